@@ -1,0 +1,91 @@
+# `make run` and `make test` set everything up by themselves. They need only Python 3.11 or newer,
+# make and git. Another Python is chosen with `make PYTHON=python3.12 ...`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+UV ?= $(BIN)/uv
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url $(if $(UPGRADE),--upgrade)
+# Tests start real processes: more workers than this get in each other's way.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-all bench format map lock clean gates FORCE
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+setup: .venv/.run ## Set up .venv with all that the bridge needs to run
+	@echo "Ready: .venv/bin/agent-bridge"
+
+run: .venv/.run ## Set up, then serve on 127.0.0.1:8000 (HOST, PORT)
+	@exec $(BIN)/agent-bridge serve
+
+test: gates ## Set up, then run every gate and the quick tests (ARGS go to pytest)
+	@$(PYTEST) -m 'not slow' $(ARGS)
+
+test-all: gates ## The same with the slow tests: many seeds, real agents
+	@$(PYTEST) $(ARGS)
+
+bench: .venv/.dev ## Measure
+	@exec $(BIN)/python -m bench $(ARGS)
+
+format: .venv/.dev ## Put code into its form and repair what can be repaired
+	@$(BIN)/ruff check --quiet --fix --exit-zero .
+	@$(BIN)/ruff format --quiet .
+
+map: .venv/.dev ## Write the map of modules in CLAUDE.md anew
+	@$(BIN)/python -m tests.support.module_map
+
+lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
+	@$(COMPILE) --group build pyproject.toml -o requirements.lock
+	@$(COMPILE) --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean: ## Remove .venv and caches
+	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .ruff_cache
+
+# A gate says one line; its own words are shown when it fails.
+gate = @printf '%-8s' '$(1)'; start=$$(date +%s); \
+	if words=$$($(2) 2>&1); then echo "ok $$(($$(date +%s) - start)) s"; \
+	else echo 'failed'; printf '%s\n' "$$words"; exit 1; fi
+
+gates: .venv/.dev
+	$(call gate,format,$(BIN)/ruff format --check .)
+	$(call gate,lint,$(BIN)/ruff check .)
+	$(call gate,types,$(BIN)/mypy)
+	$(call gate,layers,$(BIN)/lint-imports --no-logo)
+
+# The environment. Two stamps: what the bridge needs, and the tools on top of it. An environment
+# that came with a copied or moved folder still points to the old place and is made anew.
+ifeq ($(shell grep -Fs ' $(CURDIR)/.venv' .venv/pyvenv.cfg),)
+.venv/.run .venv/.dev: FORCE
+endif
+
+.venv/.run: requirements.lock pyproject.toml
+	@$(call install,requirements.lock)
+	@touch $@
+
+.venv/.dev: requirements-dev.lock pyproject.toml
+	@$(call install,requirements-dev.lock)
+	@touch .venv/.run $@
+
+define install
+set -e; \
+if $(BIN)/python -m pip --version >/dev/null 2>&1 && grep -Fqs ' $(CURDIR)/.venv' .venv/pyvenv.cfg; then \
+	echo 'Bringing .venv up to date ...'; \
+else \
+	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || \
+		{ echo '$(PYTHON) was not found: install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3' >&2; exit 1; }; \
+	case $$version in 2.*|3.?|3.10) \
+		echo "Python 3.11 or newer is needed, $(PYTHON) is $$version: name another one, such as make PYTHON=python3.12" >&2; exit 1;; \
+	esac; \
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "python3-venv is missing: apt install python3-venv (or python$$version-venv), then try again" >&2; exit 1; }; \
+	echo 'Setting up .venv (once, about a minute) ...'; \
+	$(PYTHON) -m venv --clear .venv || \
+		{ echo '$(PYTHON) could not make .venv, see above. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }; \
+fi; \
+$(PIP) install --require-hashes -r $(1); \
+$(PIP) install --no-deps --no-build-isolation -e .
+endef

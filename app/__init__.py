@@ -1,0 +1,1 @@
+"""Agent Bridge: coding agents in the places where a team already talks."""

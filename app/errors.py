@@ -1,0 +1,145 @@
+"""The tree of everything that can go wrong and that somebody may catch.
+
+    BridgeError
+    ├── ConfigurationError      a setting is wrong or unsafe; the bridge does not start
+    ├── DataDirInUse            another bridge holds the lock on DATA_DIR
+    ├── StoreUnavailable        the store cannot commit now (locked, full, broken)
+    ├── DeliveryRefused         an inbound request failed its check (signature, time, shape)
+    ├── DeliveryUnreadable      an accepted delivery cannot be understood
+    ├── NotFound                a session, turn, ask or agent that does not exist
+    ├── Conflict                the thing asked for no longer fits the state it is in
+    ├── AgentError              something between the bridge and an agent process
+    │   ├── AgentNotStarted     its process could not be started
+    │   ├── AgentDied           its process ended while somebody waited for it
+    │   ├── AgentTimedOut       it did not answer within its bound
+    │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
+    │   └── AgentRefused        it answered with an error of its own
+    └── PostError               a post could not be sent
+        ├── PostDelayed         not now: wait, then try again
+        └── PostRejected        never: the place is gone or closed to us
+
+An error that an operator can cause carries its remedy. No message holds the value of a setting.
+"""
+
+from __future__ import annotations
+
+
+class BridgeError(Exception):
+    """Everything the bridge raises on purpose."""
+
+
+class ConfigurationError(BridgeError):
+    """A setting is wrong or unsafe; names the setting and the remedy, never the value."""
+
+    def __init__(self, setting: str, problem: str, remedy: str) -> None:
+        self.setting = setting
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{setting}: {problem}. {remedy}")
+
+
+class DataDirInUse(BridgeError):
+    """Another bridge holds the lock on this DATA_DIR."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"DATA_DIR {path!r} is in use by another bridge. "
+            "Stop that one, or give this one a DATA_DIR of its own."
+        )
+
+
+class StoreUnavailable(BridgeError):
+    """The store cannot commit now; nothing of what was asked for has been written."""
+
+    def __init__(self, cause: str) -> None:
+        self.cause = cause
+        super().__init__(f"the store cannot write now: {cause}")
+
+
+class DeliveryRefused(BridgeError):
+    """An inbound request failed its check and was not stored."""
+
+    def __init__(self, reason: str, *, status: int = 401) -> None:
+        self.reason = reason
+        self.status = status
+        super().__init__(reason)
+
+
+class DeliveryUnreadable(BridgeError):
+    """A stored delivery cannot be understood by its adapter."""
+
+
+class NotFound(BridgeError):
+    """There is no such thing."""
+
+    def __init__(self, what: str, name: object) -> None:
+        super().__init__(f"there is no {what} {name!r}")
+
+
+class Conflict(BridgeError):
+    """The thing asked for no longer fits the state it is in."""
+
+
+class AgentError(BridgeError):
+    """Something went wrong between the bridge and an agent process."""
+
+
+class AgentNotStarted(AgentError):
+    """The agent's process could not be started."""
+
+    def __init__(self, agent: str, cause: str, remedy: str) -> None:
+        super().__init__(f"{agent} could not be started: {cause}. {remedy}")
+
+
+class AgentDied(AgentError):
+    """The agent's process ended while somebody waited for it."""
+
+    def __init__(self, agent: str, *, status: int | None, last_words: str = "") -> None:
+        self.status = status
+        how = "without a status" if status is None else _ending(status)
+        tail = f" Its last words: {last_words}" if last_words else ""
+        super().__init__(f"{agent} stopped unexpectedly ({how}).{tail}")
+
+
+class AgentTimedOut(AgentError):
+    """The agent did not answer within its bound."""
+
+    def __init__(self, agent: str, step: str, seconds: float) -> None:
+        self.step = step
+        super().__init__(f"{agent} did not answer {step} within {seconds:g} s and was stopped.")
+
+
+class AgentMisbehaved(AgentError):
+    """The agent broke the protocol in a way that cannot be repaired."""
+
+    def __init__(self, agent: str, what: str) -> None:
+        super().__init__(f"{agent} broke the protocol: {what}. It was stopped.")
+
+
+class AgentRefused(AgentError):
+    """The agent answered with an error of its own."""
+
+    def __init__(self, agent: str, code: int, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(f"{agent} answered with an error: {message} (code {code})")
+
+
+class PostError(BridgeError):
+    """A post could not be sent."""
+
+
+class PostDelayed(PostError):
+    """The platform says: not now."""
+
+    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(reason)
+
+
+class PostRejected(PostError):
+    """The platform says: never."""
+
+
+def _ending(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"

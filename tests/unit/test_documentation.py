@@ -1,0 +1,64 @@
+"""Documentation is held against the code: the map, the commands, the links, the version."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support import module_map
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+
+
+def test_the_map_in_the_handbook_is_the_one_the_docstrings_give() -> None:
+    handbook = module_map.HANDBOOK.read_text()
+
+    assert handbook == module_map.insert(handbook, module_map.render(ROOT / "app")), (
+        "run `make map`"
+    )
+
+
+def test_each_module_has_its_line_in_the_map() -> None:
+    drawing = module_map.render(ROOT / "app")
+    modules = list(ROOT.glob("app/**/*.py"))
+
+    assert len(drawing.splitlines()) == len(modules)
+    assert all(line.endswith((".", "!", "?")) for line in drawing.splitlines())
+
+
+def test_the_map_takes_the_first_sentence_of_a_docstring() -> None:
+    source = '"""Owns the floor: who\nanswers. Decides once.\n\nOne rule.\n"""\n'
+
+    assert module_map.sentence(source) == "Owns the floor: who answers."
+
+
+def test_a_new_map_replaces_the_old_one_and_nothing_else() -> None:
+    once = module_map.insert(f"above\n{module_map.BEGIN}{module_map.END}below\n", "- `old`\n")
+    twice = module_map.insert(once, "- `new`\n")
+
+    assert twice == f"above\n{module_map.BEGIN}\n- `new`\n\n{module_map.END}below\n"
+
+
+@page
+def test_each_make_command_in_the_docs_exists(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert set(re.findall(r"`make ([a-z-]+)", path.read_text())) <= targets
+
+
+@page
+def test_each_link_to_a_file_leads_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", path.read_text())
+
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_changelog_speaks_of_the_version_that_is_built() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()

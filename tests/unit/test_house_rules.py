@@ -1,0 +1,121 @@
+"""Rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(ROOT.glob("app/**/*.py"))
+
+READS_ENVIRONMENT = re.compile(r"os\.(environb?|getenvb?|putenv|unsetenv|get_exec_path)")
+STARTS_TASK = re.compile(r"asyncio\.(create_task|ensure_future)|.*loop(\(\))?\.create_task")
+
+# Children are programs of their own: nobody can hand them settings but their environment.
+MAY_READ_ENVIRONMENT = ("app/config", "app/demo_agent.py")
+MAY_START_TASKS = ("app/core/tasks.py",)
+STANDARD_LIBRARY_ONLY = ("app/core/", "app/vault.py", "app/errors.py", "app/demo_agent.py")
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def outside(*allowed: str) -> list[Path]:
+    return [path for path in MODULES if not place(path).startswith(allowed)]
+
+
+def inside(*members: str) -> list[Path]:
+    return [path for path in MODULES if place(path).startswith(members)]
+
+
+def names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield every dotted name that is used, and what is imported by name, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute):
+            yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def uses(source: str, rule: re.Pattern[str]) -> list[int]:
+    return [line for line, name in names(source) if rule.fullmatch(name)]
+
+
+def packages(source: str) -> set[str]:
+    """Collect the top-level packages that a module imports, at its head or in a function."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "app").partition(".")[0])
+    return found
+
+
+def offenders(paths: list[Path], rule: re.Pattern[str]) -> list[str]:
+    return [f"{place(path)}:{line}" for path in paths for line in uses(path.read_text(), rule)]
+
+
+def test_only_config_reads_the_environment() -> None:
+    assert offenders(outside(*MAY_READ_ENVIRONMENT), READS_ENVIRONMENT) == []
+
+
+def test_only_the_task_module_starts_background_tasks() -> None:
+    assert offenders(outside(*MAY_START_TASKS), STARTS_TASK) == []
+
+
+def test_plain_modules_import_the_standard_library_and_each_other_only() -> None:
+    imported = {
+        place(path): packages(path.read_text()) - sys.stdlib_module_names - {"app"}
+        for path in inside(*STANDARD_LIBRARY_ONLY)
+    }
+
+    assert {path: vendors for path, vendors in imported.items() if vendors} == {}
+
+
+def test_the_demo_agent_imports_nothing_of_the_package() -> None:
+    imported = [packages(path.read_text()) for path in inside("app/demo_agent.py")]
+
+    assert not any("app" in found for found in imported)
+
+
+def test_every_module_begins_with_a_docstring() -> None:
+    silent = [path for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+
+    assert [place(path) for path in silent] == []
+
+
+def test_the_folder_of_migrations_does_not_hide_the_package_of_that_name() -> None:
+    assert not (ROOT / "alembic/__init__.py").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import os\nos.environ['A']", "from os import getenv", "import os\nos.get_exec_path()"],
+)
+def test_reading_the_environment_is_noticed(line: str) -> None:
+    assert uses(line, READS_ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "asyncio.create_task(work())",
+        "asyncio.ensure_future(work())",
+        "from asyncio import create_task",
+        "asyncio.get_running_loop().create_task(work())",
+        "self.loop.create_task(work())",
+    ],
+)
+def test_starting_a_task_is_noticed(line: str) -> None:
+    assert uses(line, STARTS_TASK)
+
+
+def test_a_task_group_may_start_tasks_anywhere() -> None:
+    assert not uses("group.create_task(work())", STARTS_TASK)
