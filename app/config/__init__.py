@@ -1,0 +1,47 @@
+"""The settings: read once, checked as a whole, frozen.
+
+Only this package reads the environment, and only in `from_process` and
+`forget_process_secrets`.
+"""
+
+from __future__ import annotations
+
+from app.config.agents import AgentEntry, AgentLimits, PermissionRule
+from app.config.bridge_secrets import BridgeSecrets, ensure_secrets
+from app.config.configuration import (
+    Configuration,
+    Limits,
+    forget_process_secrets,
+    from_process,
+    load,
+)
+from app.config.credentials import (
+    GithubCredentials,
+    LinearCredentials,
+    ServiceCredentials,
+    SlackCredentials,
+)
+from app.config.fields import Account
+from app.config.roster import AgentsSource, KnownAgent
+from app.config.settings import Settings
+
+__all__ = [
+    "Account",
+    "AgentEntry",
+    "AgentLimits",
+    "AgentsSource",
+    "BridgeSecrets",
+    "Configuration",
+    "GithubCredentials",
+    "KnownAgent",
+    "Limits",
+    "LinearCredentials",
+    "PermissionRule",
+    "ServiceCredentials",
+    "Settings",
+    "SlackCredentials",
+    "ensure_secrets",
+    "forget_process_secrets",
+    "from_process",
+    "load",
+]

@@ -1,0 +1,102 @@
+"""The bridge's own two secrets: given as settings, else made once and kept in DATA_DIR.
+
+The file `secrets` there appears whole or not at all, and nobody but its owner can read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from app.config.configuration import Configuration
+from app.config.settings import SHORTEST_ADMIN_TOKEN, SHORTEST_SECRET_KEY
+from app.errors import ConfigurationError
+
+FILE_NAME = "secrets"
+
+_TOKEN = "BRIDGE_ADMIN_TOKEN"  # noqa: S105 - a name
+_KEY = "BRIDGE_SECRET_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeSecrets:
+    """What opens the API and the page, and what signs and encrypts."""
+
+    admin_token: SecretStr
+    """The bearer token of the API."""
+    secret_key: SecretStr
+    """The key under cookies and stored secrets."""
+
+    def values(self) -> Iterator[str]:
+        """Yield both, for the vault."""
+        yield self.admin_token.get_secret_value()
+        yield self.secret_key.get_secret_value()
+
+
+def ensure_secrets(configuration: Configuration) -> BridgeSecrets:
+    """Return the bridge's secrets; make what was not given, once for this DATA_DIR.
+
+    Raises:
+        ConfigurationError: DATA_DIR cannot be written, or its file of secrets is of no use.
+    """
+    token, key = configuration.admin_token, configuration.secret_key
+    if token is not None and key is not None:
+        return BridgeSecrets(token, key)
+    kept = _kept(configuration.data_dir)
+    return BridgeSecrets(token or SecretStr(kept[_TOKEN]), key or SecretStr(kept[_KEY]))
+
+
+def _kept(data_dir: Path) -> dict[str, str]:
+    path = data_dir / FILE_NAME
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.lexists(path):
+            _make(path)
+        text = _read(path)
+    except OSError:
+        problem, remedy = "its file secrets cannot be made or read", "Let the bridge own DATA_DIR."
+    else:
+        kept = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        if (
+            len(kept.get(_TOKEN, "")) >= SHORTEST_ADMIN_TOKEN
+            and len(kept.get(_KEY, "")) >= SHORTEST_SECRET_KEY
+        ):
+            return kept
+        problem = "its file secrets is damaged"
+        remedy = f"Restore it, or set {_TOKEN} and {_KEY}; new ones end every log-in."
+    raise ConfigurationError("DATA_DIR", problem, remedy)
+
+
+def _make(path: Path) -> None:
+    """Write the file beside its place and link it there: of two bridges one wins, none half."""
+    draft = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(
+                f"{_TOKEN}={secrets.token_urlsafe(32)}\n{_KEY}={secrets.token_urlsafe(32)}\n"
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+
+
+def _read(path: Path) -> str:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
+        if os.fstat(descriptor).st_mode & 0o077:
+            raise ConfigurationError(
+                "DATA_DIR",
+                "its file secrets can be read by others",
+                "Run chmod 600 on it; if others may have read it, delete it.",
+            )
+        return file.read()

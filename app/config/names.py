@@ -1,0 +1,159 @@
+"""Every name that a setting may be given under, and the refusal of names that are none.
+
+A misspelt name is silence where somebody expects an effect, so it refuses to start wherever it can
+be told from the names of other programs: all of `.env`, and in the environment our own forms.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.config import credentials, settings
+from app.config.agents import AgentEntry
+from app.config.problems import did_you_mean
+from app.config.roster import KnownAgent, Roster
+from app.config.sources import FILE, Sources
+from app.errors import ConfigurationError
+
+_OWN_PREFIX = "BRIDGE_"
+_PLATFORM = re.compile(r"(SLACK|GITHUB|LINEAR)_[A-Z_]*")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+# Another program may have a name with our prefix; only what is clearly meant for us refuses.
+_MISSPELT = 0.85
+
+
+def is_secret(variable: str) -> bool:
+    """Say whether the name of a variable promises a secret."""
+    return bool(_SECRET.search(variable))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What a legal name stands for."""
+
+    setting: str
+    agent: str | None = None
+    file: bool = False
+
+
+class Names:
+    """The legal names of one configuration."""
+
+    def __init__(self, roster: Roster, known: Iterable[KnownAgent]) -> None:
+        self._agents = roster.agents
+        self._known = {agent.name: agent for agent in known}
+        self._meanings: dict[str, _Meaning] = {}
+        self.variables = frozenset(
+            variable for agent in self._known.values() for variable in agent.env
+        ).union(*(self.variables_of(agent) for agent in roster.agents.values()))
+        self._fill()
+
+    def variables_of(self, agent: AgentEntry) -> tuple[str, ...]:
+        """Return the variables that an agent may receive."""
+        known = self._known.get(agent.driver or "")
+        return tuple(dict.fromkeys((*(known.env if known else ()), *agent.env_passthrough)))
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the names under which a secret may stand in the environment."""
+        fixed = settings.SECRET_NAMES | credentials.SECRET_NAMES
+        return tuple(
+            name
+            for name, meaning in self._meanings.items()
+            if not meaning.file and (meaning.setting in fixed or is_secret(meaning.setting))
+        )
+
+    def check(self, sources: Sources) -> None:
+        """Refuse names that nobody would listen to.
+
+        Raises:
+            ConfigurationError: for the first such name.
+        """
+        self._check_passthrough()
+        unknown = [name for name in sources.dotenv if name not in self._meanings]
+        # Plain names first: a misspelt AGENTS_JSON makes every suffix unknown.
+        for name in sorted(unknown, key=lambda name: "__" in name):
+            raise self._stranger(name, sources.lines)
+        for name in sources.environ:
+            if name not in self._meanings and self._is_ours(name):
+                raise self._stranger(name, {})
+
+    def _fill(self) -> None:
+        for name in settings.NAMES:
+            self._add(name, _Meaning(name), secret=name in settings.SECRET_NAMES)
+        for name in credentials.NAMES:
+            secret = name in credentials.SECRET_NAMES
+            self._add(name, _Meaning(name), secret=secret)
+            for agent in self._agents.values():
+                self._add(f"{name}__{agent.suffix}", _Meaning(name, agent.name), secret=secret)
+        for name in sorted(self.variables):
+            self._add(name, _Meaning(name), secret=is_secret(name))
+        for agent in self._agents.values():
+            for name in self.variables_of(agent):
+                meaning = _Meaning(name, agent.name)
+                self._add(f"{name}__{agent.suffix}", meaning, secret=is_secret(name))
+
+    def _add(self, name: str, meaning: _Meaning, *, secret: bool) -> None:
+        former = self._meanings.setdefault(name, meaning)
+        if former != meaning:
+            raise ConfigurationError(
+                "AGENTS_JSON",
+                f"{name} would belong to two agents or mean two things",
+                "Rename one of the agents, so that every suffix is clear.",
+            )
+        if secret:
+            filed = _Meaning(meaning.setting, meaning.agent, file=True)
+            self._add(name + FILE, filed, secret=False)
+
+    def _check_passthrough(self) -> None:
+        forbidden = settings.SECRET_NAMES | credentials.SECRET_NAMES
+        for agent in self._agents.values():
+            taken = forbidden.intersection(agent.env_passthrough)
+            if taken:
+                raise ConfigurationError(
+                    "AGENTS_JSON",
+                    f"agent {agent.name!r}: env_passthrough names {min(taken)}",
+                    "Remove it: no agent gets the bridge's own credentials.",
+                )
+
+    def _is_ours(self, name: str) -> bool:
+        base, mark, _ = name.partition("__")
+        if mark:
+            return base in self._suffixable() or bool(_PLATFORM.fullmatch(base))
+        return name.startswith(_OWN_PREFIX) and bool(
+            difflib.get_close_matches(name, settings.NAMES, n=1, cutoff=_MISSPELT)
+        )
+
+    def _suffixable(self) -> frozenset[str]:
+        return self.variables.union(credentials.NAMES)
+
+    def _stranger(self, name: str, lines: Mapping[str, int]) -> ConfigurationError:
+        base, mark, suffix = name.partition("__")
+        if mark and base in self._suffixable():
+            return self._strange_suffix(name, base, suffix)
+        otherwise = "Remove it; .env.example lists every setting."
+        remedy = did_you_mean(name.upper(), self._meanings, otherwise)
+        if base in settings.NAMES:
+            remedy = f"Write {base}: it cannot be given per agent."
+        elif name.endswith(FILE) and name.removesuffix(FILE) in self._meanings:
+            remedy = f"Write {name.removesuffix(FILE)}: only secrets can be given as files."
+        if re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            return ConfigurationError(name, "is not a setting", remedy)
+        # What does not look like a name is not repeated: it may be a pasted secret.
+        return ConfigurationError(".env", f"line {lines[name]} is not a setting", remedy)
+
+    def _strange_suffix(self, name: str, base: str, suffix: str) -> ConfigurationError:
+        owner = next((one for one in self._agents.values() if one.suffix == suffix), None)
+        if owner is not None:
+            return ConfigurationError(
+                name,
+                f"is for agent {owner.name!r}, which does not take {base}",
+                f"Add {base} to its env_passthrough, or remove the setting.",
+            )
+        there = ", ".join(f"{base}__{agent.suffix}" for agent in self._agents.values())
+        return ConfigurationError(
+            name, "belongs to an agent that does not exist", f"Possible are {there}."
+        )

@@ -1,0 +1,246 @@
+"""Which agents there are: the first of four places that names any.
+
+AGENTS_JSON, ACP_AGENT_COMMAND, known agents on PATH, the demo agent. An entry that is wrong
+refuses; it is never left out in silence.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+from app.config.agents import KEYS, NAME, AgentEntry, AgentLimits
+from app.config.fields import json_object
+from app.config.problems import did_you_mean, first_problem
+from app.config.settings import Settings
+from app.errors import ConfigurationError
+
+AgentsSource = Literal["AGENTS_JSON", "ACP_AGENT_COMMAND", "path", "demo"]
+
+DEMO = "demo"
+DEMO_COMMAND = "agent-bridge-demo-agent"
+_DEMO_FILE = Path(__file__).parents[1] / "demo_agent.py"
+
+
+class KnownAgent(Protocol):
+    """What the settings need to know about an agent program that the bridge knows."""
+
+    @property
+    def name(self) -> str:
+        """What `driver` calls it."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How it is started."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """The programs that are this agent, by file name."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that are this agent when a package runner starts it."""
+
+    @property
+    def env(self) -> tuple[str, ...]:
+        """The variables it may receive from the settings."""
+
+    @property
+    def discover(self) -> bool:
+        """Whether it is offered when it is found on PATH."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the machine contributes: where to look, and which agents are known."""
+
+    known: Sequence[KnownAgent]
+    """The known agents, in the order in which they are offered."""
+    path: str
+    """PATH, as it was passed in."""
+    home: Path
+    """The person's HOME."""
+    executable: Path
+    """The interpreter that runs the bridge."""
+
+    def driver(self, name: str | None) -> KnownAgent | None:
+        """Return the known agent of that name."""
+        return next((agent for agent in self.known if agent.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The agents in their order, which one is the default, and where they came from."""
+
+    agents: Mapping[str, AgentEntry]
+    """The entries by name."""
+    default: str
+    """The agent that plain settings belong to."""
+    source: AgentsSource
+    """What named them."""
+    unasked: tuple[str, ...]
+    """Agents without isolation that nobody asked for in words."""
+
+
+def gather(settings: Settings, around: Surroundings) -> Roster:
+    """Find the agents.
+
+    Raises:
+        ConfigurationError: an entry is wrong.
+    """
+    source, entries = _entries(settings, around)
+    agents = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
+    marked = [name for name, agent in agents.items() if agent.default]
+    if len(marked) > 1:
+        raise ConfigurationError(
+            source, f"marks {len(marked)} agents as default", "Mark one of them only."
+        )
+    default = marked[0] if marked else next(iter(agents))
+    return Roster(
+        {name: _settled(agent, name == default) for name, agent in agents.items()},
+        default,
+        source,
+        tuple(
+            name
+            for name, agent in agents.items()
+            if agent.home == "user" and agent.sandbox != "none"
+        ),
+    )
+
+
+def _entries(
+    settings: Settings, around: Surroundings
+) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
+    if settings.agents_json is not None:
+        return "AGENTS_JSON", _parsed(settings.agents_json.get_secret_value())
+    if settings.acp_agent_command is not None:
+        return "ACP_AGENT_COMMAND", {"default": {"command": settings.acp_agent_command}}
+    found = dict(_on_path(around))
+    if found:
+        return "path", found
+    return "demo", {DEMO: {"command": DEMO_COMMAND}}
+
+
+def _parsed(text: str) -> dict[str, dict[str, Any]]:
+    try:
+        entries = json_object(text)
+    except PydanticCustomError as error:
+        words = error.context or {}
+    else:
+        _check_names(entries)
+        return entries
+    raise ConfigurationError("AGENTS_JSON", words["problem"], words["remedy"])
+
+
+def _check_names(entries: Mapping[str, object]) -> None:
+    if not entries:
+        raise ConfigurationError("AGENTS_JSON", "names no agent", "Name one, or remove it.")
+    for number, (name, raw) in enumerate(entries.items(), start=1):
+        # A name that breaks the rule is not repeated: it may be anything.
+        if not NAME.fullmatch(name):
+            raise ConfigurationError(
+                "AGENTS_JSON",
+                f"the name of agent {number} is not allowed",
+                "Use small letters, digits and hyphens, a letter first, at most 31.",
+            )
+        if not isinstance(raw, dict):
+            raise ConfigurationError(
+                "AGENTS_JSON",
+                f"agent {name!r} is not an object",
+                f'Write "{name}": {{"command": "..."}}.',
+            )
+
+
+def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
+    seen: set[str] = set()
+    for known in around.known:
+        if not known.discover:
+            continue
+        places = (shutil.which(program, path=around.path) for program in known.match)
+        place = next((place for place in places if place), None)
+        # Two packages install a program of the same name: the first known one has it.
+        if place is None or place in seen:
+            continue
+        seen.add(place)
+        command = [place, *known.command[1:]]
+        yield known.name, {"command": command, "driver": known.name, "home": "user"}
+
+
+def _entry(
+    source: AgentsSource, name: str, raw: Mapping[str, Any], around: Surroundings
+) -> AgentEntry:
+    unknown = next((key for key in raw if key not in KEYS), None)
+    if unknown is not None:
+        # A key of an odd form is not repeated: it may be a value in the wrong place.
+        shown = f" {unknown!r}" if re.fullmatch(r"[a-z][a-z_]{0,30}", unknown) else ""
+        remedy = did_you_mean(unknown, KEYS, f"The keys are {', '.join(KEYS)}.")
+        raise ConfigurationError(source, f"agent {name!r} has an unknown key{shown}", remedy)
+    try:
+        entry = AgentEntry.model_validate({"name": name, **raw}, context={"home": around.home})
+    except ValidationError as error:
+        where, problem, remedy = first_problem(error)
+    else:
+        return _driven(source, entry, around)
+    raise ConfigurationError(source, f"agent {name!r}{_key(where)} {problem}", remedy)
+
+
+def _key(where: tuple[int | str, ...]) -> str:
+    """Name the key a problem lies in, but nothing inside it that the person chose."""
+    known = [str(part) for part in where if part in KEYS or part in AgentLimits.model_fields]
+    return f": {'.'.join(known)}" if known else ""
+
+
+def _driven(source: AgentsSource, entry: AgentEntry, around: Surroundings) -> AgentEntry:
+    """Complete the entry from the known agent that it names or that its command is."""
+    known = around.driver(entry.driver)
+    if entry.driver is not None and known is None:
+        drivers = ", ".join(agent.name for agent in around.known)
+        raise ConfigurationError(
+            source,
+            f"agent {entry.name!r}: driver is no known agent",
+            f"Known are {drivers}; without driver any command will do.",
+        )
+    command = entry.command or (known.command if known else ())
+    if not command:
+        raise ConfigurationError(
+            source, f"agent {entry.name!r} has no command", "Add command, or driver."
+        )
+    known = known or _guessed(command, around.known)
+    return entry.model_copy(
+        update={
+            "command": _located(command, around),
+            "driver": known.name if known else None,
+        }
+    )
+
+
+def _guessed(command: tuple[str, ...], known: Sequence[KnownAgent]) -> KnownAgent | None:
+    program = Path(command[0]).name
+    # A package runner names the package among its arguments, perhaps with a version.
+    packages = {re.sub(r"(?<=.)@[^/]*$", "", word) for word in command[1:]}
+    for agent in known:
+        if program in agent.match or packages & set(agent.packages):
+            return agent
+    return None
+
+
+def _located(command: tuple[str, ...], around: Surroundings) -> tuple[str, ...]:
+    """Find the demo agent, which is installed beside the bridge and seldom on PATH."""
+    if command[0] != DEMO_COMMAND:
+        return command
+    script = around.executable.parent / DEMO_COMMAND
+    if script.is_file():
+        return (str(script), *command[1:])
+    return (str(around.executable), str(_DEMO_FILE), *command[1:])
+
+
+def _settled(agent: AgentEntry, default: bool) -> AgentEntry:
+    sandbox = "none" if agent.home == "user" else agent.sandbox
+    return agent.model_copy(update={"default": default, "sandbox": sandbox})

@@ -1,0 +1,122 @@
+"""Where settings are given: the environment before `.env`, and secrets also in files.
+
+Nothing here reads the environment of the process by itself: it is passed in.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dotenv.parser import parse_stream
+
+from app.config.problems import set_but_empty
+from app.errors import ConfigurationError
+
+FILE = "_FILE"
+
+# No key is longer; a file that is was given by mistake.
+_LONGEST_SECRET = 64 * 1024
+
+# A placeholder that is left empty is as good as absent, but not where an empty value would open a
+# door or where somebody clearly meant to say something.
+_NEVER_EMPTY = re.compile(
+    r"(AGENTS_JSON|ACP_AGENT_COMMAND|BRIDGE_ADMIN_TOKEN|BRIDGE_SECRET_KEY|\w+_WEBHOOK_SECRET(__\w+)?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything that was given, by name."""
+
+    environ: Mapping[str, str] = field(repr=False)
+    """The environment of the process."""
+    dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What `.env` says."""
+    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """On which line of `.env` each name stands."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], dotenv: Path | None) -> Sources:
+        """Put the environment before what the file says.
+
+        Raises:
+            ConfigurationError: the file cannot be read or understood.
+        """
+        given = list(_bindings(_read(dotenv))) if dotenv else []
+        return cls(
+            environ,
+            {name: value for name, value, _ in given},
+            {name: line for name, _, line in given},
+        )
+
+    def text(self, name: str) -> str | None:
+        """Return what a name was given, or None."""
+        value = self.environ.get(name, self.dotenv.get(name))
+        if value is not None and "\0" in value:
+            raise ConfigurationError(name, "has a null character in it", "Write it without.")
+        if value is None or value.strip():
+            return value
+        if _NEVER_EMPTY.fullmatch(name):
+            raise set_but_empty(name)
+        return None
+
+    def secret(self, name: str) -> str | None:
+        """Return what a name was given, by itself or in the file that `<NAME>_FILE` names.
+
+        Raises:
+            ConfigurationError: both are given, or the file is of no use.
+        """
+        value, file = self.text(name), self.text(name + FILE)
+        if file is None:
+            return value
+        if value is not None:
+            raise ConfigurationError(
+                name, f"is given both by itself and as {name}{FILE}", "Remove one of the two."
+            )
+        return _file_content(name + FILE, Path(file))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        problem = "cannot be read"
+    except UnicodeDecodeError:
+        problem = "is not UTF-8"
+    raise ConfigurationError(".env", problem, "Make it a text file that the bridge may read.")
+
+
+def _bindings(text: str) -> Iterator[tuple[str, str, int]]:
+    for binding in parse_stream(io.StringIO(text)):
+        blank = binding.original.string
+        blank = blank[: len(blank) - len(blank.lstrip())]
+        line = binding.original.line + blank.count("\n")
+        if binding.error or (binding.key is not None and binding.value is None):
+            # The line is not repeated: it may be a pasted secret.
+            raise ConfigurationError(
+                ".env", f"line {line} is not a setting", "Write it as NAME=value."
+            )
+        if binding.key is not None and binding.value is not None:
+            yield binding.key, binding.value, line
+
+
+def _file_content(name: str, path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LONGEST_SECRET + 1)
+        text = content.decode()
+    except (OSError, ValueError):
+        problem = "names a file that cannot be read as text"
+    else:
+        text = text.removesuffix("\n").removesuffix("\r")
+        if not text.strip():
+            problem = "names a file that is empty"
+        elif len(content) > _LONGEST_SECRET:
+            problem = "names a file that is too large for a secret"
+        else:
+            return text
+    raise ConfigurationError(name, problem, "Name a readable file that holds the secret alone.")

@@ -1,0 +1,76 @@
+"""The example file names every setting and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from app.agents.catalog import known_agents
+from app.config import credentials, load, settings
+
+EXAMPLE = Path(__file__).parents[2] / ".env.example"
+LINES = EXAMPLE.read_text().splitlines()
+SETTING = re.compile(r"#([A-Z][A-Z0-9_]*)=(.*)")
+
+MODEL_VARIABLES = {variable for program in known_agents() for variable in program.env}
+EVERY_NAME = {*settings.NAMES, *credentials.NAMES, *MODEL_VARIABLES}
+
+
+def examples() -> dict[str, str]:
+    """Collect the settings of the example with their example values."""
+    return {match[1]: match[2] for line in LINES if (match := SETTING.fullmatch(line))}
+
+
+def test_the_example_names_exactly_the_settings() -> None:
+    settings_named = [line for line in LINES if SETTING.fullmatch(line)]
+
+    assert set(examples()) == EVERY_NAME
+    assert len(settings_named) == len(EVERY_NAME)
+
+
+def test_the_model_keys_that_users_rely_on_are_known() -> None:
+    assert {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"} <= MODEL_VARIABLES
+
+
+def test_every_setting_has_one_line_of_comment() -> None:
+    numbers = [number for number, line in enumerate(LINES) if SETTING.fullmatch(line)]
+
+    assert [LINES[number] for number in numbers if not LINES[number - 1].startswith("# ")] == []
+    assert [LINES[number] for number in numbers if LINES[number - 2].startswith("# ")] == []
+
+
+def test_the_example_loads_as_it_stands(tmp_path: Path) -> None:
+    configuration = load({"PATH": ""}, known=known_agents(), dotenv=EXAMPLE, home=tmp_path)
+
+    assert configuration.agents_source == "demo"
+
+
+def test_the_defaults_it_shows_are_the_defaults(tmp_path: Path) -> None:
+    plain = load({"PATH": ""}, home=tmp_path)
+    fixed = {
+        name.upper()
+        for name, field in settings.Settings.model_fields.items()
+        if isinstance(field.default, str | int | float)
+    }
+
+    shown = {name: examples()[name] for name in (*fixed, "DATA_DIR")}
+
+    given = load({"PATH": "", **shown}, home=tmp_path)
+
+    assert len(fixed) > 15
+    assert dataclasses.replace(given, surroundings=plain.surroundings) == plain
+
+
+OPTIONAL = sorted(name for name, value in examples().items() if value and name in settings.NAMES)
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_every_example_value_is_accepted(name: str, tmp_path: Path) -> None:
+    value = examples()[name].replace("<user id>", "2f6a")
+
+    configuration = load({"PATH": "", name: value}, known=known_agents(), home=tmp_path)
+
+    assert configuration.services == ("web",)
