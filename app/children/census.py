@@ -1,0 +1,184 @@
+"""Who is alive: a reading of /proc, who descends from whom, and who carries which marker.
+
+A number is not a process: nothing is signalled unless its start time is still the one read.
+Where there is no /proc, the census is empty and callers fall back to process groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from app.children.environment import MARKER
+
+_DEAD: Final = frozenset("ZX")
+_MARK: Final = f"{MARKER}=".encode()
+_READ_BYTES: Final = 65536
+"""More than nearly every environment, so that one call is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One process as /proc shows it."""
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    group: int
+    session: int
+    ticks: int
+    """Start in clock ticks since boot: together with pid and boot it names a process for good."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        return self.state not in _DEAD
+
+
+Census = dict[int, Entry]
+
+
+def new_marker(bridge: str) -> str:
+    """Return a marker for one child; what stands before the dot is common to the bridge."""
+    return f"{bridge}.{secrets.token_hex(8)}"
+
+
+def entry_of(pid: int) -> Entry | None:
+    """Return the process with this number, or None when there is none."""
+    text = _read(f"/proc/{pid}/stat").decode(errors="replace")
+    # The name stands in parentheses and may itself hold spaces and parentheses.
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    if not rest:
+        return None
+    # proc(5): `rest` begins with field 3, starttime is field 22.
+    state, parent, group, session, *others = rest.split(maxsplit=20)
+    return Entry(pid, name, state, int(parent), int(group), int(session), int(others[15]))
+
+
+def take_census() -> Census:
+    """Return everybody who can be seen; blocking, a few milliseconds."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return {}
+    return {pid: entry for pid in numbers if (entry := entry_of(pid)) is not None}
+
+
+def started(entry: Entry | None) -> str:
+    """Return boot and start time as one opaque word, empty when it cannot be known."""
+    return f"{_boot()}:{entry.ticks}" if entry is not None else ""
+
+
+def marker_of(pid: int) -> str | None:
+    """Return the marker that a process carries in its environment, if it can be read."""
+    environment = _read(f"/proc/{pid}/environ")
+    if _MARK not in environment:
+        return None
+    for variable in environment.split(b"\0"):
+        if variable.startswith(_MARK):
+            return variable[len(_MARK) :].decode(errors="replace")
+    return None
+
+
+def with_descendants(census: Census, found: Iterable[int]) -> set[int]:
+    """Return the numbers found and of all who descend from them, never the bridge or its parents.
+
+    A child that threw its environment away is still known by its parent.
+    """
+    children: dict[int, list[int]] = {}
+    for entry in census.values():
+        children.setdefault(entry.parent, []).append(entry.pid)
+    family: set[int] = set()
+    waiting = list(found)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in family:
+            family.add(pid)
+            waiting.extend(children.get(pid, ()))
+    return family - _own_line(census)
+
+
+def signal_exactly(entry: Entry, number: signal.Signals) -> bool:
+    """Signal this very process, not whoever got its number since; say whether it was there."""
+    try:
+        handle = os.pidfd_open(entry.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return _signal_checked(entry, number)  # a kernel or a filter without pidfd
+    try:
+        if _is_still(entry):
+            signal.pidfd_send_signal(handle, number)
+            return True
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def reap_orphans(census: Census, *, killed: Collection[int], groups: Collection[int]) -> None:
+    """Collect zombies that fell to the bridge because it is process 1 of a container.
+
+    Never a leader of a group: that is a child, and asyncio collects the children itself.
+    """
+    for entry in census.values():
+        is_ours = entry.pid in killed or entry.group in groups or entry.session in groups
+        if entry.parent == os.getpid() and not entry.alive and is_ours and entry.pid not in groups:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(entry.pid, os.WNOHANG)
+
+
+def _is_still(entry: Entry) -> bool:
+    now = entry_of(entry.pid)
+    return now is not None and now.ticks == entry.ticks
+
+
+def _signal_checked(entry: Entry, number: signal.Signals) -> bool:
+    if not _is_still(entry):
+        return False
+    try:
+        os.kill(entry.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _own_line(census: Mapping[int, Entry]) -> set[int]:
+    line = {0, 1}
+    pid = os.getpid()
+    while pid not in line:
+        line.add(pid)
+        entry = census.get(pid)
+        pid = entry.parent if entry is not None else 0
+    return line
+
+
+@cache
+def _boot() -> str:
+    return _read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def _read(path: str) -> bytes:
+    """Return a file of /proc, or nothing; bare calls, because a sweep makes hundreds of them."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        content = b""
+        while part := os.read(file, _READ_BYTES):
+            content += part
+    except OSError:
+        return b""
+    else:
+        return content
+    finally:
+        os.close(file)
