@@ -1,0 +1,790 @@
+"""The demo agent: a real ACP agent on stdio that follows plain lines instead of a model.
+
+It is one stdlib file that imports nothing of the package and little else, so that it starts at
+once. Two rules must not be broken: a line inside a `<data` block is never obeyed, and whatever is
+said stands in `$HOME/.agent-bridge-demo/<session>.jsonl` before it is sent.
+
+Commands, each on a line of its own, also after a mention, in any case; other words get an answer:
+
+    say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
+    slow N      big N           hold NAME          recall         fail   crash   hang   limit N
+
+`limit N` strikes once: the same line in the very next prompt finds the limit over, so that a turn
+that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
+
+With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also these lines:
+
+    flood N     thoughts N  tools N     N text, thought or tool updates as fast as possible
+    line N      stderr N    garbage N   N bytes without a newline, N bytes, N senseless lines
+    requests N  children N              N asks at once, N orphans that sleep (half in new sessions)
+    env         read PATH               say the environment, say what a file holds or the error
+    chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
+
+and these faults of the whole process: `hang-X` and `fail-X` (X is the last part of a method:
+initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither load nor resume),
+`no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM), `exit-at-start`.
+"""
+
+# pathlib would be a quarter of the start-up time.
+# ruff: noqa: PTH103, PTH110, PTH111, PTH112, PTH116, PTH117, PTH118, PTH120, PTH123, PTH208
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from itertools import count, cycle, groupby, islice
+
+TYPE_CHECKING = False  # the name is enough for mypy; importing typing costs 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    Json = dict[str, Any]
+    Options = list[dict[str, str]]
+    Method = Callable[[Json], Json | "Turn" | None]
+
+VERSION = "1.0.0"
+FAULTS = set(os.environ.get("AGENT_BRIDGE_DEMO_FAULTS", "").split(",")) - {""}
+HISTORY = os.path.join(os.path.expanduser("~"), ".agent-bridge-demo")
+INVALID_REQUEST, NO_SUCH_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
+NOT_FOUND = -32002  # ACP's addition to the codes of JSON-RPC
+MODES = [
+    {"id": "ask", "name": "Ask", "description": "Asks before it writes or runs anything"},
+    {"id": "free", "name": "Free", "description": "Writes and runs without asking"},
+]
+MODELS = [{"value": "parrot", "name": "Parrot"}, {"value": "macaw", "name": "Macaw"}]
+PERMISSIONS = [
+    {"optionId": "allow", "name": "Allow once", "kind": "allow_once"},
+    {"optionId": "allow-always", "name": "Allow always", "kind": "allow_always"},
+    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+]
+CONTEXT_TOKENS = 200_000  # a usual size, so that usage looks familiar
+CHUNK = 32  # characters; a few words, as models stream them
+OUTPUT_LIMIT = 64 * 1024  # bytes kept of a command's output: more than anybody reads
+POLL_SECONDS = 0.02  # looks instant, costs nothing
+LATE_SECONDS = 0.05  # surely after the answer was read
+SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
+FILLER = ("The quick brown fox jumps over the lazy dog. " * 23)[:1000]
+MENTION = re.compile(r"^((<@[^<>]+>|@[\w.\-\[\]]+)[,:]?(\s+|$))+")
+TEXT, NAME, NUMBER, NOTHING = r".+", r"\S+", r"\d{1,12}", ""  # shapes of an argument
+COMMANDS = {
+    **dict.fromkeys(("say", "plan", "run"), TEXT),
+    **dict.fromkeys(("slow", "big", "limit"), NUMBER),
+    **dict.fromkeys(("recall", "fail", "crash", "hang"), NOTHING),
+    "write": r"\S+\s+.+",
+    "ask": r"[^|]+(\|[^|]+)+",
+    "hold": NAME,
+}
+FAULT_COMMANDS = {
+    **dict.fromkeys(("flood", "thoughts", "tools", "line", "stderr", "garbage"), NUMBER),
+    **dict.fromkeys(("requests", "children"), NUMBER),
+    **dict.fromkeys(("env", "late"), NOTHING),
+    **dict.fromkeys(("read", "chunk"), TEXT),
+    "tell": NAME,
+}
+
+
+class WireError(Exception):
+    """A JSON-RPC error that answers the request at hand."""
+
+    def __init__(self, code: int, message: str, **data: object) -> None:
+        super().__init__(message)
+        self.body = {"code": code, "message": message, **({"data": data} if data else {})}
+
+
+class CancelledError(Exception):
+    """The client cancelled the turn."""
+
+
+class Wire:
+    """Stdout, shared by all threads, and the asks that wait for an answer."""
+
+    def __init__(self) -> None:
+        self.asks: dict[int, Turn] = {}
+        self.muted = False
+        self._lock = threading.Lock()
+        self._ids = count(1)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are; when nobody listens any more there is nothing left to do."""
+        try:
+            with self._lock:
+                while data and not self.muted:
+                    data = data[os.write(1, data) :]
+        except BrokenPipeError:
+            os._exit(0)
+
+    def send(self, **message: object) -> None:
+        """Send one JSON-RPC message."""
+        self.write(encode({"jsonrpc": "2.0", **message}))
+
+    def update(self, session: str, kind: str, /, **fields: object) -> None:
+        """Send one session/update."""
+        params = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
+        self.send(method="session/update", params=params)
+
+    def ask(self, session: str, call: Json, options: Options, turn: Turn | None = None) -> None:
+        """Send a permission request that can be shown alone; a turn may wait for the answer."""
+        request = next(self._ids)
+        if turn:
+            self.asks[request] = turn
+        params = {"sessionId": session, "toolCall": call, "options": options}
+        self.send(id=request, method="session/request_permission", params=params)
+
+
+class Session:
+    """A conversation: its workspace, its settings, and its history on disk."""
+
+    def __init__(self, name: str, cwd: str) -> None:
+        self.name, self.cwd = name, cwd
+        self.mode, self.model = MODES[0]["id"], MODELS[0]["value"]
+        self.allowed: set[str] = set()
+        self.turn: Turn | None = None
+        self.records = read_history(name)
+        os.makedirs(HISTORY, mode=0o700, exist_ok=True)
+        self._file = open(history_path(name), "a+b", buffering=0)  # noqa: SIM115 - lives as we do
+        size = self._file.tell()
+        if size and os.pread(self._file.fileno(), 1, size - 1) != b"\n":
+            self._file.write(b"\n")  # a kill tore the last line
+        self.remember("session", cwd)
+
+    def remember(self, role: str, text: str) -> None:
+        """Keep a record where SIGKILL cannot reach it."""
+        self.records.append({"role": role, "text": text})
+        self._file.write(encode(self.records[-1]))
+
+    def settings(self) -> Json:
+        """Return modes and options as every answer that opens a session carries them."""
+        model = {"id": "model", "name": "Model", "category": "model", "type": "select"}
+        return {
+            "modes": {"currentModeId": self.mode, "availableModes": MODES},
+            "configOptions": [{**model, "currentValue": self.model, "options": MODELS}],
+        }
+
+
+class Turn:
+    """One prompt and all that follows, on a thread of its own; `_do_x` obeys the command `x`."""
+
+    commands = COMMANDS
+
+    def __init__(self, wire: Wire, session: Session, prompt: str) -> None:
+        self.wire, self.session, self.prompt = wire, session, prompt
+        self.before = list(session.records)
+        self.child: int | None = None
+        self.late = False
+        self._answer: Json | None = None
+        self._written = 0
+        self._cancelled = False
+        self._woken = threading.Event()
+        session.remember("user", prompt)
+
+    def cancel(self) -> None:
+        """End the turn at its next breath (called by the reader)."""
+        self._cancelled = True
+        self._woken.set()
+
+    def settle(self, answer: Json) -> None:
+        """Hand over the client's answer to the open ask (called by the reader)."""
+        self._answer = answer
+        self._woken.set()
+
+    def run(self, request: object) -> None:
+        """Obey the prompt and answer the request, whatever happens."""
+        reply: Json = {"error": {"code": INTERNAL, "message": "The demo agent broke."}}
+        try:
+            self._obey()
+            self.check()
+            reply = {"result": {"stopReason": "end_turn", "usage": self._usage()}}
+        except CancelledError:
+            reply = {"result": {"stopReason": "cancelled", "usage": self._usage()}}
+        except WireError as problem:
+            reply = {"error": problem.body}
+        finally:
+            used = sum(len(record["text"]) for record in self.session.records) // 4
+            cost = {"amount": 0.0, "currency": "USD"}
+            self.update("usage_update", used=used, size=CONTEXT_TOKENS, cost=cost)
+            self.session.turn = None
+            self.wire.send(id=request, **reply)
+        if self.late:
+            time.sleep(LATE_SECONDS)
+            self.update("agent_message_chunk", content=text_block("Too late."))
+
+    def _obey(self) -> None:
+        if not any(record["role"] == "user" for record in self.before):
+            self.update("session_info_update", title=title_of(self.session.records))
+        for words in list(filter(None, spoken(self.prompt))) or [[]]:
+            found = [command for line in words if (command := self._command(line))]
+            for act, argument in found or [(self._chat, "\n".join(words))]:
+                self.check()
+                try:
+                    act(argument)
+                except (OSError, ValueError) as problem:
+                    self.say(f"That failed: {problem}")
+
+    def _command(self, line: str) -> tuple[Callable[[str], None], str] | None:
+        word, argument = (*line.split(None, 1), "")[:2]
+        shape = self.commands.get(word.lower())
+        if shape is None or not re.fullmatch(shape, argument):
+            return None
+        return getattr(self, f"_do_{word.lower()}"), argument
+
+    def _usage(self) -> Json:
+        read, written = len(self.prompt) // 4, self._written // 4
+        return {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}
+
+    def check(self) -> None:
+        """Raise CancelledError if the turn was cancelled."""
+        if self._cancelled:
+            raise CancelledError
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not longer than until the turn is cancelled."""
+        self._woken.wait(seconds)
+        self.check()
+
+    def update(self, kind: str, /, **fields: object) -> None:
+        """Send one session/update."""
+        self.wire.update(self.session.name, kind, **fields)
+
+    def say(self, text: str) -> None:
+        """Say a text, a few words at a time."""
+        self.stream(text[start : start + CHUNK] for start in range(0, len(text), CHUNK))
+
+    def stream(self, pieces: Iterable[str]) -> None:
+        """Send pieces of text as they come, as a paragraph of their own."""
+        lead = "\n\n" if self._written else ""
+        for piece in pieces:
+            self.check()
+            self._written += len(lead + piece)
+            self.session.remember("agent", lead + piece)
+            self.update("agent_message_chunk", content=text_block(lead + piece))
+            lead = ""
+
+    def think(self, text: str) -> None:
+        """Send a thought; thoughts are not remembered."""
+        self.update("agent_thought_chunk", content=text_block(text))
+
+    def ask(self, call: Json, options: Options) -> str:
+        """Ask the client and wait for the chosen option id; empty if it could not answer."""
+        self._answer = None
+        self.wire.ask(self.session.name, call, options, self)
+        while self._answer is None:
+            self._woken.wait()
+            self._woken.clear()
+            self.check()
+        outcome = self._answer.get("result", {}).get("outcome", {})
+        if outcome.get("outcome") == "cancelled":
+            raise CancelledError
+        return str(outcome.get("optionId", ""))
+
+    def use_tool(self, call: Json, work: Callable[[], Json]) -> None:
+        """Show a tool call, ask for it unless that is settled, do it, and tell how it ended."""
+        call = {"toolCallId": new_id("call"), "status": "pending", **call}
+        end: Json = {"status": "failed"}
+        self.update("tool_call", **call)
+        try:
+            if self._permitted(call):
+                self.update("tool_call_update", toolCallId=call["toolCallId"], status="in_progress")
+                end = work()
+            else:
+                end["rawOutput"] = f"{call['title']}: not done, because it was rejected."
+        except OSError as problem:
+            end["rawOutput"] = f"{call['title']}: failed, because {problem}."
+        finally:
+            self.update("tool_call_update", toolCallId=call["toolCallId"], **end)
+        self.say(end["rawOutput"])
+
+    def _permitted(self, call: Json) -> bool:
+        if self.session.mode == "free" or call["kind"] in self.session.allowed:
+            return True
+        choice = self.ask(call, PERMISSIONS)
+        if choice == "allow-always":
+            self.session.allowed.add(call["kind"])
+        return choice in ("allow", "allow-always")
+
+    def inside(self, name: str) -> str:
+        """Return the path of a file in the workspace; raise PermissionError for any other."""
+        root = os.path.realpath(self.session.cwd)
+        path = os.path.realpath(os.path.join(root, name))
+        if path == root or os.path.commonpath([root, path]) != root:
+            raise PermissionError(f"{name} is not inside my workspace")
+        return path
+
+    def _chat(self, words: str) -> None:
+        self.think("None of this is a command of mine, so I repeat it.")
+        said = f"You said: {words[:2000]}" if words else "There were no words for me."
+        self.say(f"Hello, I am the demo agent, a small script without a model. {said}")
+
+    def _do_say(self, text: str) -> None:
+        self.say(text)
+
+    def _do_plan(self, text: str) -> None:
+        steps = [step.strip() for step in text.split(";") if step.strip()]
+
+        def show(states: list[str]) -> None:
+            self.check()
+            pairs = zip(steps, states, strict=False)
+            entries = [{"content": c, "priority": "medium", "status": s} for c, s in pairs]
+            self.update("plan", entries=entries)
+
+        show(["pending"] * len(steps))
+        for done in range(len(steps) + 1):
+            show(["completed"] * done + ["in_progress"] + ["pending"] * len(steps))
+        self.say(f"Done: {'; '.join(steps)}.")
+
+    def _do_write(self, argument: str) -> None:
+        name, text = argument.split(None, 1)
+        path, old, new = self.inside(name), None, text + "\n"
+        with suppress(FileNotFoundError), open(path, encoding="utf-8", errors="replace") as file:
+            old = file.read()
+
+        def work() -> Json:
+            path = self.inside(name)  # again: much may have changed while somebody was asked
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(new)
+            return {"status": "completed", "rawOutput": f"Wrote {name}."}
+
+        diff = {"type": "diff", "path": path, "oldText": old, "newText": new}
+        call = {"title": f"Write {name}", "kind": "edit", "locations": [{"path": path}]}
+        raw = {"file_path": path, "content": new}
+        self.use_tool({**call, "content": [diff], "rawInput": raw}, work)
+
+    def _do_run(self, line: str) -> None:
+        def work() -> Json:
+            status, output = self._shell(line)
+            return {
+                "status": "failed" if status else "completed",
+                "content": [{"type": "content", "content": text_block(output)}],
+                "rawOutput": f"`{line}` ended with status {status}.\n\n{output}".rstrip(),
+            }
+
+        raw = {"command": line, "cwd": self.session.cwd}
+        self.use_tool({"title": f"Run `{line}`", "kind": "execute", "rawInput": raw}, work)
+
+    def _shell(self, line: str) -> tuple[int, str]:
+        from subprocess import DEVNULL, PIPE, STDOUT, Popen  # noqa: PLC0415 - 6 ms of start-up
+
+        shell, folder, output = ["sh", "-c", line], self.session.cwd, b""
+        with Popen(shell, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT) as child:
+            self.child = child.pid
+            assert child.stdout
+            try:
+                while True:
+                    ended = child.poll() is not None  # before reading, so that nothing is missed
+                    ready = select.select([child.stdout], [], [], 0)[0]
+                    data = os.read(child.stdout.fileno(), OUTPUT_LIMIT) if ready else b""
+                    output = (output + data)[:OUTPUT_LIMIT]
+                    if ended and not data:
+                        return child.returncode, output.decode(errors="replace")
+                    self.pause(0 if data else POLL_SECONDS)
+            finally:
+                self.child = None
+                if child.poll() is None:
+                    kill_family(child.pid)
+
+    def _do_ask(self, line: str) -> None:
+        question, *names = (part.strip() for part in line.split("|"))
+        ids = {f"option-{number}": name for number, name in enumerate(names, 1)}
+        options = [{"optionId": key, "name": ids[key], "kind": "allow_once"} for key in ids]
+        raw = {"question": question, "options": names}
+        call = {"toolCallId": new_id("call"), "title": question, "kind": "other", "rawInput": raw}
+        chosen = self.ask({**call, "status": "pending"}, options)
+        self.say(f"You chose {ids[chosen]}." if chosen in ids else "Nothing was chosen.")
+
+    def _do_slow(self, seconds: str) -> None:
+        def words() -> Iterator[str]:
+            for word in islice(cycle(SLOW_WORDS), int(seconds)):
+                yield f"{word} "
+                self.pause(1)
+
+        self.stream(words())
+
+    def _do_big(self, size: str) -> None:
+        self.stream(FILLER[: int(size) - start] for start in range(0, int(size), len(FILLER)))
+
+    def _do_hold(self, name: str) -> None:
+        path = self.inside(name)
+        self.think(f"Waiting for {name}.")
+        while not os.path.exists(path):
+            self.pause(POLL_SECONDS)
+        self.say(f"{name} is here.")
+
+    def _do_recall(self, _: str) -> None:
+        prompts = [record["text"] for record in self.before if record["role"] == "user"]
+        told = [line for prompt in prompts for words in spoken(prompt) for line in words]
+        self.say("\n- ".join(["You told me:" if told else "You told me nothing yet.", *told]))
+
+    def _do_limit(self, seconds: str) -> None:
+        earlier = [record for record in self.before if record["role"] != "session"]
+        if earlier[-1:] == [{"role": "limit", "text": seconds}]:
+            self.say("The limit is over.")
+            return
+        self.session.remember("limit", seconds)
+        reset = {"retryAfterSeconds": int(seconds), "resetsAt": int(time.time()) + int(seconds)}
+        message = f"Usage limit reached; it resets in {seconds} seconds."
+        raise WireError(INTERNAL, message, errorKind="rate_limit", **reset)
+
+    def _do_fail(self, _: str) -> None:
+        raise WireError(INTERNAL, "The demo agent failed, as it was told to.")
+
+    def _do_crash(self, _: str) -> None:
+        os._exit(70)
+
+    def _do_hang(self, _: str) -> None:
+        self.think("Hanging, as I was told to.")
+        self.wire.muted = True
+        threading.Event().wait()
+
+
+class FaultyTurn(Turn):
+    """A turn that also knows how to misbehave, for tests of whoever drives an agent."""
+
+    commands = COMMANDS | FAULT_COMMANDS
+
+    def _burst(self, number: str, update: Json) -> None:
+        params = {"sessionId": self.session.name, "update": update}
+        line = encode({"jsonrpc": "2.0", "method": "session/update", "params": params})
+        for start in range(0, int(number), 500):
+            self.check()
+            numbers = range(start, min(start + 500, int(number)))
+            self.wire.write(b"".join(line.replace(b"%d", b"%08d" % each) for each in numbers))
+
+    def _do_flood(self, number: str, kind: str = "agent_message_chunk") -> None:
+        content = text_block(f"%d {FILLER[:50]}\n")
+        self._burst(number, {"sessionUpdate": kind, "content": content})
+
+    def _do_thoughts(self, number: str) -> None:
+        self._do_flood(number, "agent_thought_chunk")
+
+    def _do_tools(self, number: str) -> None:
+        call = {"toolCallId": f"{new_id('call')}-%d", "title": "Tool %d", "status": "completed"}
+        self._burst(number, {"sessionUpdate": "tool_call", "kind": "other", **call})
+
+    def _do_line(self, number: str) -> None:
+        for start in range(0, int(number), 65536):
+            self.wire.write(b"x" * min(65536, int(number) - start))
+
+    def _do_stderr(self, number: str) -> None:
+        for start in range(0, int(number), len(FILLER)):
+            os.write(2, FILLER[: int(number) - start].encode())
+
+    def _do_garbage(self, number: str) -> None:
+        unknown = {"sessionId": self.session.name, "update": {"sessionUpdate": "no_such_kind"}}
+        lines = [
+            *(b"this is not JSON", b"", b"null", b'"text"', b"[1,2,3]", b"\xff\xfe\x80{}", b"{"),
+            *(b'{"id":[1]}', b'{"jsonrpc":"2.0","id":987654321,"result":{}}', b'{"method":7}'),
+            b'{"jsonrpc":"2.0","id":"no-such","error":{"code":1,"message":"unknown"}}',
+            b'{"jsonrpc":"2.0","method":"no/such/notification","params":[]}',
+            b'{"jsonrpc":"2.0","id":"q","method":"no/such/request","params":{}}',
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"update":7}}',
+            encode({"jsonrpc": "2.0", "method": "session/update", "params": unknown}).strip(),
+            *(b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000),
+        ]
+        for line in islice(cycle(lines), int(number)):
+            self.check()
+            self.wire.write(line + b"\n")
+
+    def _do_requests(self, number: str) -> None:
+        for each in range(int(number)):
+            call = {"toolCallId": new_id("call"), "title": f"Request {each}", "kind": "other"}
+            self.wire.ask(self.session.name, call, PERMISSIONS)
+
+    def _do_children(self, number: str) -> None:
+        from subprocess import run  # noqa: PLC0415 - 6 ms of start-up
+
+        orphan = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]
+        sleepers = [
+            run(orphan, capture_output=True, text=True, start_new_session=each % 2 == 1).stdout
+            for each in range(int(number))
+        ]
+        self.say(f"Children: {' '.join(pid.strip() for pid in sleepers)}")
+
+    def _do_env(self, _: str) -> None:
+        self.say(json.dumps(dict(os.environ)))
+
+    def _do_read(self, path: str) -> None:
+        with open(os.path.join(self.session.cwd, path), "rb") as file:
+            self.say(file.read(OUTPUT_LIMIT).decode(errors="replace"))
+
+    def _do_chunk(self, text: str) -> None:
+        self.stream(text)
+
+    def _do_tell(self, name: str) -> None:
+        with open(self.inside(name), "w"):
+            self.think(f"Told by {name}.")
+
+    def _do_late(self, _: str) -> None:
+        self.late = True
+
+
+class Agent:
+    """The methods of the protocol, in the order in which they come; `_on_x` answers method `x`."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.sessions: dict[str, Session] = {}
+        unable = {"no-load": ("load", "resume"), "no-resume": ("resume",)}
+        self.missing = {f"session/{name}" for fault in FAULTS for name in unable.get(fault, ())}
+
+    def handle(self, message: Json) -> None:
+        """Answer a request, follow a notification, or hand an answer to the turn that asked."""
+        method, request = message.get("method"), message.get("id")
+        if not isinstance(method, str):
+            turn = self.wire.asks.pop(request, None) if isinstance(request, int) else None
+            if turn:
+                turn.settle(message)
+        elif f"hang-{method.rpartition('/')[2]}" not in FAULTS:
+            result = self._reply(method, message.get("params") or {})
+            if isinstance(result, Turn):
+                threading.Thread(target=result.run, args=(request,), daemon=True).start()
+            elif "id" in message:
+                self.wire.send(id=request, **result)
+
+    def _reply(self, method: str, params: Json) -> Json | Turn:
+        try:
+            result = self._method(method)(params)
+        except WireError as problem:
+            return {"error": problem.body}
+        except OSError as problem:
+            return {"error": {"code": INTERNAL, "message": f"No history: {problem}"}}
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            return {"error": {"code": INVALID_PARAMS, "message": f"Invalid params: {problem!r}"}}
+        return result if isinstance(result, Turn) else {"result": result}
+
+    def _method(self, name: str) -> Method:
+        if f"fail-{name.rpartition('/')[2]}" in FAULTS:
+            raise WireError(INTERNAL, f"{name} failed, as it was told to.")
+        method: Method | None = getattr(self, f"_on_{name.replace('/', '_')}", None)
+        if method is None or name in self.missing:
+            raise WireError(NO_SUCH_METHOD, f"The demo agent has no method {name}.")
+        return method
+
+    def leave(self) -> None:
+        """Take running commands along and exit without waiting for any turn."""
+        for session in self.sessions.values():
+            if session.turn and session.turn.child:
+                kill_family(session.turn.child)
+        os._exit(0)
+
+    def _on_initialize(self, _: Json) -> Json:
+        offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
+        return {
+            "protocolVersion": 1,
+            "agentInfo": {"name": "demo", "title": "Demo agent (no model)", "version": VERSION},
+            "authMethods": [],
+            "agentCapabilities": {
+                "loadSession": "session/load" not in self.missing,
+                "promptCapabilities": {"image": True, "embeddedContext": True},
+                "sessionCapabilities": {name: {} for name in offered},
+            },
+        }
+
+    def _on_session_new(self, params: Json) -> Json:
+        session = self._open(new_id("demo"), params)
+        return {"sessionId": session.name, **session.settings()}
+
+    def _on_session_load(self, params: Json) -> Json:
+        session = self._reopen(params)
+        for kind, text in replay(session.records):
+            self.wire.update(session.name, kind, content=text_block(text))
+        return session.settings()
+
+    def _on_session_resume(self, params: Json) -> Json:
+        return self._reopen(params).settings()
+
+    def _on_session_list(self, params: Json) -> Json:
+        files = os.listdir(HISTORY) if os.path.isdir(HISTORY) else []
+        found = [session_info(name[:-6]) for name in files if name.endswith(".jsonl")]
+        found.sort(key=lambda info: str(info["updatedAt"]), reverse=True)
+        return {"sessions": [info for info in found if params.get("cwd") in (None, info["cwd"])]}
+
+    def _on_session_close(self, params: Json) -> Json:
+        self._on_session_cancel(params)
+        del self.sessions[params["sessionId"]]
+        return {}
+
+    def _on_session_set_mode(self, params: Json) -> Json:
+        session, mode = self._session(params), params["modeId"]
+        if mode not in [known["id"] for known in MODES]:
+            raise WireError(INVALID_PARAMS, f"There is no mode {mode!r}.")
+        session.mode = mode
+        self.wire.update(session.name, "current_mode_update", currentModeId=mode)
+        return {}
+
+    def _on_session_set_config_option(self, params: Json) -> Json:
+        session, value = self._session(params), params["value"]
+        if params["configId"] != "model" or value not in [known["value"] for known in MODELS]:
+            raise WireError(INVALID_PARAMS, f"There is no {params['configId']!r} {value!r}.")
+        session.model = value
+        return {"configOptions": session.settings()["configOptions"]}
+
+    def _on_session_prompt(self, params: Json) -> Turn:
+        session = self._idle(self._session(params))
+        text = "\n".join(block["text"] for block in params["prompt"] if block["type"] == "text")
+        session.turn = (FaultyTurn if FAULTS else Turn)(self.wire, session, text)
+        return session.turn
+
+    def _on_session_cancel(self, params: Json) -> None:
+        turn = self._session(params).turn
+        if turn:
+            turn.cancel()
+
+    def _open(self, name: str, params: Json) -> Session:
+        if not os.path.isabs(params["cwd"]):
+            raise WireError(INVALID_PARAMS, "cwd must be an absolute path.")
+        self.sessions[name] = Session(name, params["cwd"])
+        return self.sessions[name]
+
+    def _reopen(self, params: Json) -> Session:
+        name = params["sessionId"]
+        if name in self.sessions:
+            return self._idle(self.sessions[name])
+        if not re.fullmatch(r"demo-[0-9a-f]+", name) or not os.path.exists(history_path(name)):
+            raise WireError(NOT_FOUND, f"There is no session {name}.", sessionId=name)
+        return self._open(name, params)
+
+    def _session(self, params: Json) -> Session:
+        name = params["sessionId"]
+        if name not in self.sessions:
+            raise WireError(NOT_FOUND, f"Session {name} is not open.", sessionId=name)
+        return self.sessions[name]
+
+    def _idle(self, session: Session) -> Session:
+        if session.turn:
+            raise WireError(INVALID_REQUEST, "This session is busy: a prompt is still running.")
+        return session
+
+
+def encode(value: object) -> bytes:
+    """Return one line of JSON."""
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def text_block(text: str) -> Json:
+    """Return a text as a content block."""
+    return {"type": "text", "text": text}
+
+
+def new_id(prefix: str) -> str:
+    """Return an id that no other process will choose."""
+    return f"{prefix}-{os.urandom(8).hex()}"
+
+
+def outside_data(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines outside of data blocks; one that never ends hides all that follows."""
+    inside = False
+    for line in lines:
+        if inside:
+            inside = line != "</data>"
+        elif line.startswith("<data"):
+            inside = True
+        else:
+            yield line
+
+
+def spoken(prompt: str) -> Iterator[list[str]]:
+    """Yield the lines of each speaker, without the bridge's, others' data, quotes and mentions.
+
+    Only a line feed ends a line: any other separator could forge the end of a data block.
+    """
+    lines = prompt.split("\n")
+    words = outside_data(lines)
+    if re.fullmatch(r"\[.*\bcontinuation\b.*\]", lines[0].strip(), re.IGNORECASE):
+        words = outside_data(line[1:].removeprefix(" ") for line in words if line[:1] == ">")
+    speaker: list[str] = []
+    for line in map(str.strip, words):
+        if line[:1] == "[" and line[-1:] == "]":
+            yield speaker
+            speaker = []
+        elif line[:1] != ">" and (rest := MENTION.sub("", line)):
+            speaker.append(rest)
+    yield speaker
+
+
+def history_path(session: str) -> str:
+    """Return where the history of a session is kept."""
+    return os.path.join(HISTORY, f"{session}.jsonl")
+
+
+def read_history(session: str) -> list[dict[str, str]]:
+    """Return what is on disk of a session, without lines that a kill tore."""
+    records = []
+    with suppress(FileNotFoundError), open(history_path(session), "rb") as lines:
+        for line in lines:
+            with suppress(ValueError):
+                records.append(json.loads(line))
+    return records
+
+
+def replay(records: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield update kind and text of what was said; the pieces of an answer as one."""
+    for role, group in groupby(records, lambda record: record["role"]):
+        texts = [record["text"] for record in group]
+        if role == "agent":
+            yield "agent_message_chunk", "".join(texts)
+        elif role == "user":
+            yield from (("user_message_chunk", text) for text in texts)
+
+
+def session_info(session: str) -> Json:
+    """Return the entry of a session for session/list."""
+    records = read_history(session)
+    folders = [record["text"] for record in records if record["role"] == "session"]
+    changed = time.gmtime(os.stat(history_path(session)).st_mtime)
+    return {
+        "sessionId": session,
+        "cwd": folders[-1] if folders else "/",
+        "title": title_of(records),
+        "updatedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", changed),
+    }
+
+
+def title_of(records: list[dict[str, str]]) -> str:
+    """Return the first words of a conversation."""
+    prompts = (record["text"] for record in records if record["role"] == "user")
+    return " ".join(line for words in spoken(next(prompts, "")) for line in words)[:60] or "Demo"
+
+
+def kill_family(pid: int) -> None:
+    """Kill a command with all it started; it stays in our group, so that it also dies with us."""
+    with suppress(OSError):
+        os.kill(pid, signal.SIGSTOP)
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as children:
+                for child in children.read().split():
+                    kill_family(int(child))
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    """Serve one client on stdin and stdout until stdin closes."""
+    if "--version" in sys.argv:
+        print(f"agent-bridge-demo-agent {VERSION}")
+        return
+    if "exit-at-start" in FAULTS:
+        sys.exit("The demo agent leaves at once, as it was told to.")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if "slow-exit" in FAULTS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    agent = Agent()
+    for line in sys.stdin.buffer:
+        with suppress(ValueError, RecursionError):
+            message = json.loads(line)
+            if isinstance(message, dict):
+                agent.handle(message)
+    while "slow-exit" in FAULTS:
+        signal.pause()
+    agent.leave()
+
+
+if __name__ == "__main__":
+    main()
