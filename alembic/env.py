@@ -1,0 +1,9 @@
+"""Runs the migrations on the connection that the bridge hands in."""
+
+from alembic import context
+from app.store.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

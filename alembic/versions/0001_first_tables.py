@@ -1,0 +1,298 @@
+"""The first tables."""
+
+import sqlalchemy as sa
+
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "delivery",
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("adapter", sa.String(), nullable=False),
+        sa.Column("delivery_id", sa.String(), nullable=False),
+        sa.Column("signature", sa.String(), nullable=True),
+        sa.Column("headers", sa.JSON(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("received_at", sa.Float(), nullable=False),
+        sa.Column("state", sa.String(), server_default="new", nullable=False),
+        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("adapter", "delivery_id"),
+        sa.UniqueConstraint("adapter", "signature"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "delivery_pending",
+        "delivery",
+        ["adapter", "seq"],
+        unique=False,
+        sqlite_where=sa.text("state = 'new'"),
+    )
+    op.create_table(
+        "login",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("link_hash", sa.String(), nullable=False),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("expires_at", sa.Float(), nullable=False),
+        sa.Column("used_at", sa.Float(), nullable=True),
+        sa.Column("revoked_at", sa.Float(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("link_hash"),
+    )
+    op.create_table(
+        "place",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("service", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("title", sa.Text(), server_default="", nullable=False),
+        sa.Column("link", sa.Text(), server_default="", nullable=False),
+        sa.Column("latest", sa.String(), nullable=True),
+        sa.Column("listen", sa.String(), nullable=True),
+        sa.Column("verbosity", sa.String(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("service", "name"),
+    )
+    op.create_table(
+        "decision",
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("message_id", sa.String(), nullable=False),
+        sa.Column("outcome", sa.String(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("agents", sa.JSON(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["place"],
+            ["place.id"],
+        ),
+        sa.PrimaryKeyConstraint("place", "message_id"),
+    )
+    op.create_table(
+        "session",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("title", sa.Text(), server_default="", nullable=False),
+        sa.Column("acp_session_id", sa.String(), nullable=True),
+        sa.Column("generation", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("mode", sa.String(), nullable=True),
+        sa.Column("model", sa.String(), nullable=True),
+        sa.Column("closed", sa.String(), nullable=True),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("updated_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["place"],
+            ["place.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("session_place", "session", ["place", "agent"], unique=False)
+    op.create_index("session_updated", "session", ["updated_at"], unique=False)
+    op.create_table(
+        "process",
+        sa.Column("marker", sa.String(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("group", sa.Integer(), nullable=False),
+        sa.Column("started", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.PrimaryKeyConstraint("marker"),
+    )
+    op.create_index("process_session", "process", ["session"], unique=False)
+    op.create_table(
+        "surface",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("service", sa.String(), nullable=False),
+        sa.Column("external", sa.String(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("reachable", sa.Boolean(), server_default=sa.text("1"), nullable=False),
+        sa.Column("detail", sa.JSON(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["place"],
+            ["place.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("service", "external", "agent"),
+    )
+    op.create_index("surface_session", "surface", ["session"], unique=False)
+    op.create_table(
+        "turn",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("surface", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(), server_default="queued", nullable=False),
+        sa.Column("cuts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("continued", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("held", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("stopped", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("prompt", sa.Text(), server_default="", nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("ended_at", sa.Float(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["surface"],
+            ["surface.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "turn_open",
+        "turn",
+        ["session", "id"],
+        unique=False,
+        sqlite_where=sa.text("state IN ('queued', 'starting', 'prompted', 'parked')"),
+    )
+    op.create_index("turn_session", "turn", ["session", "id"], unique=False)
+    op.create_table(
+        "ask",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("turn", sa.Integer(), nullable=False),
+        sa.Column("call", sa.String(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("options", sa.JSON(), nullable=False),
+        sa.Column("arguments_hash", sa.String(), server_default="", nullable=False),
+        sa.Column("state", sa.String(), server_default="open", nullable=False),
+        sa.Column("answer", sa.String(), nullable=True),
+        sa.Column("answered_by", sa.String(), nullable=True),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("closed_at", sa.Float(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["turn"],
+            ["turn.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ask_open", "ask", ["session", "id"], unique=False, sqlite_where=sa.text("state = 'open'")
+    )
+    op.create_table(
+        "post",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("service", sa.String(), nullable=False),
+        sa.Column("external", sa.String(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=True),
+        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.Column("marker", sa.String(), nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.Column("state", sa.String(), server_default="new", nullable=False),
+        sa.Column("remote_id", sa.String(), nullable=True),
+        sa.Column("consumed", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["turn"],
+            ["turn.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("key"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("post_turn", "post", ["turn"], unique=False)
+    op.create_index(
+        "post_unsent",
+        "post",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("state IN ('new', 'closing')"),
+    )
+    op.create_table(
+        "transcript",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=True),
+        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("speaker", sa.String(), server_default="", nullable=False),
+        sa.Column("text", sa.Text(), server_default="", nullable=False),
+        sa.Column("data", sa.JSON(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["place"],
+            ["place.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["turn"],
+            ["turn.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("transcript_place", "transcript", ["place", "id"], unique=False)
+    op.create_index("transcript_session", "transcript", ["session", "id"], unique=False)
+    op.create_table(
+        "message",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("message_id", sa.String(), nullable=False),
+        sa.Column("speaker_id", sa.String(), nullable=False),
+        sa.Column("speaker_kind", sa.String(), nullable=False),
+        sa.Column("link", sa.Text(), server_default="", nullable=False),
+        sa.Column("files", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["id"],
+            ["transcript.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["place"],
+            ["place.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("place", "message_id"),
+    )
+    op.create_table(
+        "heard",
+        sa.Column("message", sa.Integer(), nullable=False),
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["message"],
+            ["message.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["turn"],
+            ["turn.id"],
+        ),
+        sa.PrimaryKeyConstraint("message", "session"),
+    )
+    op.create_index("heard_session", "heard", ["session", "message"], unique=False)
+    op.create_index("heard_turn", "heard", ["turn"], unique=False)

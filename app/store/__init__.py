@@ -1,0 +1,1 @@
+"""What the bridge remembers: one SQLite file, one writer, the only SQL."""

@@ -1,0 +1,397 @@
+"""Keeps what comes in, and writes down in one commit what each message led to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.keys import PlaceKey
+from app.core.types import (
+    Accepted,
+    BridgeSessionRequest,
+    Decision,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Effect,
+    Heard,
+    NewPost,
+    PlaceView,
+    PostContent,
+    TurnRef,
+)
+from app.store.database import Database
+from app.store.posts import insert_post, turn_post_key
+from app.store.tables import (
+    decision,
+    delivery,
+    heard,
+    message,
+    place,
+    session,
+    surface,
+    transcript,
+    turn,
+)
+from app.store.turns import drop_queued, stop_session
+
+PENDING_AT_ONCE = 200
+"""Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
+
+_ADD = (
+    insert(delivery)
+    .values(
+        {
+            column.name: bindparam(column.name)
+            for column in (
+                delivery.c.adapter,
+                delivery.c.delivery_id,
+                delivery.c.signature,
+                delivery.c.headers,
+                delivery.c.body,
+                delivery.c.received_at,
+            )
+        }
+    )
+    .on_conflict_do_nothing()
+)
+
+
+class Deliveries:
+    """The delivery port on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, new: Delivery) -> None:
+        """Keep a delivery; one that is known by id or by signature changes nothing."""
+        await self._database.writer.insert(
+            _ADD,
+            {
+                "adapter": new.adapter,
+                "delivery_id": new.delivery_id,
+                "signature": new.signature,
+                "headers": new.headers,
+                "body": new.body,
+                "received_at": new.received_at,
+            },
+        )
+
+    async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
+        """List what nobody has dealt with, in order of arrival."""
+        rows = await self._database.all(
+            select(delivery)
+            .where(delivery.c.adapter == adapter, delivery.c.seq > after, delivery.c.state == "new")
+            .order_by(delivery.c.seq)
+            .limit(PENDING_AT_ONCE)
+        )
+        return [_delivery_of(row) for row in rows]
+
+    async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
+        """Say what became of a delivery that led to no message."""
+        await self._database.writer.run(lambda connection: _settle(connection, seq, state, reason))
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
+        """List deliveries without what they held, the newest first."""
+        shown = (delivery.c[name] for name in DeliveryLine.__slots__)
+        query = select(*shown).order_by(delivery.c.seq.desc()).limit(limit)
+        if before is not None:
+            query = query.where(delivery.c.seq < before)
+        rows = await self._database.all(query)
+        return [
+            DeliveryLine(
+                seq=row.seq,
+                adapter=row.adapter,
+                delivery_id=row.delivery_id,
+                received_at=row.received_at,
+                state=row.state,
+                reason=row.reason,
+            )
+            for row in rows
+        ]
+
+
+class Decisions:
+    """The intake port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def decided(self, where: PlaceKey, message_id: str) -> bool:
+        """Tell whether this message was decided on before, by whichever adapter heard it."""
+        found = (
+            select(decision.c.place)
+            .join(place)
+            .where(
+                place.c.service == where.service,
+                place.c.name == where.name,
+                decision.c.message_id == message_id,
+            )
+        )
+        return self._database.one(found) is not None
+
+    def place(self, where: PlaceKey) -> PlaceView:
+        """Tell who is in a place."""
+        with self._database.engine.connect() as connection:
+            row = connection.execute(_place_row(where)).first()
+            if row is None:
+                return PlaceView()
+            present = connection.execute(
+                select(session.c.agent)
+                .distinct()
+                .join(surface, surface.c.session == session.c.id)
+                .where(surface.c.place == row.id, session.c.closed.is_(None))
+                .order_by(session.c.agent)
+            ).scalars()
+            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity)
+
+    async def accept(self, made: Decision) -> Accepted:
+        """Write all that follows from one message."""
+        return await self._database.writer.run(
+            lambda connection: _accept(connection, made, self._now())
+        )
+
+    async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
+        """Write what an operator changed; returns the posts to send."""
+
+        def write(connection: Connection) -> list[int]:
+            place_id = connection.execute(_place_row(where)).one().id
+            now = self._now()
+            return [
+                post for effect in effects for post in _apply(connection, effect, place_id, now)
+            ]
+
+        return await self._database.writer.run(write)
+
+
+def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
+    place_id = _place(connection, made.heard)
+    fresh = connection.execute(
+        insert(decision)
+        .values(
+            place=place_id,
+            message_id=made.heard.message_id,
+            outcome=made.outcome,
+            reason=made.reason,
+            agents=[request.agent_name for request in made.requests],
+            at=now,
+        )
+        .on_conflict_do_nothing()
+    ).rowcount
+    if not fresh:
+        _settle(connection, made.delivery, "done", "this message was decided on before")
+        return Accepted(repeated=True)
+    number = _message(connection, place_id, made, now)
+    posts: list[int] = []
+    for effect in made.effects:
+        posts.extend(_apply(connection, effect, place_id, now))
+    turns = [_attach(connection, request, place_id, number, now) for request in made.requests]
+    posts.extend(post for _, post in turns)
+    posts.extend(insert_post(connection, new, now) for new in made.posts)
+    said = [(new.target.agent, new.content.note) for new in made.posts]
+    if made.silence:
+        said.append(("", f"Nobody answers: {made.silence}."))
+    for speaker, words in said:
+        _say(connection, place_id, "notice", speaker, words, {}, now)
+    if made.requests:
+        latest = made.requests[-1].agent_name
+        connection.execute(update(place).where(place.c.id == place_id).values(latest=latest))
+    _settle(connection, made.delivery, made.outcome, made.reason)
+    return Accepted(tuple(ref for ref, _ in turns), tuple(posts))
+
+
+def _place_row(where: PlaceKey) -> Any:
+    return select(place).where(place.c.service == where.service, place.c.name == where.name)
+
+
+def _place(connection: Connection, said: Heard) -> int:
+    row = connection.execute(_place_row(said.place)).first()
+    if row is not None:
+        return int(row.id)
+    return int(
+        connection.execute(
+            insert(place)
+            .values(
+                service=said.place.service, name=said.place.name, title=said.title, link=said.link
+            )
+            .returning(place.c.id)
+        ).scalar_one()
+    )
+
+
+def _say(
+    connection: Connection,
+    place_id: int,
+    kind: str,
+    speaker: str,
+    text: str,
+    data: dict[str, Any],
+    now: float,
+) -> int:
+    """Add a row to the transcript of a place that belongs to no session."""
+    row = connection.execute(
+        insert(transcript)
+        .values(place=place_id, kind=kind, speaker=speaker, text=text, data=data, at=now)
+        .returning(transcript.c.id)
+    ).one()
+    return int(row.id)
+
+
+def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
+    said = made.heard
+    files = [{"name": f.name, "media_type": f.media_type, "url": f.url} for f in said.files]
+    data = {"files": files, "to": [request.agent_name for request in made.requests]}
+    number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)
+    connection.execute(
+        insert(message).values(
+            id=number,
+            place=place_id,
+            message_id=said.message_id,
+            speaker_id=said.speaker.id,
+            speaker_kind=said.speaker.kind,
+            link=said.link,
+            files=files,
+        )
+    )
+    return number
+
+
+def _attach(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
+) -> tuple[TurnRef, int]:
+    """Give a message to a session: to its waiting turn, else to a new one."""
+    surface_id, session_id = _surface(connection, request, place_id, now)
+    connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
+    waiting = connection.execute(
+        select(turn.c.id).where(
+            turn.c.session == session_id,
+            turn.c.surface == surface_id,
+            turn.c.state == "queued",
+            turn.c.continued.is_(False),
+        )
+    ).scalar()
+    if waiting is not None:
+        connection.execute(update(turn).where(turn.c.id == waiting).values(held=False))
+    turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
+    connection.execute(insert(heard).values(message=number, session=session_id, turn=turn_id))
+    busy = connection.execute(
+        select(turn.c.id).where(
+            turn.c.session == session_id,
+            turn.c.id < turn_id,
+            turn.c.state.in_(("queued", "starting", "prompted", "parked")),
+        )
+    ).first()
+    content = PostContent(kind="turn", state="queued" if busy else "starting")
+    post_id = insert_post(
+        connection,
+        NewPost(turn_post_key(turn_id), request.key, content, session_id, turn_id),
+        now,
+    )
+    return TurnRef(session_id, turn_id), post_id
+
+
+def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+    return int(
+        connection.execute(
+            insert(turn)
+            .values(session=session_id, surface=surface_id, created_at=now)
+            .returning(turn.c.id)
+        ).scalar_one()
+    )
+
+
+def _surface(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
+) -> tuple[int, int]:
+    """Find the session a request is for, or begin one; one that was removed begins afresh."""
+    row = connection.execute(
+        select(surface.c.id, surface.c.session, session.c.closed)
+        .join(session)
+        .where(
+            surface.c.service == request.service_name,
+            surface.c.external == request.external_session_id,
+            surface.c.agent == request.agent_name,
+        )
+    ).first()
+    if row is not None:
+        if row.closed is not None:
+            connection.execute(
+                update(session)
+                .where(session.c.id == row.session)
+                .values(closed=None, acp_session_id=None, generation=session.c.generation + 1)
+            )
+        return row.id, row.session
+    session_id = connection.execute(
+        insert(session)
+        .values(
+            agent=request.agent_name,
+            place=place_id,
+            title=request.descriptive_name,
+            created_at=now,
+            updated_at=now,
+        )
+        .returning(session.c.id)
+    ).scalar_one()
+    surface_id = connection.execute(
+        insert(surface)
+        .values(
+            service=request.service_name,
+            external=request.external_session_id,
+            agent=request.agent_name,
+            session=session_id,
+            place=place_id,
+        )
+        .returning(surface.c.id)
+    ).scalar_one()
+    return surface_id, session_id
+
+
+def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:
+    """Make the lasting change of a command; returns the posts it finished."""
+    if effect.kind in {"listen", "verbosity"}:
+        change = {effect.kind: effect.value}
+        connection.execute(update(place).where(place.c.id == place_id).values(change))
+        return []
+    assert effect.session is not None
+    of_session = session.c.id == effect.session
+    match effect.kind:
+        case "stop":
+            return stop_session(connection, effect.session, now)
+        case "drop":
+            return drop_queued(connection, effect.session, now)
+        case "release":
+            waiting = (turn.c.session == effect.session) & (turn.c.state == "queued")
+            connection.execute(update(turn).where(waiting).values(held=False))
+        case "fresh":
+            connection.execute(
+                update(session)
+                .where(of_session)
+                .values(acp_session_id=None, generation=session.c.generation + 1)
+            )
+        case "mode" | "model":
+            connection.execute(
+                update(session).where(of_session).values({effect.kind: effect.value})
+            )
+    return []
+
+
+def _settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
+    connection.execute(
+        update(delivery).where(delivery.c.seq == seq).values(state=state, reason=reason)
+    )
+
+
+def _delivery_of(row: Row[Any]) -> Delivery:
+    return Delivery(
+        adapter=row.adapter,
+        delivery_id=row.delivery_id,
+        signature=row.signature,
+        headers=row.headers,
+        body=row.body,
+        received_at=row.received_at,
+        seq=row.seq,
+    )

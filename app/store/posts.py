@@ -1,0 +1,124 @@
+"""Keeps what goes out: posts, how far the platform has taken them, and what is still to send."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, case, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.types import NewPost, Post, PostContent, PostSent
+from app.store.database import Database
+from app.store.tables import post, surface
+from app.store.values import content_row, post_of
+
+UNSENT = ("new", "closing")
+
+
+def turn_post_key(turn_id: int) -> str:
+    """Name the post that shows a turn."""
+    return f"turn:{turn_id}"
+
+
+def insert_post(connection: Connection, new: NewPost, now: float) -> int:
+    """Create a post inside somebody's commit; one with a known key stays as it is."""
+    connection.execute(
+        insert(post)
+        .values(
+            key=new.key,
+            service=new.target.service,
+            external=new.target.external,
+            agent=new.target.agent,
+            session=new.session,
+            turn=new.turn,
+            marker=f"ab-{secrets.token_hex(8)}",
+            content=content_row(new.content),
+            created_at=now,
+        )
+        .on_conflict_do_nothing()
+    )
+    row = connection.execute(select(post.c.id).where(post.c.key == new.key)).one()
+    return int(row.id)
+
+
+def finish_post(connection: Connection, key: str, content: PostContent) -> int | None:
+    """Give a post its last content inside somebody's commit."""
+    row = connection.execute(
+        update(post)
+        .where(post.c.key == key, post.c.state.in_(("new", "open")))
+        .values(content=content_row(content), state="closing")
+        .returning(post.c.id)
+    ).first()
+    return row.id if row else None
+
+
+class Posts:
+    """The post port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def create(self, new: NewPost) -> int:
+        """Keep a new post; one with a known key changes nothing."""
+        return await self._database.writer.run(
+            lambda connection: insert_post(connection, new, self._now())
+        )
+
+    def post(self, post_id: int) -> Post | None:
+        """Read one post."""
+        row = self._database.one(select(post).where(post.c.id == post_id))
+        return post_of(row) if row else None
+
+    def of_turn(self, turn_id: int) -> Post | None:
+        """Read the post that shows a turn."""
+        row = self._database.one(select(post).where(post.c.key == turn_post_key(turn_id)))
+        return post_of(row) if row else None
+
+    async def unsent(self) -> Sequence[Post]:
+        """List what has not gone out, in order."""
+        rows = await self._database.all(
+            select(post).where(post.c.state.in_(UNSENT)).order_by(post.c.id)
+        )
+        return [post_of(row) for row in rows]
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
+        """List posts, the newest first."""
+        query = select(post).order_by(post.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(post.c.id < before)
+        return [post_of(row) for row in await self._database.all(query)]
+
+    async def sent(self, post_id: int, sent: PostSent, *, final: bool) -> None:
+        """Note what the platform made of a post."""
+        state: Any = "done" if final else case((post.c.state == "new", "open"), else_=post.c.state)
+        change = (
+            update(post)
+            .where(post.c.id == post_id)
+            .values(remote_id=sent.remote_id, consumed=sent.consumed, state=state)
+        )
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def failed(self, post_id: int, error: str) -> None:
+        """Note that a post can never be sent, and that its surface cannot be reached."""
+
+        def write(connection: Connection) -> None:
+            row = connection.execute(
+                update(post)
+                .where(post.c.id == post_id)
+                .values(state="failed", error=error)
+                .returning(post.c.service, post.c.external, post.c.agent)
+            ).one()
+            connection.execute(
+                update(surface)
+                .where(
+                    surface.c.service == row.service,
+                    surface.c.external == row.external,
+                    surface.c.agent == row.agent,
+                )
+                .values(reachable=False)
+            )
+
+        await self._database.writer.run(write)

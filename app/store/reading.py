@@ -1,0 +1,69 @@
+"""Opens the store to look at it: no lock, no writer, and the file stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import DatabaseError
+
+from app.core.clock import SystemClock
+from app.errors import StoreUnavailable
+from app.store.database import HEAD_REVISION, Database
+from app.store.stores import Stores
+
+
+def file_of(url: str) -> Path:
+    """Name the file that a SQLite address means."""
+    return Path(make_url(url).database or "")
+
+
+def revision(url: str) -> str | None:
+    """Tell which migration a database stands at; None if there is no database yet.
+
+    Raises:
+        StoreUnavailable: it cannot be read.
+    """
+    if not file_of(url).exists():
+        return None
+    database = _opened(url)
+    try:
+        with database.engine.connect() as connection:
+            row = connection.exec_driver_sql("select version_num from alembic_version").first()
+            return str(row[0]) if row else None
+    except DatabaseError as error:
+        raise StoreUnavailable(f"{file_of(url)} cannot be read: {error.orig}") from error
+    finally:
+        database.engine.dispose()
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Stores | None]:
+    """Read what a database holds; None if there is none yet.
+
+    Raises:
+        StoreUnavailable: it cannot be read, or belongs to another version.
+    """
+    found = revision(url)
+    if found is None:
+        yield None
+        return
+    if found != HEAD_REVISION:
+        raise StoreUnavailable(
+            f"it stands at migration {found}, this version needs {HEAD_REVISION}. "
+            "Start `agent-bridge serve` once"
+        )
+    database = _opened(url)
+    try:
+        yield Stores.on(database, SystemClock().now)
+    except DatabaseError as error:
+        raise StoreUnavailable(f"{file_of(url)} cannot be read: {error.orig}") from error
+    finally:
+        database.engine.dispose()
+
+
+def _opened(url: str) -> Database:
+    return Database(f"sqlite:///file:{quote(str(file_of(url)))}?mode=ro&uri=true")

@@ -1,0 +1,180 @@
+"""Finds sessions by id, by key and by place; their state is read off turns, asks and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    case,
+    delete,
+    exists,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.types import ProcessRecord, Session, SessionState, Thread
+from app.store.database import Database
+from app.store.tables import ask, place, process, session, surface, transcript, turn
+from app.store.values import entry_of, session_of
+
+
+def _some_turn(*states: str) -> Any:
+    return exists().where(turn.c.session == session.c.id, turn.c.state.in_(states))
+
+
+_STATE: ColumnElement[str] = case(
+    (session.c.closed.is_not(None), session.c.closed),
+    (exists().where(ask.c.session == session.c.id, ask.c.state == "open"), SessionState.WAITING),
+    (_some_turn("starting", "prompted"), SessionState.WORKING),
+    (_some_turn("parked"), SessionState.WAITING),
+    (_some_turn("queued"), SessionState.QUEUED),
+    (exists().where(process.c.session == session.c.id), SessionState.IDLE),
+    else_=SessionState.PARKED,
+)
+_each = surface.alias()
+_FIRST_SURFACE = (
+    select(func.min(_each.c.id))
+    .where(_each.c.session == session.c.id)
+    .correlate(session)
+    .scalar_subquery()
+)
+
+
+def _sessions() -> Select[Any]:
+    return (
+        select(
+            session,
+            _STATE.label("state"),
+            surface.c.service,
+            surface.c.external,
+            place.c.service.label("place_service"),
+            place.c.name.label("place_name"),
+            place.c.link,
+        )
+        .select_from(session)
+        .join(surface, surface.c.id == _FIRST_SURFACE)
+        .join(place, place.c.id == session.c.place)
+    )
+
+
+class Sessions:
+    """The session port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def session(self, session_id: int) -> Session | None:
+        """Read one session."""
+        row = self._database.one(_sessions().where(session.c.id == session_id))
+        return session_of(row) if row else None
+
+    def find(self, key: SessionKey) -> Session | None:
+        """Find the session that a key names."""
+        named = select(surface.c.session).where(
+            surface.c.service == key.service,
+            surface.c.external == key.external,
+            surface.c.agent == key.agent,
+        )
+        row = self._database.one(_sessions().where(session.c.id == named.scalar_subquery()))
+        return session_of(row) if row else None
+
+    def in_place(self, where: PlaceKey) -> Sequence[Session]:
+        """List the sessions of a place that were not removed."""
+        here = (
+            select(surface.c.session)
+            .join(place)
+            .where(place.c.service == where.service, place.c.name == where.name)
+        )
+        query = _sessions().where(session.c.id.in_(here), session.c.closed.is_(None))
+        with self._database.engine.connect() as connection:
+            return [session_of(row) for row in connection.execute(query.order_by(session.c.id))]
+
+    async def recent(
+        self, *, agent: str | None, state: str | None, before: float | None, limit: int
+    ) -> Sequence[Session]:
+        """List sessions, the one used last first."""
+        query = _sessions().order_by(session.c.updated_at.desc()).limit(limit)
+        if agent is not None:
+            query = query.where(session.c.agent == agent)
+        if state is not None:
+            query = query.where(_STATE.in_([state]))
+        if before is not None:
+            query = query.where(session.c.updated_at < before)
+        return [session_of(row) for row in await self._database.all(query)]
+
+    async def threads(self, *, limit: int) -> Sequence[Thread]:
+        """List places, the one where something happened last first."""
+        return await self._database.read(lambda connection: _threads(connection, limit))
+
+    async def rename(self, session_id: int, title: str) -> None:
+        """Give a session a title."""
+        change = update(session).where(session.c.id == session_id).values(title=title)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def remove(self, session_id: int) -> None:
+        """Take an agent out of its place; what was said stays readable."""
+        change = update(session).where(session.c.id == session_id).values(closed="removed")
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+
+def _threads(connection: Connection, limit: int) -> list[Thread]:
+    last = select(func.max(transcript.c.id).label("id")).group_by(transcript.c.place).subquery()
+    rows = connection.execute(
+        select(transcript, place.c.service, place.c.name, place.c.title, place.c.link)
+        .join(last, last.c.id == transcript.c.id)
+        .join(place, place.c.id == transcript.c.place)
+        .order_by(transcript.c.id.desc())
+        .limit(limit)
+    ).all()
+    here = [row.place for row in rows]
+    members: dict[PlaceKey, list[Session]] = {}
+    shown = _sessions().where(session.c.place.in_(here), session.c.closed.is_(None))
+    for found in connection.execute(shown.order_by(session.c.id)):
+        member = session_of(found)
+        members.setdefault(member.place, []).append(member)
+    return [_thread_of(row, members) for row in rows]
+
+
+def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
+    key = PlaceKey(row.service, row.name)
+    return Thread(key, row.title, row.link, entry_of(row), tuple(members.get(key, ())))
+
+
+class Processes:
+    """The process port on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def started(self, record: ProcessRecord) -> None:
+        """Remember a process."""
+        row = {
+            "marker": record.marker,
+            "agent": record.agent,
+            "session": record.session,
+            "group": record.group,
+            "started": record.started,
+        }
+        await self._database.writer.run(lambda connection: connection.execute(insert(process), row))
+
+    async def ended(self, marker: str) -> None:
+        """Forget a process that is gone."""
+        gone = delete(process).where(process.c.marker == marker)
+        await self._database.writer.run(lambda connection: connection.execute(gone))
+
+    async def leftovers(self) -> Sequence[ProcessRecord]:
+        """List the processes that were never said to be gone."""
+        rows = await self._database.all(select(process))
+        return [
+            ProcessRecord(row.agent, row.session, row.group, row.started, row.marker)
+            for row in rows
+        ]

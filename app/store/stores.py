@@ -1,0 +1,56 @@
+"""All ports of the store on one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.core.ports import (
+    AskStore,
+    DeliveryStore,
+    IntakeStore,
+    LoginStore,
+    PostStore,
+    ProcessStore,
+    SessionStore,
+    TranscriptStore,
+    TurnStore,
+)
+from app.store.asks import Asks
+from app.store.database import Database
+from app.store.inbox import Decisions, Deliveries
+from app.store.logins import Logins
+from app.store.posts import Posts
+from app.store.sessions import Processes, Sessions
+from app.store.transcript import Transcript
+from app.store.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What the bridge remembers, by port."""
+
+    deliveries: DeliveryStore
+    decisions: IntakeStore
+    sessions: SessionStore
+    turns: TurnStore
+    transcript: TranscriptStore
+    asks: AskStore
+    posts: PostStore
+    processes: ProcessStore
+    logins: LoginStore
+
+    @classmethod
+    def on(cls, database: Database, now: Callable[[], float]) -> Stores:
+        """Open every port on one database."""
+        return cls(
+            deliveries=Deliveries(database),
+            decisions=Decisions(database, now),
+            sessions=Sessions(database, now),
+            turns=Turns(database, now),
+            transcript=Transcript(database, now),
+            asks=Asks(database, now),
+            posts=Posts(database, now),
+            processes=Processes(database),
+            logins=Logins(database, now),
+        )

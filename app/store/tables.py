@@ -1,0 +1,235 @@
+"""The tables, as SQLAlchemy Core knows them; alembic builds the same ones.
+
+`transcript.id` numbers everything the page shows, messages included: the ids of
+the event stream.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData()
+
+FALSE = text("0")
+
+delivery = Table(
+    "delivery",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("adapter", String, nullable=False),
+    Column("delivery_id", String, nullable=False),
+    Column("signature", String),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("received_at", Float, nullable=False),
+    Column("state", String, nullable=False, server_default="new"),
+    Column("reason", Text, nullable=False, server_default=""),
+    UniqueConstraint("adapter", "delivery_id"),
+    # Equal bytes give an equal signature: a replay under a new id stops here.
+    UniqueConstraint("adapter", "signature"),
+    sqlite_autoincrement=True,
+)
+Index(
+    "delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=delivery.c.state == "new"
+)
+
+place = Table(
+    "place",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("service", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("link", Text, nullable=False, server_default=""),
+    Column("latest", String),
+    Column("listen", String),
+    Column("verbosity", String),
+    UniqueConstraint("service", "name"),
+)
+
+session = Table(
+    "session",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("acp_session_id", String),
+    Column("generation", Integer, nullable=False, server_default="1"),
+    Column("mode", String),
+    Column("model", String),
+    Column("closed", String),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("session_place", session.c.place, session.c.agent)
+Index("session_updated", session.c.updated_at)
+
+surface = Table(
+    "surface",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("service", String, nullable=False),
+    Column("external", String, nullable=False),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("reachable", Boolean, nullable=False, server_default=text("1")),
+    Column("detail", JSON),
+    UniqueConstraint("service", "external", "agent"),
+)
+Index("surface_session", surface.c.session)
+
+turn = Table(
+    "turn",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("surface", Integer, ForeignKey("surface.id"), nullable=False),
+    Column("state", String, nullable=False, server_default="queued"),
+    Column("cuts", Integer, nullable=False, server_default="0"),
+    Column("continued", Boolean, nullable=False, server_default=FALSE),
+    Column("held", Boolean, nullable=False, server_default=FALSE),
+    Column("stopped", Boolean, nullable=False, server_default=FALSE),
+    Column("prompt", Text, nullable=False, server_default=""),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("created_at", Float, nullable=False),
+    Column("ended_at", Float),
+    sqlite_autoincrement=True,
+)
+OPEN_TURN = turn.c.state.in_(("queued", "starting", "prompted", "parked"))
+Index("turn_session", turn.c.session, turn.c.id)
+Index("turn_open", turn.c.session, turn.c.id, sqlite_where=OPEN_TURN)
+
+transcript = Table(
+    "transcript",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("session", Integer, ForeignKey("session.id")),
+    Column("turn", Integer, ForeignKey("turn.id")),
+    Column("kind", String, nullable=False),
+    Column("speaker", String, nullable=False, server_default=""),
+    Column("text", Text, nullable=False, server_default=""),
+    Column("data", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("transcript_session", transcript.c.session, transcript.c.id)
+Index("transcript_place", transcript.c.place, transcript.c.id)
+
+message = Table(
+    "message",
+    metadata,
+    # The number of its row in the transcript, where its text is.
+    Column("id", Integer, ForeignKey("transcript.id"), primary_key=True, autoincrement=False),
+    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("message_id", String, nullable=False),
+    Column("speaker_id", String, nullable=False),
+    Column("speaker_kind", String, nullable=False),
+    Column("link", Text, nullable=False, server_default=""),
+    Column("files", JSON, nullable=False),
+    UniqueConstraint("place", "message_id"),
+)
+
+# Which session was told of a message, and the turn it became part of.
+heard = Table(
+    "heard",
+    metadata,
+    Column("message", Integer, ForeignKey("message.id"), primary_key=True),
+    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
+    Column("turn", Integer, ForeignKey("turn.id")),
+)
+Index("heard_turn", heard.c.turn)
+Index("heard_session", heard.c.session, heard.c.message)
+
+decision = Table(
+    "decision",
+    metadata,
+    Column("place", Integer, ForeignKey("place.id"), primary_key=True),
+    Column("message_id", String, primary_key=True),
+    Column("outcome", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("agents", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)
+
+ask = Table(
+    "ask",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("turn", Integer, ForeignKey("turn.id"), nullable=False),
+    Column("call", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("options", JSON, nullable=False),
+    Column("arguments_hash", String, nullable=False, server_default=""),
+    Column("state", String, nullable=False, server_default="open"),
+    Column("answer", String),
+    Column("answered_by", String),
+    Column("created_at", Float, nullable=False),
+    Column("closed_at", Float),
+    sqlite_autoincrement=True,
+)
+Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ask.c.state == "open")
+
+post = Table(
+    "post",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", String, nullable=False, unique=True),
+    Column("service", String, nullable=False),
+    Column("external", String, nullable=False),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, ForeignKey("session.id")),
+    Column("turn", Integer, ForeignKey("turn.id")),
+    Column("marker", String, nullable=False),
+    Column("content", JSON, nullable=False),
+    Column("state", String, nullable=False, server_default="new"),
+    Column("remote_id", String),
+    Column("consumed", Integer, nullable=False, server_default="0"),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("created_at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("post_unsent", post.c.id, sqlite_where=post.c.state.in_(("new", "closing")))
+Index("post_turn", post.c.turn)
+
+process = Table(
+    "process",
+    metadata,
+    Column("marker", String, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("group", Integer, nullable=False),
+    Column("started", String, nullable=False),
+)
+Index("process_session", process.c.session)
+
+login = Table(
+    "login",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("link_hash", String, nullable=False, unique=True),
+    Column("created_at", Float, nullable=False),
+    # Until when the link can be used; once it was, until when the log-in lasts.
+    Column("expires_at", Float, nullable=False),
+    Column("used_at", Float),
+    Column("revoked_at", Float),
+)

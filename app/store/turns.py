@@ -1,0 +1,284 @@
+"""Keeps turns from queued to their end, and sorts out what a crash left of them.
+
+A turn ends once: whoever comes second changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+
+from app.core.types import (
+    OPEN_TURN_STATES,
+    Entry,
+    Message,
+    PostContent,
+    Turn,
+    TurnRef,
+    TurnState,
+)
+from app.store.asks import close_asks
+from app.store.database import Database
+from app.store.posts import finish_post, turn_post_key
+from app.store.tables import ask, heard, message, session, surface, transcript, turn
+from app.store.transcript import insert_entries
+from app.store.values import message_of, turn_of
+
+RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
+STOPPED = PostContent(kind="turn", state="stopped", note="Stopped.")
+DROPPED = PostContent(kind="turn", state="stopped", note="Dropped before it began.")
+CUT_TWICE = (
+    "The bridge was cut off twice while working on this, so it does not try again by itself. "
+    "Send the message again to go on."
+)
+CUT_ONCE = "The bridge was cut off while working on this and carries on."
+ASK_LOST = "The bridge restarted before this was answered; if it still matters, it is asked anew."
+
+_TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
+    surface, turn.c.surface == surface.c.id
+)
+
+
+def stop_session(connection: Connection, session_id: int, now: float) -> list[int]:
+    """Mark what runs as stopped and hold what waits; what had not begun ends here."""
+    of_session = turn.c.session == session_id
+    first = connection.execute(
+        select(turn.c.id, turn.c.state)
+        .where(of_session, turn.c.state.in_(OPEN_TURN_STATES))
+        .order_by(turn.c.id)
+    ).first()
+    if first is None:
+        return []
+    connection.execute(
+        update(turn)
+        .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
+        .values(held=True)
+    )
+    if first.state in RUNNING:
+        connection.execute(update(turn).where(turn.c.id == first.id).values(stopped=True))
+        return []
+    posts = close_asks(connection, ask.c.turn == first.id, "cancelled", STOPPED.note, now)
+    post = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
+    return posts + _present(post)
+
+
+def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
+    """End every turn of a session that waits."""
+    waiting = connection.execute(
+        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
+    ).scalars()
+    posts = [
+        _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now)
+        for waiting_id in waiting.all()
+    ]
+    return [post for post in posts if post is not None]
+
+
+class Turns:
+    """The turn port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def turn(self, turn_id: int) -> Turn | None:
+        """Read one turn."""
+        row = self._database.one(_TURN.where(turn.c.id == turn_id))
+        return turn_of(row) if row else None
+
+    async def turns(self, session_id: int) -> Sequence[Turn]:
+        """List the turns of a session, oldest first."""
+        rows = await self._database.all(
+            _TURN.where(turn.c.session == session_id).order_by(turn.c.id)
+        )
+        return [turn_of(row) for row in rows]
+
+    def next_turn(self, session_id: int) -> Turn | None:
+        """Tell which queued turn of a session comes next, unless it is held."""
+        row = self._database.one(
+            _TURN.where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
+            .order_by(turn.c.id)
+            .limit(1)
+        )
+        return turn_of(row) if row and not row.held else None
+
+    def running_turn(self, session_id: int) -> Turn | None:
+        """Tell which turn of a session is starting or prompted."""
+        row = self._database.one(
+            _TURN.where(turn.c.session == session_id, turn.c.state.in_(RUNNING))
+        )
+        return turn_of(row) if row else None
+
+    def waiting(self, session_id: int) -> int:
+        """Count the turns of a session that wait."""
+        row = self._database.one(
+            select(func.count())
+            .select_from(turn)
+            .where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
+        )
+        return int(row[0]) if row else 0
+
+    def messages(self, turn_id: int) -> Sequence[Message]:
+        """List the messages that became part of a turn, in order."""
+        query = (
+            select(message, transcript.c.speaker, transcript.c.text, transcript.c.at)
+            .join(heard, heard.c.message == message.c.id)
+            .join(transcript, transcript.c.id == message.c.id)
+            .where(heard.c.turn == turn_id)
+            .order_by(message.c.id)
+        )
+        with self._database.engine.connect() as connection:
+            return [message_of(row) for row in connection.execute(query)]
+
+    async def starting(self, turn_id: int) -> bool:
+        """Take a queued turn; False if it is no longer there to be taken."""
+        return await self._change(
+            (turn.c.id == turn_id, turn.c.state == TurnState.QUEUED, turn.c.held.is_(False)),
+            state=TurnState.STARTING,
+        )
+
+    async def prompted(self, turn_id: int, prompt: str, acp_session_id: str) -> bool:
+        """Note, before the bytes are written, what the agent is about to be told."""
+        untouched = (
+            turn.c.id == turn_id,
+            turn.c.state == TurnState.STARTING,
+            turn.c.stopped.is_(False),
+        )
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(
+                update(turn)
+                .where(*untouched)
+                .values(state=TurnState.PROMPTED, prompt=prompt)
+                .returning(turn.c.session)
+            ).first()
+            if row is None:
+                return False
+            connection.execute(
+                update(session)
+                .where(session.c.id == row.session)
+                .values(acp_session_id=acp_session_id)
+            )
+            return True
+
+        return await self._database.writer.run(write)
+
+    async def finish(
+        self,
+        turn_id: int,
+        state: TurnState,
+        content: PostContent,
+        entries: Sequence[Entry],
+        error: str = "",
+    ) -> tuple[int, ...] | None:
+        """End a turn with its last entries and its final post; returns the posts to send."""
+
+        def write(connection: Connection) -> tuple[int, ...] | None:
+            now = self._now()
+            if not _is_open(connection, turn_id):
+                return None
+            posts = close_asks(
+                connection, ask.c.turn == turn_id, "cancelled", "Not needed any more.", now
+            )
+            post = _end(connection, turn_id, state, content, now, error)
+            insert_entries(connection, entries, now)
+            return (*posts, *_present(post))
+
+        return await self._database.writer.run(write)
+
+    async def interrupt(self, turn_id: int) -> None:
+        """Put a turn back that a polite shutdown cut off; that does not count as a cut."""
+
+        def write(connection: Connection) -> None:
+            now = self._now()
+            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+            if row.state not in RUNNING:
+                return
+            close_asks(connection, ask.c.turn == turn_id, "lost", ASK_LOST, now)
+            _requeue(connection, row, now, cuts=row.cuts)
+
+        await self._database.writer.run(write)
+
+    async def recover(self) -> Sequence[TurnRef]:
+        """Sort out what the last run left behind and list the sessions that have work."""
+
+        def write(connection: Connection) -> list[TurnRef]:
+            now = self._now()
+            lost = ask.c.turn.in_(select(turn.c.id).where(turn.c.state.in_(RUNNING)))
+            close_asks(connection, lost, "lost", ASK_LOST, now)
+            rows = connection.execute(
+                select(turn).where(turn.c.state.in_(RUNNING)).order_by(turn.c.id)
+            )
+            for row in rows.all():
+                _recover(connection, row, now)
+            ready = connection.execute(
+                select(turn.c.session, turn.c.id)
+                .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
+                .order_by(turn.c.id)
+            )
+            return [TurnRef(row.session, row.id) for row in ready]
+
+        return await self._database.writer.run(write)
+
+    async def _change(self, where: tuple[ColumnElement[bool], ...], **values: object) -> bool:
+        change = update(turn).where(*where).values(**values)
+        return await self._database.writer.run(
+            lambda connection: connection.execute(change).rowcount > 0
+        )
+
+
+def _recover(connection: Connection, row: Row[Any], now: float) -> None:
+    """Decide what becomes of one turn that was cut off."""
+    if row.stopped:
+        _end(connection, row.id, TurnState.CANCELLED, STOPPED, now)
+    elif row.state == TurnState.PROMPTED and row.cuts:
+        content = PostContent(kind="turn", state="failed", note=CUT_TWICE)
+        _end(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE)
+        _notice(connection, row, CUT_TWICE, now)
+    else:
+        _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
+
+
+def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) -> None:
+    reached = row.state == TurnState.PROMPTED
+    connection.execute(
+        update(turn)
+        .where(turn.c.id == row.id)
+        .values(state=TurnState.QUEUED, cuts=cuts, continued=row.continued or reached)
+    )
+    if reached:
+        _notice(connection, row, CUT_ONCE, now)
+
+
+def _notice(connection: Connection, row: Row[Any], text: str, now: float) -> None:
+    entry = Entry(kind="notice", text=text, session=row.session, turn=row.id)
+    insert_entries(connection, [entry], now)
+
+
+def _is_open(connection: Connection, turn_id: int) -> bool:
+    state = connection.execute(select(turn.c.state).where(turn.c.id == turn_id)).scalar()
+    return state in OPEN_TURN_STATES
+
+
+def _end(
+    connection: Connection,
+    turn_id: int,
+    state: TurnState,
+    content: PostContent,
+    now: float,
+    error: str = "",
+) -> int | None:
+    session_id = connection.execute(
+        update(turn)
+        .where(turn.c.id == turn_id)
+        .values(state=state, ended_at=now, error=error)
+        .returning(turn.c.session)
+    ).scalar_one()
+    connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
+    return finish_post(connection, turn_post_key(turn_id), content)
+
+
+def _present(post: int | None) -> list[int]:
+    return [] if post is None else [post]

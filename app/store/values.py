@@ -1,0 +1,138 @@
+"""Turns rows into the core's values and back; pure.
+
+Whatever a table keeps as JSON is read and written here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.types import (
+    Ask,
+    AskOption,
+    Entry,
+    File,
+    Message,
+    PlanStep,
+    Post,
+    PostContent,
+    Session,
+    SessionState,
+    Speaker,
+    Turn,
+    TurnState,
+)
+
+
+def session_of(row: Row[Any]) -> Session:
+    """Read a session with its first key and its place."""
+    return Session(
+        id=row.id,
+        key=SessionKey(row.service, row.external, row.agent),
+        place=PlaceKey(row.place_service, row.place_name),
+        state=SessionState(row.state),
+        title=row.title,
+        acp_session_id=row.acp_session_id,
+        generation=row.generation,
+        mode=row.mode,
+        model=row.model,
+        link=row.link,
+        updated_at=row.updated_at,
+    )
+
+
+def turn_of(row: Row[Any]) -> Turn:
+    """Read a turn with the surface that asked."""
+    return Turn(
+        id=row.id,
+        session=row.session,
+        surface=SessionKey(row.service, row.external, row.agent),
+        state=TurnState(row.state),
+        cuts=row.cuts,
+        continued=row.continued,
+        held=row.held,
+        stopped=row.stopped,
+        prompt=row.prompt,
+        error=row.error,
+    )
+
+
+def message_of(row: Row[Any]) -> Message:
+    """Read a message."""
+    return Message(
+        speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind),
+        text=row.text,
+        message_id=row.message_id,
+        at=row.at,
+        link=row.link,
+        files=tuple(File(**file) for file in row.files),
+    )
+
+
+def entry_of(row: Row[Any]) -> Entry:
+    """Read one row of the transcript."""
+    return Entry(
+        id=row.id,
+        kind=row.kind,
+        text=row.text,
+        speaker=row.speaker,
+        data=row.data,
+        session=row.session,
+        turn=row.turn,
+        at=row.at,
+    )
+
+
+def ask_of(row: Row[Any]) -> Ask:
+    """Read an ask."""
+    return Ask(
+        id=row.id,
+        session=row.session,
+        turn=row.turn,
+        title=row.title,
+        options=options_of(row.options),
+        state=row.state,
+        answer=row.answer,
+        answered_by=row.answered_by,
+    )
+
+
+def post_of(row: Row[Any]) -> Post:
+    """Read a post."""
+    return Post(
+        id=row.id,
+        target=SessionKey(row.service, row.external, row.agent),
+        marker=row.marker,
+        content=content_of(row.content),
+        state=row.state,
+        remote_id=row.remote_id,
+        consumed=row.consumed,
+        session=row.session,
+    )
+
+
+def content_of(stored: Mapping[str, Any]) -> PostContent:
+    """Read what a post says."""
+    return PostContent(
+        **{
+            **stored,
+            "plan": tuple(PlanStep(**step) for step in stored["plan"]),
+            "tools": tuple(stored["tools"]),
+            "options": options_of(stored["options"]),
+        }
+    )
+
+
+def content_row(content: PostContent) -> dict[str, Any]:
+    """Write what a post says."""
+    return asdict(content)
+
+
+def options_of(stored: Iterable[Mapping[str, str]]) -> tuple[AskOption, ...]:
+    """Read the options of an ask."""
+    return tuple(AskOption(**option) for option in stored)

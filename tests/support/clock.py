@@ -1,0 +1,50 @@
+"""A clock that a test drives: hours pass when it says so."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from itertools import count
+
+START = 1_800_000_000.0
+
+
+class ManualClock:
+    """The clock port, standing still until `advance`."""
+
+    def __init__(self) -> None:
+        self._elapsed = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = count()
+        self._changed = asyncio.Event()
+
+    def now(self) -> float:
+        return START + self._elapsed
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, next(self._order), future))
+        self._changed.set()
+        await future
+
+    async def asleep(self, sleepers: int = 1) -> None:
+        """Wait until so many sleep."""
+        async with asyncio.timeout(5):
+            while sum(not future.done() for *_, future in self._sleepers) < sleepers:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, waking whoever is due, in order."""
+        until = self._elapsed + seconds
+        while self._sleepers and self._sleepers[0][0] <= until:
+            due, _, future = heapq.heappop(self._sleepers)
+            self._elapsed = max(self._elapsed, due)
+            if not future.done():
+                future.set_result(None)
+            for _ in range(20):  # lets whoever woke run until it waits again
+                await asyncio.sleep(0)
+        self._elapsed = until

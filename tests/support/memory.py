@@ -1,0 +1,74 @@
+"""A real store on a file of the test, and messages to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from app.core.keys import PlaceKey
+from app.core.ports import Clock
+from app.core.types import BridgeSessionRequest, Decision, Delivery, Effect, Heard, Speaker
+from app.store.database import Database, sqlite_url
+from app.store.stores import Stores
+
+ANN = Speaker("ann", "Ann")
+
+
+@contextmanager
+def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]:
+    """Open a store in a folder."""
+    database = Database(sqlite_url(folder))
+    database.open()
+    try:
+        yield database, Stores.on(database, clock.now)
+    finally:
+        database.close()
+
+
+def delivery(adapter: str = "web:demo", body: bytes = b"{}", **more: str) -> Delivery:
+    """Make a delivery that was never seen before."""
+    fresh = uuid4().hex
+    return Delivery(
+        adapter=adapter,
+        delivery_id=more.get("delivery_id", fresh),
+        signature=more.get("signature", fresh),
+        headers={"x": "y"},
+        body=body,
+        received_at=1.0,
+    )
+
+
+def heard(text: str, place: str = "t1", speaker: Speaker = ANN, message_id: str = "") -> Heard:
+    """Say something in a place."""
+    return Heard(
+        place=PlaceKey("web", place),
+        external=place,
+        message_id=message_id or uuid4().hex,
+        speaker=speaker,
+        text=text,
+    )
+
+
+def decision(said: Heard, *agents: str, effects: tuple[Effect, ...] = ()) -> Decision:
+    """Decide that these agents answer."""
+    return Decision(
+        delivery=0,
+        heard=said,
+        outcome="done",
+        reason="mentioned",
+        requests=tuple(
+            BridgeSessionRequest(
+                external_session_id=said.external,
+                service_name=said.place.service,
+                agent_name=agent,
+                prompt=said.text,
+                speaker=said.speaker,
+                message_id=said.message_id,
+                surface=said.place,
+            )
+            for agent in agents
+        ),
+        effects=effects,
+    )

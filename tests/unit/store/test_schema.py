@@ -1,0 +1,57 @@
+"""The schema: what alembic builds is what the tables say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from app.errors import StoreUnavailable
+from app.store.database import (
+    FILE_NAME,
+    HEAD_REVISION,
+    Database,
+    migrate,
+    migrations_folder,
+    sqlite_url,
+)
+from app.store.tables import metadata
+
+
+def test_the_migrations_build_the_tables(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    migrate(database.engine)
+
+    with database.engine.connect() as connection:
+        difference = compare_metadata(MigrationContext.configure(connection), metadata)
+
+    assert difference == []
+    database.engine.dispose()
+
+
+def test_the_head_revision_is_the_newest_migration() -> None:
+    assert ScriptDirectory(str(migrations_folder())).get_heads() == [HEAD_REVISION]
+
+
+def test_a_store_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    migrate(database.engine)
+    before = (tmp_path / FILE_NAME).stat().st_mtime_ns
+
+    migrate(database.engine)
+
+    assert (tmp_path / FILE_NAME).stat().st_mtime_ns == before
+    database.engine.dispose()
+
+
+def test_a_damaged_file_is_refused_with_a_remedy_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / FILE_NAME
+    file.write_bytes(b"this is no database" * 100)
+
+    with pytest.raises(StoreUnavailable, match="kept as it is"):
+        Database(sqlite_url(tmp_path)).open()
+
+    assert file.read_bytes() == b"this is no database" * 100
