@@ -1,0 +1,42 @@
+"""Recognises commands: the whole message after the mention, never only its first word; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HELP = """\
+`stop` ends what runs and holds what waits · `stop all` drops that too · `new` begins afresh
+`status` · `queue` shows what waits · `queue now` runs it · `queue drop` drops it
+`mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`"""
+
+_PLAIN = {"new", "status", "queue", "help"}
+_VERBOSITY = {"quiet", "normal", "full"}
+_CHOICES = {
+    "stop": {"", "all"},
+    "queue": {"", "now", "drop"},
+    "listen": {"mention", "latest", "all"},
+}
+_NAMED = {"mode", "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and its one argument."""
+
+    name: str
+    argument: str = ""
+
+
+def parse(text: str) -> Command | None:
+    """Read a message as a command, or None if it is words for the agent."""
+    words = text.strip().removeprefix("!").split()
+    if not words or len(words) > 2 or "\n" in text.strip():
+        return None
+    name, argument = words[0].lower(), words[1] if len(words) == 2 else ""
+    if name in _VERBOSITY and not argument:
+        return Command("verbosity", name)
+    if name in _CHOICES and argument.lower() in _CHOICES[name]:
+        return Command(name, argument.lower())
+    if name in _NAMED and argument:
+        return Command(name, argument)
+    return Command(name) if name in _PLAIN and not argument else None

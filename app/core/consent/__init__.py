@@ -1,0 +1,1 @@
+"""What agents may do, and how people are asked."""

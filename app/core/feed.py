@@ -1,0 +1,149 @@
+"""Wakes whoever follows a session or a place; the rows themselves are read from the transcript.
+
+A follower that comes late, or comes back, therefore sees exactly what one that stayed sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.core.keys import PlaceKey
+from app.core.ports import SessionStore, TranscriptStore
+from app.core.types import Entry
+
+ROWS_AT_ONCE = 200
+"""Rows per read while following: a screen or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Text that an agent is still writing; its row replaces it."""
+
+    session: int
+    turn: int
+    kind: Literal["text", "thought"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new in a place; nothing at all means that a state may have changed."""
+
+    rows: tuple[Entry, ...] = ()
+    unfinished: tuple[Unfinished, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    unfinished: dict[int, Unfinished] = field(default_factory=dict)
+
+    def take_unfinished(self) -> tuple[Unfinished, ...]:
+        taken = tuple(self.unfinished.values())
+        self.unfinished.clear()
+        return taken
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait to be woken; False if nobody did."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Feed:
+    """Who follows what."""
+
+    def __init__(self, transcript: TranscriptStore, sessions: SessionStore) -> None:
+        self._transcript = transcript
+        self._sessions = sessions
+        self._followers: dict[int | PlaceKey, set[_Follower]] = {}
+        self._places: dict[int, PlaceKey] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Let every follower go."""
+        self._closed = True
+        for followers in self._followers.values():
+            for follower in followers:
+                follower.wake.set()
+
+    def followed(self, session: int) -> bool:
+        """Tell whether anybody follows a session or its place."""
+        return bool(self._followers) and any(True for _ in self._of(session))
+
+    def notify(self, session: int) -> None:
+        """Say that a session has new rows, or another state."""
+        for follower in self._of(session):
+            follower.wake.set()
+
+    def notify_place(self, place: PlaceKey) -> None:
+        """Say that something was said in a place."""
+        for follower in self._followers.get(place, ()):
+            follower.wake.set()
+
+    def show(self, unfinished: Unfinished) -> None:
+        """Show text that has no row yet."""
+        for follower in self._of(unfinished.session):
+            follower.unfinished[unfinished.turn] = unfinished
+            follower.wake.set()
+
+    async def follow(
+        self, session: int, *, after: int, idle: float
+    ) -> AsyncIterator[Entry | Unfinished | None]:
+        """Give every row of a session after a number and all that follow; None when quiet."""
+        with self._follower(session) as follower:
+            while not self._closed:
+                follower.wake.clear()
+                rows = await self._transcript.read(session, after=after, limit=ROWS_AT_ONCE)
+                for row in rows:
+                    after = row.id
+                    yield row
+                if rows:
+                    continue
+                for unfinished in follower.take_unfinished():
+                    yield unfinished
+                if not await follower.wait(idle):
+                    yield None
+
+    async def news(self, place: PlaceKey, *, after: int, idle: float) -> AsyncIterator[News]:
+        """Give what is new in a place after a number, whenever something is or may be."""
+        with self._follower(place) as follower:
+            while not self._closed:
+                follower.wake.clear()
+                rows = await self._transcript.read_place(place, after=after, limit=ROWS_AT_ONCE)
+                after = rows[-1].id if rows else after
+                yield News(tuple(rows), follower.take_unfinished() if not rows else ())
+                if not rows:
+                    await follower.wait(idle)
+
+    def _of(self, session: int) -> Iterator[_Follower]:
+        if not self._followers:
+            return
+        yield from self._followers.get(session, ())
+        if session not in self._places:
+            known = self._sessions.session(session)
+            if known is None:
+                return
+            self._places[session] = known.place
+        yield from self._followers.get(self._places[session], ())
+
+    @contextmanager
+    def _follower(self, key: int | PlaceKey) -> Iterator[_Follower]:
+        follower = _Follower()
+        self._followers.setdefault(key, set()).add(follower)
+        try:
+            yield follower
+        finally:
+            followers = self._followers[key]
+            followers.discard(follower)
+            if not followers:
+                del self._followers[key]
+            if not self._followers:
+                self._places.clear()

@@ -1,0 +1,1 @@
+"""From a stored delivery to a turn: who may, who answers, one commit."""

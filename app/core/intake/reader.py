@@ -1,0 +1,261 @@
+"""Reads the inbox: one reader per adapter, one task per place, each message decided once.
+
+A row stays in the inbox until the commit that says what became of it, so a crash repeats the
+decision, never its consequences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+
+from app.core.clock import persist
+from app.core.commands import parse
+from app.core.consent.ledger import Ledger
+from app.core.intake.access import Access
+from app.core.intake.floor import Floor, decide
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.ports import Adapter, Clock, DeliveryStore, IntakeStore
+from app.core.session_manager import SessionManager
+from app.core.tasks import Tasks
+from app.core.types import (
+    Accepted,
+    Answered,
+    BridgeSessionRequest,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Heard,
+    NewPost,
+    PostContent,
+    Untagged,
+)
+from app.errors import BridgeError, DeliveryUnreadable
+
+logger = logging.getLogger(__name__)
+
+Outcome = Accepted | BridgeError
+
+
+class Intake:
+    """From stored deliveries to turns."""
+
+    def __init__(
+        self,
+        deliveries: DeliveryStore,
+        decisions: IntakeStore,
+        manager: SessionManager,
+        ledger: Ledger,
+        *,
+        adapters: Mapping[str, Adapter],
+        access: Access,
+        untagged: Untagged,
+        clock: Clock,
+    ) -> None:
+        self._deliveries = deliveries
+        self._decisions = decisions
+        self._manager = manager
+        self._ledger = ledger
+        self._adapters = adapters
+        self._access = access
+        self._untagged = untagged
+        self._clock = clock
+        self._tasks = Tasks("intake")
+        self._wakes: dict[str, asyncio.Event] = {}
+        self._places: dict[PlaceKey, deque[tuple[Delivery, Heard]]] = {}
+        self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
+
+    def start(self) -> None:
+        """Begin to read, with whatever the last run left unread."""
+        for adapter in self._adapters.values():
+            self.open(adapter)
+
+    def open(self, adapter: Adapter) -> None:
+        """Read the deliveries of one adapter from now on."""
+        wake = self._wakes[adapter.service_name] = asyncio.Event()
+        self._tasks.start(self._read(adapter, wake), name=adapter.service_name)
+
+    async def close(self) -> None:
+        """Stop reading; what is unread stays in the inbox."""
+        await self._tasks.close()
+
+    async def take(self, delivery: Delivery) -> None:
+        """Keep a delivery; it may be acknowledged as soon as this returns.
+
+        Raises:
+            StoreUnavailable: it was not kept.
+        """
+        await self._deliveries.add(delivery)
+        if (wake := self._wakes.get(delivery.adapter)) is not None:
+            wake.set()
+
+    async def settle(self, delivery: Delivery) -> Accepted:
+        """Keep a delivery and wait until it is known what became of it.
+
+        Raises:
+            BridgeError: it could not be kept, or led to nothing.
+        """
+        key = (delivery.adapter, delivery.delivery_id)
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._awaited[key] = future
+        try:
+            await self.take(delivery)
+            outcome = await future
+        finally:
+            self._awaited.pop(key, None)
+        if isinstance(outcome, BridgeError):
+            raise outcome
+        return outcome
+
+    async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
+        last = 0
+        while True:
+            wake.clear()
+            while found := await self._deliveries.pending(adapter.service_name, last):
+                for delivery in found:
+                    last = delivery.seq
+                    await self._parse(adapter, delivery)
+            await wake.wait()
+
+    async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
+        """Understand one delivery and hand it to its place."""
+        try:
+            inbound = adapter.parse(delivery)
+        except DeliveryUnreadable as error:
+            await self._fail(delivery, error)
+            return
+        except Exception as error:
+            logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+            await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
+            return
+        match inbound:
+            case None:
+                await self._note(delivery, "done", "of no concern")
+            case Answered():
+                self._tasks.start(self._answer(delivery, inbound), name="answer")
+            case Heard():
+                self._queue(delivery, inbound)
+
+    def _queue(self, delivery: Delivery, heard: Heard) -> None:
+        waiting = self._places.get(heard.place)
+        if waiting is not None:
+            waiting.append((delivery, heard))
+            return
+        self._places[heard.place] = deque([(delivery, heard)])
+        self._tasks.start(self._work(heard.place), name=str(heard.place))
+
+    async def _work(self, place: PlaceKey) -> None:
+        """Decide on the messages of one place, one after another."""
+        waiting = self._places[place]
+        while waiting:
+            delivery, heard = waiting[0]
+            try:
+                accepted = await self._decide(delivery, heard)
+            except Exception as error:
+                logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+                await self._fail_visibly(delivery, heard, type(error).__name__)
+            else:
+                self._tell(delivery, accepted)
+            waiting.popleft()
+        del self._places[place]
+
+    async def _decide(self, delivery: Delivery, heard: Heard) -> Accepted:
+        if self._decisions.decided(heard.place, heard.message_id):
+            await self._note(delivery, "done", "this message was decided on before")
+            return Accepted(repeated=True)
+        floor = decide(heard, self._decisions.place(heard.place), self._untagged)
+        command = parse(heard.text)
+        if command is not None and heard.speaker.kind != "agent":
+            if command.name == "stop" and not heard.mentions:
+                floor = self._everybody_at_work(heard)
+            allowed, posts = await self._admitted(delivery, heard, floor)
+            return await self._manager.command(command, delivery, heard, allowed, posts)
+        allowed, posts = await self._admitted(delivery, heard, floor)
+        outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
+        requests = tuple(_request(heard, agent) for agent in allowed)
+        reason = floor.reason if allowed or not floor.agents else "refused"
+        silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
+        return await self._manager.admit(
+            Decision(delivery.seq, heard, outcome, reason, requests, posts, silence=silence)
+        )
+
+    def _everybody_at_work(self, heard: Heard) -> Floor:
+        return Floor(self._manager.at_work(heard.place), "an untagged stop stops everybody")
+
+    async def _admitted(
+        self, delivery: Delivery, heard: Heard, floor: Floor
+    ) -> tuple[tuple[str, ...], tuple[NewPost, ...]]:
+        """Sort the addressed agents into those that act and words about those that do not."""
+        allowed: list[str] = []
+        posts: list[NewPost] = []
+        for agent in floor.agents:
+            adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+            if adapter is None:
+                posts.append(_notice(delivery, heard, agent, f"{agent} cannot be reached here."))
+                continue
+            why = await self._access.refusal(adapter, heard.speaker, heard.place)
+            if why is None:
+                allowed.append(agent)
+            else:
+                posts.append(_notice(delivery, heard, agent, f"{agent} did not act: {why}."))
+        return tuple(allowed), tuple(posts)
+
+    async def _answer(self, delivery: Delivery, answered: Answered) -> None:
+        """Give an answer to the ledger, if it is from somebody who may trigger the agent."""
+        try:
+            session = self._ledger.session(answered.ask)
+            adapter = self._adapters[session.key.adapter]
+            why = await self._access.refusal(adapter, answered.speaker, session.place)
+            if why is None:
+                await self._ledger.answer(answered.ask, answered.option, answered.speaker.name)
+        except BridgeError as error:
+            why = str(error)
+        if why is None:
+            await self._note(delivery, "done", "answered")
+        else:
+            await self._note(delivery, "refused", why)
+
+    async def _fail_visibly(self, delivery: Delivery, heard: Heard, cause: str) -> None:
+        """Tell the place that a message led to nothing."""
+        words = f"This message could not be dealt with ({cause}). Please send it again."
+        notice = _notice(delivery, heard, "bridge", words)
+        await self._manager.admit(Decision(delivery.seq, heard, "failed", cause, posts=(notice,)))
+        self._tell(delivery, DeliveryUnreadable(words))
+
+    async def _fail(self, delivery: Delivery, error: BridgeError) -> None:
+        logger.warning("delivery %d of %s failed: %s", delivery.seq, delivery.adapter, error)
+        await self._note(delivery, "failed", str(error))
+        self._tell(delivery, error)
+
+    async def _note(self, delivery: Delivery, state: DeliveryState, reason: str) -> None:
+        await persist(self._clock, self._deliveries.settle, delivery.seq, state, reason)
+
+    def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
+        future = self._awaited.pop((delivery.adapter, delivery.delivery_id), None)
+        if future is not None and not future.done():
+            future.set_result(outcome)
+
+
+def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
+    return BridgeSessionRequest(
+        external_session_id=heard.external,
+        service_name=heard.place.service,
+        agent_name=agent,
+        prompt=heard.text,
+        speaker=heard.speaker,
+        message_id=heard.message_id,
+        surface=heard.place,
+        files=heard.files,
+        descriptive_name=heard.title,
+        service_metadata=heard.metadata,
+    )
+
+
+def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Say something in the place as the agent that heard the message."""
+    hearer = delivery.adapter.partition(":")[2]
+    target = SessionKey(heard.place.service, heard.external, hearer)
+    content = PostContent(kind="notice", note=words)
+    return NewPost(f"refusal:{heard.place}:{heard.message_id}:{agent}", target, content)

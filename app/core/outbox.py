@@ -1,0 +1,247 @@
+"""Sends posts: in order per conversation, paced, retried, each one once.
+
+What was committed always goes out in the end. Progress lives in memory only, and the last one wins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from app.core.clock import persist
+from app.core.keys import SessionKey
+from app.core.ports import Adapter, Clock, Counters, PostStore
+from app.core.tasks import Tasks
+from app.core.types import Post, PostContent, PostSend, PostSent
+from app.errors import PostDelayed, PostRejected
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+FIRST_RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 60.0
+"""A platform that is down is asked once a minute: soon enough for people, rare enough for it."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A post that the platform has and that may still change."""
+
+    post: Post
+    shown: PostContent
+    sent_at: float
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Everything that goes to one conversation, in order."""
+
+    committed: deque[int] = field(default_factory=deque)
+    progress: dict[int, PostContent] = field(default_factory=dict)
+    open: dict[int, _Open] = field(default_factory=dict)
+    doubtful: set[int] = field(default_factory=set)
+    """Posts that may have been created although no answer was noted."""
+    busy: bool = False
+    resting: bool = False
+    """Whether a timer wakes the lane when its next progress is due."""
+
+
+class Outbox:
+    """The way out, for all adapters."""
+
+    def __init__(
+        self,
+        posts: PostStore,
+        adapters: Mapping[str, Adapter],
+        clock: Clock,
+        vault: Vault,
+        counters: Counters,
+    ) -> None:
+        self._posts = posts
+        self._adapters = adapters
+        self._clock = clock
+        self._vault = vault
+        self._counters = counters
+        self._lanes: dict[SessionKey, _Lane] = {}
+        self._tasks = Tasks("outbox")
+
+    async def start(self) -> None:
+        """Take up what the last run did not send."""
+        for post in await self._posts.unsent():
+            lane = self._lanes.setdefault(post.target, _Lane())
+            lane.doubtful.add(post.id)
+            self._send(post)
+
+    async def close(self, *, grace: float) -> None:
+        """Send what can be sent within the grace time; the rest stays for the next start."""
+        await self._tasks.close(grace=grace)
+
+    def send(self, *posts: int) -> None:
+        """Send posts that were committed: created, or given their last content."""
+        for post_id in posts:
+            post = self._posts.post(post_id)
+            if post is not None:
+                self._send(post)
+
+    def progress(self, post_id: int, target: SessionKey, content: PostContent) -> None:
+        """Show how far a turn has come; only the latest is ever sent."""
+        lane = self._lanes.setdefault(target, _Lane())
+        lane.progress[post_id] = content
+        self._wake(target, lane)
+
+    def _send(self, post: Post) -> None:
+        lane = self._lanes.setdefault(post.target, _Lane())
+        if post.id not in lane.committed:
+            lane.committed.append(post.id)
+        self._wake(post.target, lane)
+
+    def _wake(self, target: SessionKey, lane: _Lane) -> None:
+        if lane.busy:
+            return
+        lane.busy = True
+        self._tasks.start(self._run(target, lane), name=str(target))
+
+    async def _run(self, target: SessionKey, lane: _Lane) -> None:
+        adapter = self._adapters.get(target.adapter)
+        try:
+            while adapter is not None and (lane.committed or lane.progress):
+                if lane.committed:
+                    # Taken out first: what is committed meanwhile puts it in again.
+                    await self._send_committed(adapter, lane, lane.committed.popleft())
+                elif (wait := self._pause(adapter, lane)) > 0:
+                    self._rest(target, lane, wait)
+                    break
+                else:
+                    await self._send_progress(adapter, lane)
+        finally:
+            lane.busy = False
+            if not (lane.committed or lane.open or lane.progress):
+                self._lanes.pop(target, None)
+        if adapter is None:
+            logger.warning("nothing can be posted as %s: it is not set up", target.adapter)
+
+    async def _send_committed(self, adapter: Adapter, lane: _Lane, post_id: int) -> None:
+        """Send a post as it now stands in the store, until it arrived or never can."""
+        delay = FIRST_RETRY_SECONDS
+        while True:
+            post = self._posts.post(post_id)
+            if post is None or post.state not in {"new", "closing"}:
+                return
+            try:
+                sent = await self._deliver(adapter, lane, post)
+            except PostRejected as error:
+                logger.warning("post %d can never be sent: %s", post_id, error)
+                self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
+                await persist(self._clock, self._posts.failed, post_id, str(error))
+                lane.open.pop(post_id, None)
+                return
+            except Exception as error:  # noqa: BLE001 - whatever happens to a platform, the post stays
+                wait = (error.retry_after if isinstance(error, PostDelayed) else None) or delay
+                if not isinstance(error, PostDelayed):
+                    lane.doubtful.add(post_id)
+                logger.info("post %d is sent again in %.1f s: %s", post_id, wait, error)
+                delay = min(delay * 2, LONGEST_RETRY_SECONDS)
+                await self._clock.sleep(wait)
+                continue
+            self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
+            await self._note(lane, post, sent)
+            return
+
+    async def _deliver(self, adapter: Adapter, lane: _Lane, post: Post) -> PostSent:
+        remote, consumed = post.remote_id, post.consumed
+        if remote is None and post.id in lane.doubtful:
+            found = await adapter.find(post.target, post.marker)
+            if found is not None:
+                logger.info("post %d had arrived although no answer did", post.id)
+                if post.state == "new":
+                    return found
+                remote, consumed = found.remote_id, found.consumed
+        return await adapter.send(
+            PostSend(
+                op="create" if remote is None else "finish",
+                target=post.target,
+                marker=post.marker,
+                content=self._clean(post.content),
+                remote_id=remote,
+                consumed=consumed,
+            )
+        )
+
+    async def _note(self, lane: _Lane, post: Post, sent: PostSent) -> None:
+        final = post.state == "closing" or post.content.kind == "notice"
+        await persist(self._clock, self._posts.sent, post.id, sent, final=final)
+        lane.doubtful.discard(post.id)
+        if final:
+            lane.open.pop(post.id, None)
+            lane.progress.pop(post.id, None)
+        else:
+            known = replace(post, remote_id=sent.remote_id, consumed=sent.consumed, state="open")
+            lane.open[post.id] = _Open(known, post.content, self._clock.monotonic())
+
+    def _pause(self, adapter: Adapter, lane: _Lane) -> float:
+        """Tell how long the next progress must wait for its pace."""
+        known = lane.open.get(next(iter(lane.progress)))
+        return known.sent_at + adapter.pace - self._clock.monotonic() if known is not None else 0.0
+
+    def _rest(self, target: SessionKey, lane: _Lane, seconds: float) -> None:
+        """Come back when progress is due; what is committed meanwhile does not wait for that."""
+        if lane.resting:
+            return
+        lane.resting = True
+
+        async def wake() -> None:
+            await self._clock.sleep(seconds)
+            lane.resting = False
+            self._wake(target, lane)
+
+        self._tasks.start(wake(), name=f"pace of {target}")
+
+    async def _send_progress(self, adapter: Adapter, lane: _Lane) -> None:
+        """Send the latest progress of one post."""
+        post_id = next(iter(lane.progress))
+        known = lane.open.get(post_id) or self._reopen(lane, post_id)
+        content = lane.progress.pop(post_id)
+        if known is None:
+            return
+        grown = replace(known.shown, text=content.text) == content
+        post = PostSend(
+            op="append" if grown else "replace",
+            target=known.post.target,
+            marker=known.post.marker,
+            content=self._clean(content),
+            remote_id=known.post.remote_id,
+            consumed=known.post.consumed,
+        )
+        known.sent_at = self._clock.monotonic()
+        try:
+            sent = await adapter.send(post)
+        except PostDelayed as error:
+            known.sent_at += error.retry_after or FIRST_RETRY_SECONDS
+        except Exception as error:  # noqa: BLE001 - progress may be dropped, results may not
+            logger.info("progress of post %d was dropped: %s", post_id, error)
+        else:
+            known.shown = content
+            if sent.consumed != known.post.consumed:
+                await persist(self._clock, self._posts.sent, post_id, sent, final=False)
+            known.post = replace(known.post, remote_id=sent.remote_id, consumed=sent.consumed)
+
+    def _reopen(self, lane: _Lane, post_id: int) -> _Open | None:
+        """Find a post of an earlier run that the platform already has."""
+        post = self._posts.post(post_id)
+        if post is None or post.state != "open":
+            return None
+        lane.open[post_id] = _Open(post, post.content, 0.0)
+        return lane.open[post_id]
+
+    def _clean(self, content: PostContent) -> PostContent:
+        """Take every secret the bridge knows out of what is about to leave."""
+        redact = self._vault.redact
+        return replace(
+            content,
+            text=redact(content.text),
+            note=redact(content.note),
+            plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
+            tools=tuple(redact(tool) for tool in content.tools),
+        )

@@ -1,0 +1,231 @@
+"""Finds or makes sessions, adds turns to them and carries out commands.
+
+What a command changes for good is committed together with the message that asked for it; only then
+is the live agent told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from app.core.clock import persist
+from app.core.commands import HELP, Command
+from app.core.feed import Feed
+from app.core.keys import PlaceKey, SessionKey
+from app.core.outbox import Outbox
+from app.core.ports import Clock, IntakeStore, SessionStore, TurnEngine, TurnStore
+from app.core.turns.agents import LiveAgents
+from app.core.types import (
+    Accepted,
+    Decision,
+    Delivery,
+    Effect,
+    Heard,
+    NewPost,
+    PostContent,
+    Session,
+    SessionState,
+)
+from app.errors import AgentError, NotFound
+
+logger = logging.getLogger(__name__)
+
+AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+
+
+class SessionManager:
+    """Sessions and commands, for all services."""
+
+    def __init__(
+        self,
+        decisions: IntakeStore,
+        sessions: SessionStore,
+        turns: TurnStore,
+        *,
+        engine: TurnEngine,
+        live: LiveAgents,
+        outbox: Outbox,
+        feed: Feed,
+        clock: Clock,
+    ) -> None:
+        self._decisions = decisions
+        self._sessions = sessions
+        self._turns = turns
+        self._engine = engine
+        self._live = live
+        self._outbox = outbox
+        self._feed = feed
+        self._clock = clock
+
+    async def admit(self, decision: Decision) -> Accepted:
+        """Write down what a message leads to, then let it happen."""
+        accepted = await persist(self._clock, self._decisions.accept, decision)
+        self._outbox.send(*accepted.posts)
+        self._feed.notify_place(decision.heard.place)
+        for ref in accepted.turns:
+            self._feed.notify(ref.session)
+            self._engine.submit(ref.session)
+        return accepted
+
+    def at_work(self, place: PlaceKey) -> tuple[str, ...]:
+        """Tell which agents of a place have something to do."""
+        return tuple(
+            session.key.agent
+            for session in self._sessions.in_place(place)
+            if session.state in AT_WORK
+        )
+
+    async def command(
+        self,
+        command: Command,
+        delivery: Delivery,
+        heard: Heard,
+        agents: Sequence[str],
+        refusals: tuple[NewPost, ...],
+    ) -> Accepted:
+        """Carry out a command for the agents it is meant for."""
+        sessions = [
+            session
+            for session in self._sessions.in_place(heard.place)
+            if session.key.agent in agents
+        ]
+        effects, words = await self._consequences(command, sessions)
+        posts = refusals
+        if words and not refusals:
+            posts = (_reply(delivery, heard, agents, words),)
+        accepted = await self.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                "refused" if refusals and not agents else "done",
+                f"command {command.name}",
+                posts=posts,
+                effects=effects,
+            )
+        )
+        if not accepted.repeated:
+            for session in sessions:
+                await self._follow(session.id, effects)
+        return accepted
+
+    async def stop(self, session_id: int, *, drop: bool = False) -> None:
+        """Stop a session's turn on behalf of the operator.
+
+        Raises:
+            NotFound: there is no such session.
+        """
+        session = self._known(session_id)
+        effects = _stopping(session, drop=drop)
+        posts = await persist(self._clock, self._decisions.change, session.place, effects)
+        self._outbox.send(*posts)
+        await self._follow(session_id, effects)
+
+    async def remove(self, session_id: int) -> None:
+        """Take an agent out of its place.
+
+        Raises:
+            NotFound: there is no such session.
+        """
+        await self.stop(session_id, drop=True)
+        await self._sessions.remove(session_id)
+        await self._live.end(session_id)
+
+    def _known(self, session_id: int) -> Session:
+        session = self._sessions.session(session_id)
+        if session is None:
+            raise NotFound("session", session_id)
+        return session
+
+    async def _consequences(
+        self, command: Command, sessions: Sequence[Session]
+    ) -> tuple[tuple[Effect, ...], str]:
+        """Work out what a command changes and what is said about it."""
+        match command.name:
+            case "help":
+                return (), HELP
+            case "listen":
+                words = f"Untagged messages here: `{command.argument}`."
+                return (Effect("listen", value=command.argument),), words
+            case "verbosity":
+                return (Effect("verbosity", value=command.argument),), f"Now {command.argument}."
+            case "stop" if not any(session.state in AT_WORK for session in sessions):
+                return (), "Nothing is running here."
+            case _ if not sessions:
+                return (), "No agent is meant: mention the one you mean."
+            case "stop":
+                drop = command.argument == "all"
+                return _for_each(sessions, lambda each: _stopping(each, drop=drop)), ""
+            case "new":
+                return _for_each(sessions, _beginning_afresh), "The next message begins afresh."
+            case "mode" | "model":
+                return await self._configure(command, sessions)
+            case "queue" if command.argument:
+                return _for_each(sessions, lambda each: _queue(each, command.argument)), ""
+            case _:
+                return (), "\n".join([await self._describe(session) for session in sessions])
+
+    async def _configure(
+        self, command: Command, sessions: Sequence[Session]
+    ) -> tuple[tuple[Effect, ...], str]:
+        """Try a mode or model on agents that live; the others get it when they start."""
+        kind: Literal["mode", "model"] = "mode" if command.name == "mode" else "model"
+        effects: list[Effect] = []
+        words: list[str] = []
+        for session in sessions:
+            try:
+                await self._live.configure(session.id, **{kind: command.argument})
+            except AgentError as error:
+                words.append(str(error))
+            else:
+                effects.append(Effect(kind, session.id, command.argument))
+                words.append(f"{session.key.agent}: {kind} {command.argument}.")
+        return tuple(effects), "\n".join(words)
+
+    async def _describe(self, session: Session) -> str:
+        waiting = sum(turn.state == "queued" for turn in await self._turns.turns(session.id))
+        queue = f", {waiting} waiting" if waiting else ""
+        return f"{session.key.agent}: {session.state}{queue}"
+
+    async def _follow(self, session_id: int, effects: Sequence[Effect]) -> None:
+        """Tell the live agent what was decided for its session."""
+        kinds = {effect.kind for effect in effects if effect.session == session_id}
+        if "stop" in kinds:
+            await self._engine.cancel(session_id)
+        if "fresh" in kinds:
+            await self._live.end(session_id)
+        self._feed.notify(session_id)
+        self._engine.submit(session_id)
+
+
+def _for_each(
+    sessions: Sequence[Session], effects_of: Callable[[Session], tuple[Effect, ...]]
+) -> tuple[Effect, ...]:
+    return tuple(effect for session in sessions for effect in effects_of(session))
+
+
+def _stopping(session: Session, *, drop: bool) -> tuple[Effect, ...]:
+    stop = Effect("stop", session.id)
+    return (stop, Effect("drop", session.id)) if drop else (stop,)
+
+
+def _beginning_afresh(session: Session) -> tuple[Effect, ...]:
+    return (
+        Effect("stop", session.id),
+        Effect("release", session.id),
+        Effect("fresh", session.id),
+    )
+
+
+def _queue(session: Session, what: str) -> tuple[Effect, ...]:
+    if what == "drop":
+        return (Effect("drop", session.id),)
+    return (Effect("stop", session.id), Effect("release", session.id))
+
+
+def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) -> NewPost:
+    speaker = agents[0] if agents else delivery.adapter.partition(":")[2]
+    target = SessionKey(heard.place.service, heard.external, speaker)
+    content = PostContent(kind="notice", note=words)
+    return NewPost(f"command:{heard.place}:{heard.message_id}", target, content)

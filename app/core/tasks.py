@@ -1,0 +1,42 @@
+"""Named, owned background tasks: the only place that starts one.
+
+Whoever starts tasks closes them; a task that fails says so in the log, with its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class Tasks:
+    """The background tasks of one owner."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+        """Run a coroutine in the background until it ends or the owner closes."""
+        task = asyncio.create_task(work, name=f"{self._owner}: {name}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self, *, grace: float = 0.0) -> None:
+        """Give the tasks a moment to end by themselves, then cancel them and wait."""
+        if grace > 0 and self._running:
+            await asyncio.wait(self._running, timeout=grace)
+        while self._running:
+            for task in self._running:
+                task.cancel()
+            await asyncio.wait(self._running)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("task %r failed", task.get_name(), exc_info=task.exception())

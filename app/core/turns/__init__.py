@@ -1,0 +1,1 @@
+"""What happens in a turn: the engine, the run, live agents, the prompt."""

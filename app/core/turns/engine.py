@@ -1,0 +1,110 @@
+"""The embedded turn engine: the turn table plus one task per busy session.
+
+Turns of a session run strictly one after another. There is no polling and no server: whoever
+commits a turn submits its session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from app.core.clock import persist
+from app.core.tasks import Tasks
+from app.core.turns.runner import TurnRun, Workshop
+from app.core.turns.slots import Slots
+from app.core.types import PostContent, TurnState
+
+logger = logging.getLogger(__name__)
+
+INTERRUPT_SECONDS = 3.0
+"""How long a shutdown waits to put a turn back: a store that is locked takes two."""
+
+
+class EmbeddedTurnEngine:
+    """Runs turns in this process."""
+
+    def __init__(self, shop: Workshop, *, max_turns: int) -> None:
+        self._shop = shop
+        self._slots = Slots(max_turns)
+        self._tasks = Tasks("turns")
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        self._running: dict[int, TurnRun] = {}
+        self._draining = False
+
+    async def start(self) -> None:
+        """Sort out what the last run left behind and go on with it."""
+        for ref in await persist(self._shop.clock, self._shop.turns.recover):
+            self.submit(ref.session)
+
+    def submit(self, session_id: int) -> None:
+        """See to it that the queued turns of a session run."""
+        if session_id not in self._busy and not self._draining:
+            self._busy[session_id] = self._tasks.start(
+                self._serve(session_id), name=f"session {session_id}"
+            )
+
+    async def cancel(self, session_id: int) -> None:
+        """Stop the turn of a session that runs, if one does."""
+        run = self._running.get(session_id)
+        if run is not None:
+            await run.stop()
+
+    async def run(self, turn_id: int) -> None:
+        """Run one turn to its end."""
+        shop = self._shop
+        turn = shop.turns.turn(turn_id)
+        session = shop.sessions.session(turn.session) if turn is not None else None
+        if turn is None or session is None:
+            return
+        async with self._slots.one() as slot:
+            if self._draining or not await persist(shop.clock, shop.turns.starting, turn_id):
+                return
+            shop.feed.notify(session.id)
+            run = self._running[session.id] = TurnRun(shop, session, turn, slot)
+            try:
+                with shop.speaking_of(session):
+                    await run.run()
+            except asyncio.CancelledError:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(INTERRUPT_SECONDS):
+                        await run.interrupt()
+                raise
+            finally:
+                del self._running[session.id]
+
+    async def _run_safely(self, turn_id: int) -> None:
+        """Run one turn; one that cannot even be run ends where people see it."""
+        try:
+            await self.run(turn_id)
+        except Exception as error:
+            logger.exception("turn %d", turn_id)
+            words = f"Something went wrong in the bridge: {type(error).__name__}"
+            content = PostContent(kind="turn", state="failed", note=words)
+            posts = await persist(
+                self._shop.clock,
+                self._shop.turns.finish,
+                turn_id,
+                TurnState.FAILED,
+                content,
+                (),
+                words,
+            )
+            self._shop.outbox.send(*posts or ())
+
+    async def drain(self, *, grace: float) -> None:
+        """Let what runs finish within the grace time; put the rest back for the next start."""
+        self._draining = True
+        await self._tasks.close(grace=grace)
+
+    async def _serve(self, session_id: int) -> None:
+        try:
+            while not self._draining:
+                turn = self._shop.turns.next_turn(session_id)
+                if turn is None:
+                    return
+                # A task of its own, so that stopping the turn does not stop the session.
+                await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
+        finally:
+            del self._busy[session_id]

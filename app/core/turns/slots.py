@@ -1,0 +1,57 @@
+"""The turn slots: how many turns run at once, first come, first served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Slots:
+    """A fair number of turns at once."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Slot]:
+        """Wait for a slot and hold it."""
+        slot = Slot(self._free)
+        await slot.take()
+        try:
+            yield slot
+        finally:
+            slot.leave()
+
+
+class Slot:
+    """One turn's slot, given back while the turn waits for people."""
+
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self._free = free
+        self._held = False
+        self._waiting = 0
+
+    async def take(self) -> None:
+        """Wait for a free slot."""
+        if not self._held:
+            await self._free.acquire()
+            self._held = True
+
+    def leave(self) -> None:
+        """Give the slot back, if it is held."""
+        if self._held:
+            self._held = False
+            self._free.release()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Give the slot back while waiting; a turn that ends meanwhile needs none again."""
+        self._waiting += 1
+        self.leave()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+        if not self._waiting:
+            await self.take()

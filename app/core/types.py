@@ -1,0 +1,471 @@
+"""The frozen values that parts of the bridge hand to each other.
+
+Nothing here knows a platform's payload, an ACP message or a table; whoever holds one of these may
+keep it for as long as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from app.core.keys import PlaceKey, SessionKey
+
+
+class SessionState(StrEnum):
+    """What a session is doing, in the words that people see everywhere."""
+
+    IDLE = "idle"
+    QUEUED = "queued"
+    WORKING = "working"
+    WAITING = "waiting"
+    LIMITED = "limited"
+    PARKED = "parked"
+    ENDED = "ended"
+    REMOVED = "removed"
+
+
+class TurnState(StrEnum):
+    """How far a turn has come; the last three are final."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    PROMPTED = "prompted"
+    PARKED = "parked"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+OPEN_TURN_STATES = (TurnState.QUEUED, TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
+
+Verbosity = Literal["quiet", "normal", "full"]
+Untagged = Literal["mention", "latest", "all"]
+DeliveryState = Literal["new", "done", "refused", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who said something, by the platform's id and by the name people know."""
+
+    id: str
+    name: str
+    kind: Literal["person", "agent", "bot"] = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that came with a message or that an agent made."""
+
+    name: str
+    media_type: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One inbound event as it arrived."""
+
+    adapter: str
+    delivery_id: str
+    signature: str | None
+    headers: Mapping[str, str]
+    body: bytes
+    received_at: float
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLine:
+    """What became of a delivery, without what it held."""
+
+    seq: int
+    adapter: str
+    delivery_id: str
+    received_at: float
+    state: DeliveryState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Something said in a place, as the adapter that heard it understood it."""
+
+    place: PlaceKey
+    external: str
+    message_id: str
+    speaker: Speaker
+    text: str
+    mentions: tuple[str, ...] = ()
+    reply_to: str | None = None
+    only_agent_answers: bool = True
+    """Whether an untagged message may go to the only agent in the place."""
+    title: str = ""
+    link: str = ""
+    files: tuple[File, ...] = ()
+    metadata: object = None
+    """What the service itself must remember of the event: a typed value of that service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A button or a reply that answers an ask."""
+
+    ask: int
+    option: str
+    speaker: Speaker
+
+
+Inbound = Heard | Answered
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeSessionRequest:
+    """What one agent is asked to do, before anybody knows whether its session exists."""
+
+    external_session_id: str
+    service_name: str
+    """The plain service (`slack`): repository and prompt look-up do not depend on the agent."""
+    agent_name: str
+    prompt: str
+    speaker: Speaker
+    message_id: str
+    surface: PlaceKey
+    files: tuple[File, ...] = ()
+    descriptive_name: str = ""
+    is_followup: bool = False
+    service_metadata: object = None
+
+    @property
+    def key(self) -> SessionKey:
+        """The session key this request is for."""
+        return SessionKey(self.service_name, self.external_session_id, self.agent_name)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceView:
+    """What the floor has to know of a place."""
+
+    present: tuple[str, ...] = ()
+    """Agents with a session here that was not removed."""
+    latest: str | None = None
+    """The agent addressed last."""
+    listen: Untagged | None = None
+    verbosity: Verbosity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of one message, to be written in one commit."""
+
+    delivery: int
+    heard: Heard
+    outcome: DeliveryState
+    reason: str
+    requests: tuple[BridgeSessionRequest, ...] = ()
+    posts: tuple[NewPost, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    silence: str = ""
+    """Why nobody answers, for those who wonder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a decision led to; a second arrival of the same message leads to nothing."""
+
+    turns: tuple[TurnRef, ...] = ()
+    posts: tuple[int, ...] = ()
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRef:
+    """A turn and the session it belongs to."""
+
+    session: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One lasting change that a command makes, committed together with the decision."""
+
+    kind: Literal["stop", "drop", "release", "fresh", "mode", "model", "listen", "verbosity"]
+    session: int | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One agent's work for a place."""
+
+    id: int
+    key: SessionKey
+    place: PlaceKey
+    state: SessionState
+    title: str = ""
+    acp_session_id: str | None = None
+    generation: int = 1
+    """Counts how often the conversation began afresh (`new`)."""
+    mode: str | None = None
+    model: str | None = None
+    link: str = ""
+    updated_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A place as it stands in a list: what was said last, and who works there."""
+
+    place: PlaceKey
+    title: str
+    link: str
+    last: Entry
+    sessions: tuple[Session, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One prompt and all that follows."""
+
+    id: int
+    session: int
+    surface: SessionKey
+    state: TurnState
+    cuts: int = 0
+    """How often the bridge died while the agent was at it."""
+    continued: bool = False
+    """Whether an earlier attempt may have reached the agent."""
+    held: bool = False
+    stopped: bool = False
+    prompt: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What somebody said, as it is kept."""
+
+    speaker: Speaker
+    text: str
+    message_id: str
+    at: float
+    link: str = ""
+    files: tuple[File, ...] = ()
+
+
+# What an agent does, in our words.
+
+
+@dataclass(frozen=True, slots=True)
+class TextUpdate:
+    """A piece of the agent's answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtUpdate:
+    """A piece of the agent's thinking."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUpdate:
+    """The state of one tool call; fields that are None did not change."""
+
+    call: str
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    input: Any = None
+    output: str | None = None
+    diffs: tuple[Diff, ...] | None = None
+    locations: tuple[str, ...] | None = None
+    parent: str | None = None
+    """The call whose sub-agent made this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """One file before and after."""
+
+    path: str
+    old: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One line of a plan."""
+
+    text: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUpdate:
+    """The whole plan as it stands now."""
+
+    steps: tuple[PlanStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageUpdate:
+    """How much context and money the session has used."""
+
+    used: int | None = None
+    size: int | None = None
+    cost: float | None = None
+    currency: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """Something about the session itself changed: title, mode, commands, options."""
+
+    what: Literal["title", "mode", "commands", "options"]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownUpdate:
+    """A kind of update this bridge does not know, kept as it came."""
+
+    kind: str
+    raw: Mapping[str, Any]
+
+
+BridgeUpdate = (
+    TextUpdate | ThoughtUpdate | ToolUpdate | PlanUpdate | UsageUpdate | StateUpdate | UnknownUpdate
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskOption:
+    """One answer an agent offers, named as the agent names it."""
+
+    id: str
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest:
+    """What an agent wants a person to decide; everything needed to show it alone."""
+
+    call: str
+    title: str
+    options: tuple[AskOption, ...]
+    tool: ToolUpdate | None = None
+    arguments_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """An ask as it is kept."""
+
+    id: int
+    session: int
+    turn: int
+    title: str
+    options: tuple[AskOption, ...]
+    state: Literal["open", "answered", "cancelled", "lost"]
+    answer: str | None = None
+    answered_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptEnd:
+    """How the agent ended a prompt."""
+
+    stop_reason: str
+    usage: UsageUpdate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the transcript, as the page and the API read it."""
+
+    kind: Literal["message", "text", "thought", "tool", "plan", "ask", "notice", "usage"]
+    text: str = ""
+    speaker: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    session: int | None = None
+    turn: int | None = None
+    id: int = 0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostContent:
+    """What a post says, before any platform's form."""
+
+    kind: Literal["turn", "ask", "notice"]
+    state: str = ""
+    text: str = ""
+    note: str = ""
+    """One line by the bridge itself."""
+    plan: tuple[PlanStep, ...] = ()
+    tools: tuple[str, ...] = ()
+    ask: int | None = None
+    options: tuple[AskOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewPost:
+    """A post to be created; the key makes sure that it is created once."""
+
+    key: str
+    target: SessionKey
+    content: PostContent
+    session: int | None = None
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One outbound message as it is kept."""
+
+    id: int
+    target: SessionKey
+    marker: str
+    content: PostContent
+    state: Literal["new", "open", "closing", "done", "failed"]
+    remote_id: str | None = None
+    consumed: int = 0
+    session: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostSend:
+    """One call to a platform: what to do with which message."""
+
+    op: Literal["create", "replace", "append", "finish"]
+    target: SessionKey
+    marker: str
+    content: PostContent
+    remote_id: str | None = None
+    consumed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PostSent:
+    """What the platform made of it, and how much of the text is settled there."""
+
+    remote_id: str
+    consumed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """A running agent process, as needed to find and end it after a crash."""
+
+    agent: str
+    session: int
+    group: int
+    started: str
+    marker: str

@@ -1,0 +1,279 @@
+"""Keeps the updates of one turn in order, joins them into rows and tells the place how far it is.
+
+One row per joined piece of text or state of a tool call: a row ends when the kind changes, after a
+second, or at 64 KiB. Nothing leaves before the vault has seen it, also across two rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from app.core.clock import persist
+from app.core.feed import Feed, Unfinished
+from app.core.ports import Clock, TranscriptStore
+from app.core.tasks import Tasks
+from app.core.types import (
+    BridgeUpdate,
+    Diff,
+    Entry,
+    PlanStep,
+    PlanUpdate,
+    PostContent,
+    StateUpdate,
+    TextUpdate,
+    ThoughtUpdate,
+    ToolUpdate,
+    TurnRef,
+    UnknownUpdate,
+    UsageUpdate,
+)
+from app.vault import Vault
+
+ROW_SECONDS = 1.0
+ROW_CHARACTERS = 64 * 1024
+SHOW_SECONDS = 0.1
+"""How often a follower sees unfinished text: fluent to the eye, a tenth of the work."""
+ANSWER_CHARACTERS = 400_000
+"""What a post keeps of an answer; more than any platform shows, and the transcript has it all."""
+TOOL_CHARACTERS = 256 * 1024
+"""What a row keeps of one tool's input, of its output and of each file it changed."""
+PLAN_STEPS = 100
+STEP_CHARACTERS = 500
+"""What a plan may hold and still be read."""
+TOOLS_SHOWN = 20
+"""Tool calls a post names; older ones are in the transcript."""
+
+
+class UpdateRouter:
+    """What one turn has said and done so far."""
+
+    def __init__(
+        self,
+        ref: TurnRef,
+        *,
+        transcript: TranscriptStore,
+        feed: Feed,
+        clock: Clock,
+        vault: Vault,
+        on_progress: Callable[[PostContent], None],
+    ) -> None:
+        self._ref = ref
+        self._transcript = transcript
+        self._feed = feed
+        self._clock = clock
+        self._vault = vault
+        self._on_progress = on_progress
+        self._tasks = Tasks(f"updates of turn {ref.turn}")
+        self._order = asyncio.Lock()
+        self._pieces: list[str] = []
+        self._kind: Literal["text", "thought"] = "text"
+        self._size = 0
+        self._since = 0.0
+        self._held = ""
+        self._tools: dict[str, ToolUpdate] = {}
+        self._changed_tools: set[str] = set()
+        self._timer: asyncio.Task[None] | None = None
+        self._answer: list[str] = []
+        self._answered = 0
+        self._plan: tuple[PlanStep, ...] = ()
+        self._usage: UsageUpdate | None = None
+        self.note = ""
+        """One line by the bridge that stays with the turn's post."""
+        self.title: str | None = None
+
+    async def take(self, update: BridgeUpdate) -> None:
+        """Take the next update; waits only for the store."""
+        if type(update) is TextUpdate:
+            if self._kind != "text" or self._changed_tools:
+                await self._turn_to("text")
+            self._add(update.text)
+        elif type(update) is ThoughtUpdate:
+            if self._kind != "thought" or self._changed_tools:
+                await self._turn_to("thought")
+            self._add(update.text)
+        else:
+            await self._take_other(update)
+            return
+        if self._size >= ROW_CHARACTERS or self._clock.monotonic() - self._since >= ROW_SECONDS:
+            await self.flush()
+
+    async def close(self) -> None:
+        """Write all that is left."""
+        await self._tasks.close()
+        self._timer = None
+        await self.flush(final=True)
+
+    async def flush(self, *, final: bool = False) -> None:
+        """Write what has come together as rows, and show progress."""
+        async with self._order:
+            entries = [*self._text_entry(final=final), *self._tool_entries()]
+            if not entries:
+                return
+            await persist(self._clock, self._transcript.append, entries)
+        self._feed.notify(self._ref.session)
+        self._on_progress(self.content("working"))
+
+    def content(self, state: str, *, note: str = "") -> PostContent:
+        """Say what the turn's post shows now."""
+        text = "".join(self._answer)
+        if self._answered > ANSWER_CHARACTERS:
+            text += (
+                f"\n\n[… {self._answered - ANSWER_CHARACTERS} more characters in the transcript]"
+            )
+        return PostContent(
+            kind="turn",
+            state=state,
+            text=text,
+            note=note or self.note,
+            plan=self._plan,
+            tools=tuple(_line(tool) for tool in list(self._tools.values())[-TOOLS_SHOWN:]),
+        )
+
+    def _add(self, text: str) -> None:
+        if not self._pieces:
+            self._since = self._clock.monotonic()
+            self._start_timer()
+        self._pieces.append(text)
+        self._size += len(text)
+
+    async def _turn_to(self, kind: Literal["text", "thought"]) -> None:
+        """End the row of one kind before the next kind begins."""
+        await self.flush(final=self._kind != kind)
+        self._kind = kind
+
+    async def _take_other(self, update: BridgeUpdate) -> None:
+        match update:
+            case ToolUpdate():
+                await self._take_tool(update)
+            case PlanUpdate():
+                self._plan = tuple(
+                    replace(step, text=self._vault.redact(step.text)[:STEP_CHARACTERS])
+                    for step in update.steps[:PLAN_STEPS]
+                )
+                steps = [asdict(step) for step in self._plan]
+                await self._write(Entry(kind="plan", data={"steps": steps}))
+            case UsageUpdate():
+                await self._write(Entry(kind="usage", data=asdict(update)))
+            case StateUpdate(what="title"):
+                self.title = self._vault.redact(str(update.value))
+            case StateUpdate():
+                data = {"state": update.what, "value": update.value}
+                await self._write(Entry(kind="notice", data=data))
+            case UnknownUpdate():
+                data = {"unknown": update.kind, "raw": _bounded(dict(update.raw))}
+                await self._write(Entry(kind="notice", data=data))
+
+    async def _take_tool(self, update: ToolUpdate) -> None:
+        if self._pieces:
+            await self.flush(final=True)
+        known = self._tools.pop(update.call, None)
+        self._tools[update.call] = merged = _merge(known, update)
+        if len(self._tools) > TOOLS_SHOWN * 2:
+            oldest = next(iter(self._tools))
+            if oldest not in self._changed_tools:
+                del self._tools[oldest]
+        if not self._changed_tools:
+            self._since = self._clock.monotonic()
+            self._start_timer()
+        self._changed_tools.add(update.call)
+        moved = known is None or known.status != merged.status
+        full = len(self._changed_tools) >= TOOLS_SHOWN
+        if full or (moved and self._clock.monotonic() - self._since >= ROW_SECONDS):
+            await self.flush()
+
+    async def _write(self, entry: Entry) -> None:
+        """Write one row of a rare kind, after everything that came before it."""
+        await self.flush(final=True)
+        clean = self._vault.redact_json(entry.data)
+        await self._append(replace(entry, data=clean))
+
+    async def _append(self, entry: Entry) -> None:
+        row = replace(entry, session=self._ref.session, turn=self._ref.turn)
+        async with self._order:
+            await persist(self._clock, self._transcript.append, [row])
+        self._feed.notify(self._ref.session)
+        self._on_progress(self.content("working"))
+
+    def _text_entry(self, *, final: bool) -> list[Entry]:
+        """Take the joined text, but for a tail that might be the beginning of a secret."""
+        if not self._pieces and not (final and self._held):
+            return []
+        safe, self._held = self._vault.hold_back(self._held + "".join(self._pieces), final=final)
+        self._pieces.clear()
+        self._size = 0
+        if not safe:
+            return []
+        if self._kind == "text":
+            room = max(0, ANSWER_CHARACTERS - self._answered)
+            self._answer.append(safe[:room])
+            self._answered += len(safe)
+        return [Entry(self._kind, text=safe, session=self._ref.session, turn=self._ref.turn)]
+
+    def _tool_entries(self) -> list[Entry]:
+        changed = [tool for call, tool in self._tools.items() if call in self._changed_tools]
+        self._changed_tools.clear()
+        return [
+            Entry(
+                kind="tool",
+                text=self._vault.redact(tool.title or ""),
+                data=self._vault.redact_json(asdict(tool)),
+                session=self._ref.session,
+                turn=self._ref.turn,
+            )
+            for tool in changed
+        ]
+
+    def _start_timer(self) -> None:
+        if self._timer is None or self._timer.done():
+            self._timer = self._tasks.start(self._tick(), name="timer")
+
+    async def _tick(self) -> None:
+        """See to it that nothing waits for longer than a row may."""
+        while self._pieces or self._changed_tools:
+            due = self._since + ROW_SECONDS - self._clock.monotonic()
+            if due <= 0:
+                await self.flush()
+            elif self._feed.followed(self._ref.session):
+                self._show()
+                await self._clock.sleep(min(due, SHOW_SECONDS))
+            else:
+                await self._clock.sleep(due)
+
+    def _show(self) -> None:
+        safe, _ = self._vault.hold_back(self._held + "".join(self._pieces), final=False)
+        if safe:
+            self._feed.show(Unfinished(self._ref.session, self._ref.turn, self._kind, safe))
+
+
+def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
+    """Lay what changed over what was known, no larger than a row may be."""
+    update = replace(
+        update,
+        input=_bounded(update.input),
+        output=None if update.output is None else update.output[:TOOL_CHARACTERS],
+        diffs=None if update.diffs is None else tuple(map(_shortened, update.diffs)),
+    )
+    if known is None:
+        return update
+    changes = {
+        name: value for name in ToolUpdate.__slots__ if (value := getattr(update, name)) is not None
+    }
+    return replace(known, **changes)
+
+
+def _shortened(diff: Diff) -> Diff:
+    old = None if diff.old is None else diff.old[:TOOL_CHARACTERS]
+    return replace(diff, old=old, new=diff.new[:TOOL_CHARACTERS])
+
+
+def _bounded(value: Any) -> Any:
+    """Keep a JSON value as it is unless it is too large for a row."""
+    text = str(value)
+    return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} [cut off]"
+
+
+def _line(tool: ToolUpdate) -> str:
+    return f"{tool.title or tool.kind or tool.call} ({tool.status or 'pending'})"

@@ -1,0 +1,56 @@
+"""An adapter that keeps a transcript of what it was asked to send and fails on demand."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.types import Delivery, Inbound, PostSend, PostSent, Speaker
+from app.errors import PostRejected
+
+
+class Recorder:
+    """The adapter port, in memory; it refuses what a platform refuses."""
+
+    def __init__(self, agent: str = "demo", *, pace: float = 1.0) -> None:
+        self.agent = agent
+        self.service_name = adapter_name("web", agent)
+        self.pace = pace
+        self.calls: list[PostSend] = []
+        self.failures: list[Exception] = []
+        self.lost_answers = 0
+        self.consumes = False
+        self._remote: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    async def sent(self, calls: int) -> None:
+        """Wait until so many calls were made."""
+        async with asyncio.timeout(5):
+            while len(self.calls) < calls:
+                self._changed.clear()
+                await self._changed.wait()
+
+    def parse(self, delivery: Delivery) -> Inbound | None:
+        return None
+
+    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
+        return True
+
+    async def send(self, post: PostSend) -> PostSent:
+        self.calls.append(post)
+        self._changed.set()
+        if self.failures:
+            raise self.failures.pop(0)
+        if post.op == "create":
+            self._remote[post.marker] = f"r{len(self._remote) + 1}"
+        elif post.remote_id not in self._remote.values():
+            raise PostRejected("there is no such message")
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise TimeoutError("the answer was lost")
+        consumed = len(post.content.text) if self.consumes else 0
+        return PostSent(post.remote_id or self._remote[post.marker], consumed)
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
+        remote = self._remote.get(marker)
+        return PostSent(remote) if remote else None

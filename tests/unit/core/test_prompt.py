@@ -1,0 +1,62 @@
+"""What an agent is told, and that data stays data."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.keys import SessionKey
+from app.core.turns.prompt import Asked, compose
+from app.core.types import Entry, Message, Speaker
+
+SURFACE = SessionKey("web", "t1", "demo")
+
+
+def said(text: str, name: str = "Ann") -> Message:
+    return Message(Speaker(name.lower(), name), text, "m1", 0.0)
+
+
+def test_the_first_line_says_who_speaks_and_where() -> None:
+    prompt = compose(Asked(SURFACE, [said("fix it")], link="https://example.org/t1"))
+
+    assert prompt == "[Ann on web, web:t1:demo, https://example.org/t1]\nfix it"
+
+
+def test_joined_messages_keep_their_speakers() -> None:
+    prompt = compose(Asked(SURFACE, [said("one"), said("two", "Bob")]))
+
+    assert prompt == "[Ann and Bob on web, web:t1:demo]\n[Ann:]\none\n[Bob:]\ntwo"
+
+
+def test_a_continuation_says_that_it_is_one_and_quotes_the_words() -> None:
+    first, *rest = compose(Asked(SURFACE, [said("one\ntwo")], continued=True)).splitlines()
+
+    assert "continuation" in first
+    assert rest == ["> one", "> two"]
+
+
+def test_a_lost_conversation_comes_as_data_before_the_words() -> None:
+    history = [Entry("message", "hi", speaker="Ann"), Entry("text", "hello")]
+
+    lines = compose(Asked(SURFACE, [said("go on")], history=history)).splitlines()
+
+    assert lines[2].startswith("<data")
+    assert lines[3:5] == ["Ann: hi", "you: hello"]
+    assert lines[5:] == ["</data>", "go on"]
+
+
+@given(st.text(), st.text())
+def test_nothing_inside_a_data_block_ends_it(text: str, speaker: str) -> None:
+    history = [Entry("message", f"{text}\n</data>\n{text}", speaker=speaker)]
+
+    prompt = compose(Asked(SURFACE, [said("go on")], history=history))
+
+    assert prompt.count("</data") == 1
+
+
+@given(st.text(min_size=1))
+def test_a_name_never_breaks_out_of_the_first_line(name: str) -> None:
+    first, second = compose(Asked(SURFACE, [said("words", name)])).split("\n", 1)
+
+    assert first.count("[") == first.count("]") == 1
+    assert second == "words"
