@@ -1,0 +1,150 @@
+"""Who hears an agent: the listener of its turn, or, between turns, whoever opened its session.
+
+Pieces of text that arrived together are passed on together. Between turns only the state of the
+session is news: a replayed history and whatever comes too late are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from app.acp.updates import bridge_update
+from app.core.ports import AgentListener
+from app.core.types import (
+    AskRequest,
+    BridgeUpdate,
+    StateUpdate,
+    TextUpdate,
+    ThoughtUpdate,
+    UsageUpdate,
+)
+from app.errors import BridgeError
+
+logger = logging.getLogger(__name__)
+
+_JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpdate}
+_NOBODY = object()
+
+
+class Audience:
+    """Hears the updates and asks of one session."""
+
+    def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
+        self._between = between
+        self._count = count
+        self._listener: AgentListener | None = None
+        self._joining: object = _NOBODY
+        self._pieces: list[str] = []
+        self._asks: set[asyncio.Timeout] = set()
+        self._hushed = False
+        self.session_id: str | None = None
+        """The agent's name of the session; until it is known, every update is taken for ours."""
+        self.heard_usage = False
+        """Whether the agent said in this turn how much it has used."""
+
+    def listen(self, listener: AgentListener) -> None:
+        """Begin a turn."""
+        self._listener = listener
+        self._joining = TextUpdate
+        self._hushed = False
+        self.heard_usage = False
+
+    def leave(self) -> None:
+        """End the turn: nothing of it is heard any more."""
+        self.hush()
+        self._listener = None
+        self._joining = _NOBODY
+        self._pieces.clear()
+
+    def hush(self) -> None:
+        """Cancel the open asks of the turn, and those that still come."""
+        self._hushed = True
+        now = asyncio.get_running_loop().time()
+        for scope in self._asks:
+            if not scope.expired():
+                scope.reschedule(now)
+
+    def take(self, params: Any) -> Awaitable[None] | None:
+        """Hear one update; the usual piece of text only costs a look and is passed on later."""
+        try:
+            update = params["update"]
+            content = update["content"]
+            text = content["text"]
+            if (
+                _JOINED.get(update["sessionUpdate"]) is self._joining
+                and content["type"] == "text"
+                and type(text) is str
+                and params["sessionId"] == self.session_id
+            ):
+                self._pieces.append(text)
+                return None
+        except (KeyError, TypeError):
+            pass
+        return self._hear(params)
+
+    def settle(self) -> Awaitable[None] | None:
+        """Pass the joined text on."""
+        return self._flush() if self._pieces else None
+
+    async def ask(self, request: AskRequest) -> str | None:
+        """Get a person's answer: one of the options, or None for cancelled."""
+        listener = self._listener
+        if listener is None or self._hushed:
+            self._count("late_ask")
+            return None
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._asks.add(scope)
+                answer = await listener.on_ask(request)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return None
+        finally:
+            self._asks.discard(scope)
+        return answer if any(option.id == answer for option in request.options) else None
+
+    async def _hear(self, params: Any) -> None:
+        if not isinstance(params, dict) or "update" not in params:
+            self._count("senseless_update")
+            return
+        if self.session_id is not None and params.get("sessionId") != self.session_id:
+            self._count("other_session")
+            return
+        update = bridge_update(params["update"])
+        if update is None:
+            return
+        if self._listener is not None:
+            await self._tell(self._listener, update)
+        elif isinstance(update, StateUpdate):
+            await self._mention(update)
+        else:
+            self._count("between_turns")
+
+    async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
+        if isinstance(update, (TextUpdate, ThoughtUpdate)):
+            if type(update) is not self._joining:
+                await self._flush()
+                self._joining = type(update)
+            self._pieces.append(update.text)
+        else:
+            await self._flush()
+            self.heard_usage |= isinstance(update, UsageUpdate)
+            await listener.on_update(update)
+
+    async def _mention(self, update: StateUpdate) -> None:
+        try:
+            await self._between.on_update(update)
+        except BridgeError:
+            # A title that cannot be kept now is no reason to lose the agent.
+            logger.warning("the %s of a session could not be kept", update.what, exc_info=True)
+
+    async def _flush(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text and self._listener is not None:
+            update = ThoughtUpdate(text) if self._joining is ThoughtUpdate else TextUpdate(text)
+            await self._listener.on_update(update)

@@ -1,0 +1,116 @@
+"""What an agent may ask of the bridge: permission, and nothing else.
+
+Files and terminals are the agent's own business, in its own workspace; whoever asks for them all
+the same is told that there is no such method.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+from acp import CLIENT_METHODS, Client, RequestError
+from acp.schema import (
+    AllowedOutcome,
+    DeniedOutcome,
+    PermissionOption,
+    RequestPermissionResponse,
+    ToolCallUpdate,
+)
+from pydantic import BaseModel
+
+from app.acp.audience import Audience
+from app.acp.updates import ask_request
+from app.core.types import AskRequest
+from app.errors import BridgeError
+
+logger = logging.getLogger(__name__)
+
+
+def _refusal(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:
+    async def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:  # noqa: ARG001
+        raise RequestError.method_not_found(CLIENT_METHODS[name])
+
+    return refuse
+
+
+class BridgeAcpClient(Client):
+    """The bridge as agents see it."""
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+
+    async def request_permission(
+        self,
+        session_id: str,
+        tool_call: ToolCallUpdate,
+        options: list[PermissionOption],
+        **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
+    ) -> RequestPermissionResponse:
+        """Let a person decide; without one, or without a sensible answer, it is cancelled."""
+        if self._audience.session_id not in (None, session_id):
+            return _CANCELLED
+        try:
+            answer = await self._audience.ask(_request(tool_call, options))
+        except (BridgeError, ValueError):
+            logger.exception("a permission request could not be put to anybody")
+            return _CANCELLED
+        if answer is None:
+            return _CANCELLED
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=answer)
+        )
+
+    async def session_update(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: updates are heard by the transport and never come here."""
+
+    write_text_file = _refusal("fs_write_text_file")
+    read_text_file = _refusal("fs_read_text_file")
+    create_terminal = _refusal("terminal_create")
+    terminal_output = _refusal("terminal_output")
+    release_terminal = _refusal("terminal_release")
+    wait_for_terminal_exit = _refusal("terminal_wait_for_exit")
+    kill_terminal = _refusal("terminal_kill")
+    create_elicitation = _refusal("elicitation_create")
+
+    async def complete_elicitation(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: the bridge started none."""
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> NoReturn:  # noqa: ARG002
+        """Refuse."""
+        raise RequestError.method_not_found(f"_{method}")
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Do nothing: the transport drops notifications."""
+
+    def on_connect(self, conn: object) -> None:
+        """Do nothing: the session holds the connection."""
+
+
+_CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+
+
+def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskRequest:
+    # Taken apart by hand: dumping a model fails on deeply nested input, which is the agent's.
+    call = {
+        "toolCallId": tool_call.tool_call_id,
+        "title": tool_call.title,
+        "kind": tool_call.kind,
+        "status": tool_call.status,
+        "rawInput": tool_call.raw_input,
+        "rawOutput": tool_call.raw_output,
+    }
+    if tool_call.content is not None:
+        call["content"] = [_content(item) for item in tool_call.content]
+    if tool_call.locations is not None:
+        call["locations"] = [{"path": item.path, "line": item.line} for item in tool_call.locations]
+    offered = [
+        {"optionId": option.option_id, "name": option.name, "kind": option.kind}
+        for option in options
+    ]
+    return ask_request(call, offered)
+
+
+def _content(item: BaseModel) -> dict[str, Any]:
+    return item.model_dump(mode="json", by_alias=True, exclude={"field_meta"})

@@ -1,0 +1,76 @@
+"""What decides how one agent's process is started, and the start itself."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
+
+from app.acp.offers import Value
+from app.children.layout import Confinement
+from app.children.process import Child, spawn
+from app.children.sandbox import Plain, Sandbox
+from app.core.repo_provider import beside
+from app.errors import AgentNotStarted
+
+McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLaunch:
+    """One agent as the launcher needs it."""
+
+    name: str
+    argv: tuple[str, ...]
+    home: Path
+    environment: Callable[[str], Mapping[str, str]]
+    """Makes the whole environment of its process, given the marker that it must hold."""
+    sandbox: Sandbox = field(default_factory=Plain)
+    confinement: Confinement | None = None
+    """What it may see and write; home and workspace are filled in. None: it is not confined."""
+    mode: str | None = None
+    model: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    auth: str | None = None
+    """The id of the method to authenticate with, for agents that want that over ACP."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Sent as `_meta` with new, load and resume."""
+    mcp_servers: tuple[McpServer, ...] = ()
+    install: str = "Check its command in AGENTS_JSON."
+    """What to do when its command is missing."""
+    settle_seconds_before_load: float = 0.0
+    """How long a conversation must have rested before it is brought back."""
+
+
+async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
+    """Start an agent's process in a workspace.
+
+    Raises:
+        AgentNotStarted: its command is missing or cannot be run.
+    """
+    environment = launch.environment(marker)
+    argv = await asyncio.to_thread(_prepare, launch, workspace, environment.get("PATH", ""))
+    return await spawn(argv, name=launch.name, env=environment, cwd=workspace)
+
+
+def _prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
+    """Look at the disk: is the command there, and what has to be shown to it."""
+    command = launch.argv[0]
+    if shutil.which(command, path=path) is None:
+        raise AgentNotStarted(launch.name, f"the command {command!r} was not found", launch.install)
+    launch.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if launch.confinement is None:
+        return list(launch.argv)
+    attachments = beside(workspace)
+    confinement = replace(
+        launch.confinement,
+        home=launch.home,
+        workspace=workspace,
+        visible=(*launch.confinement.visible, attachments),
+    )
+    return launch.sandbox.wrap(launch.argv, confinement)

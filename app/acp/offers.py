@@ -1,0 +1,133 @@
+"""What an agent lets people choose: modes, models and options, and how each of them is set.
+
+Pure: from the answer of `session/new`, `load` or `resume` and a wish to the one call that grants
+it, or to the reason why there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from acp.schema import (
+    LoadSessionResponse,
+    NewSessionResponse,
+    ResumeSessionResponse,
+    SessionConfigOptionBoolean,
+    SessionConfigOptionSelect,
+    SessionConfigSelectGroup,
+)
+
+Answer = NewSessionResponse | LoadSessionResponse | ResumeSessionResponse
+ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
+Value = str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Grant a wish by `session/set_mode`."""
+
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """Grant a wish by `session/set_config_option`."""
+
+    option: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class NotOffered:
+    """There is no way to grant a wish."""
+
+    reason: str
+
+
+Way = SetMode | SetOption | NotOffered
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What a session can be set to; None: the agent did not say."""
+
+    modes: tuple[str, ...] | None = None
+    options: tuple[ConfigOption, ...] | None = None
+    restored: bool = False
+    """Of an old conversation an agent may offer what it does not repeat: it has to be tried."""
+
+    @classmethod
+    def of(cls, answer: Answer, *, restored: bool = False) -> Offers:
+        """Read the offers out of the answer that began or restored a session."""
+        modes = answer.modes
+        return cls(
+            None if modes is None else tuple(mode.id for mode in modes.available_modes),
+            None if answer.config_options is None else tuple(answer.config_options),
+            restored,
+        )
+
+    def mode(self, mode: str) -> Way:
+        """Find the way to a mode; some agents offer modes only as an option."""
+        if self.modes is not None and mode in self.modes:
+            return SetMode(mode)
+        option = self._of_category("mode")
+        if option is not None:
+            return self._value(option, mode)
+        if self.modes is None and self._may_have_more:
+            return SetMode(mode)
+        return NotOffered(_refusal("mode", mode, self.modes or ()))
+
+    def model(self, model: str) -> Way:
+        """Find the way to a model."""
+        option = self._of_category("model")
+        if option is not None:
+            return self._value(option, model)
+        if self._may_have_more:
+            return SetOption("model", model)
+        return NotOffered("it does not let anybody choose its model")
+
+    def option(self, name: str, value: Value) -> Way:
+        """Find the way to an option by its id."""
+        option = next((option for option in self.options or () if option.id == name), None)
+        if option is not None:
+            return self._value(option, value)
+        if self._may_have_more:
+            return SetOption(name, value)
+        return NotOffered(_refusal("option", name, [option.id for option in self.options or ()]))
+
+    @property
+    def _may_have_more(self) -> bool:
+        return self.restored and self.options is None
+
+    def _of_category(self, category: Literal["mode", "model"]) -> ConfigOption | None:
+        options = self.options or ()
+        named = (option for option in options if option.category == category)
+        same_id = (option for option in options if option.id == category)
+        return next(named, None) or next(same_id, None)
+
+    def _value(self, option: ConfigOption, value: Value) -> Way:
+        if isinstance(option, SessionConfigOptionBoolean):
+            if isinstance(value, bool):
+                return SetOption(option.id, value)
+            return NotOffered(f"its option {option.id!r} is either true or false")
+        values = _values(option)
+        if value in values:
+            return SetOption(option.id, value)
+        return NotOffered(_refusal(option.id, value, values))
+
+
+def _values(option: SessionConfigOptionSelect) -> list[str]:
+    values = []
+    for choice in option.options:
+        if isinstance(choice, SessionConfigSelectGroup):
+            values += [inner.value for inner in choice.options]
+        else:
+            values.append(choice.value)
+    return values
+
+
+def _refusal(what: str, wish: object, offered: Sequence[str]) -> str:
+    choices = ", ".join(offered) or "none"
+    return f"it has no {what} {wish!r}; offered: {choices}"

@@ -1,0 +1,171 @@
+"""One live agent process and the connection to it: what fails between them, and how it ends.
+
+When the stream of an agent ends, for whatever reason, its process and all that it started end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from acp import RequestError, connect_to_agent
+from pydantic import ValidationError
+
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
+from app.acp.transport import AgentTransport
+from app.children.process import Child, StopReport
+from app.children.stop import StopSteps, stop
+from app.core.ports import AgentListener, Counters
+from app.core.tasks import Tasks
+from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+POLITE = StopSteps()
+AT_ONCE = StopSteps(close=0.1, terminate=0.5, kill=2.0)
+"""For an agent that had its chance: it did not answer in time."""
+BROKEN = StopSteps(close=1.0, terminate=0.5, kill=2.0)
+"""For an agent whose stream ended: most are gone already, and nobody can talk to the others."""
+LAST_WORDS = 500  # characters; the end of a traceback, and still one line in a thread
+DISCONNECT_SECONDS = 5.0  # handlers are cancelled, and cancelling takes no longer than a commit
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTimeouts:
+    """How many seconds an agent may take for each step; a prompt as a whole has no bound here."""
+
+    initialize: float = 60.0
+    """The slowest agent took 5 s on two cores; a cold disk and a busy machine take more."""
+    authenticate: float = 60.0
+    """One exchange with the agent's provider."""
+    new: float = 60.0
+    """It may start tool servers of its own; the slowest took 1.5 s."""
+    load: float = 120.0
+    """It replays the whole conversation."""
+    configure: float = 20.0
+    """It notes a choice."""
+    cancel: float = 5.0
+    """Twenty times the slowest that was seen; a person waits for it."""
+
+
+class AgentPeer:
+    """The agent at the other end of the pipes."""
+
+    def __init__(
+        self,
+        name: str,
+        child: Child,
+        between: AgentListener,
+        *,
+        counters: Counters,
+        tasks: Tasks,
+        forget: Callable[[], Awaitable[None]],
+    ) -> None:
+        def count(reason: str) -> None:
+            counters.count("agent_frames_dropped", agent=name, reason=reason)
+
+        self.name = name
+        self.audience = Audience(between, count)
+        self.transport = AgentTransport(child, self.audience, count)
+        # The unstable part only adds elicitation, which the client refuses without a warning.
+        self.connection = connect_to_agent(
+            BridgeAcpClient(self.audience), self.transport, use_unstable_protocol=True
+        )
+        self._child = child
+        self._tasks = tasks
+        self._forget = forget
+        self._closing: asyncio.Task[StopReport] | None = None
+        self._wanted = False
+        tasks.start(self._watch(), name=f"watch {name}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be talked to."""
+        return self._closing is None and self._child.status is None and not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return self.transport.finished.is_set()
+
+    @asynccontextmanager
+    async def step(self, name: str, seconds: float | None) -> AsyncIterator[None]:
+        """Bound one exchange with the agent and name what goes wrong in it.
+
+        Raises:
+            AgentTimedOut, AgentRefused, AgentMisbehaved, AgentDied: the agent's fault.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise AgentTimedOut(self.name, name, seconds or 0) from None
+        except RequestError as error:
+            raise AgentRefused(self.name, error.code, _explain(error)) from error
+        except ValidationError as error:
+            raise AgentMisbehaved(self.name, f"its answer to {name} makes no sense") from error
+        except ConnectionError:
+            raise await self.downfall() from None
+
+    async def downfall(self) -> Exception:
+        """End what is left of the agent and say why it can no longer be talked to."""
+        report = await self._close(BROKEN)
+        if self.transport.failure is not None:
+            return self.transport.failure
+        if self.transport.cause is not None:
+            return AgentMisbehaved(self.name, self.transport.cause)
+        if report.step not in ("exited", "closed") and not self._wanted:
+            return AgentMisbehaved(self.name, "it closed its output and went on running")
+        words = " ".join(self._child.last_words(LAST_WORDS).split())
+        return AgentDied(self.name, status=report.status, last_words=words)
+
+    async def close(self, steps: StopSteps = POLITE) -> None:
+        """End the process and all that it started; also finishes when the caller is cancelled."""
+        self._wanted = True
+        await self._close(steps)
+
+    def abandon(self, steps: StopSteps = AT_ONCE) -> None:
+        """Begin to end it, without waiting."""
+        self._wanted = True
+        self._begin_to_close(steps)
+
+    async def _close(self, steps: StopSteps) -> StopReport:
+        return await asyncio.shield(self._begin_to_close(steps))
+
+    def _begin_to_close(self, steps: StopSteps) -> asyncio.Task[StopReport]:
+        if self._closing is None:
+            self._closing = self._tasks.start(self._end(steps), name=f"close {self.name}")
+        return self._closing
+
+    async def _end(self, steps: StopSteps) -> StopReport:
+        report = await stop(self._child, steps=steps)
+        if report.remaining:
+            logger.error("%s left processes that cannot be killed: %s", self.name, report.remaining)
+        self.transport.end()
+        try:
+            async with asyncio.timeout(DISCONNECT_SECONDS):
+                await self.connection.close()
+        except TimeoutError:
+            logger.exception("%s: a handler of its messages does not end", self.name)
+        try:
+            await self._forget()
+        except StoreUnavailable as error:
+            # The next start finds the record, and nobody who fits it.
+            logger.warning("%s: its end could not be noted: %s", self.name, error)
+        return report
+
+    async def _watch(self) -> None:
+        await self.transport.finished.wait()
+        await self._close(BROKEN)
+
+
+def _explain(error: RequestError) -> str:
+    """Put an agent's error into one line; the useful part often stands in its data."""
+    details = error.data.get("details") if isinstance(error.data, dict) else error.data
+    words = str(error)
+    if isinstance(details, str) and details not in words:
+        words = f"{words}: {details}"
+    return " ".join(words.split())[:LAST_WORDS]

@@ -1,0 +1,178 @@
+"""A conversation with one live agent: prompts, one at a time, and how they are cut short.
+
+A prompt that nobody waits for any more must not go on: its agent is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from acp import text_block
+from acp.schema import Usage
+from pydantic import ValidationError
+
+from app.acp.offers import NotOffered, Offers, SetMode, SetOption, Value, Way
+from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
+from app.core.ports import AgentListener
+from app.core.types import PromptEnd, UsageUpdate
+from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
+
+NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say
+
+
+class AcpSession:
+    """One conversation; implements the core's port `AgentSession`."""
+
+    def __init__(
+        self,
+        peer: AgentPeer,
+        session_id: str,
+        offers: Offers,
+        timeouts: AgentTimeouts,
+    ) -> None:
+        self._peer = peer
+        self._session_id = session_id
+        self._offers = offers
+        self._timeouts = timeouts
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._cancelled = False
+        self._overdue = False
+
+    @property
+    def acp_session_id(self) -> str:
+        """The agent's own name of the conversation."""
+        return self._session_id
+
+    @property
+    def alive(self) -> bool:
+        """Whether the agent can be prompted, now or after its turn."""
+        return self._peer.alive
+
+    async def prompt(self, text: str, listener: AgentListener) -> PromptEnd:
+        """Say something and follow what happens until the agent ends its turn.
+
+        Raises:
+            Conflict: it is still at an earlier prompt.
+            AgentError: it died, hung, misbehaved or answered with an error.
+        """
+        if not self._idle.is_set():
+            raise Conflict(f"{self._peer.name} is still at an earlier prompt")
+        self._idle.clear()
+        self._cancelled = False
+        try:
+            return await self._converse(text, listener)
+        except asyncio.CancelledError:
+            self._peer.abandon()
+            raise
+        finally:
+            self._idle.set()
+
+    async def cancel(self) -> None:
+        """Ask the agent to end its turn, and end the agent if it does not."""
+        if self._idle.is_set():
+            return
+        self._cancelled = True
+        try:
+            async with asyncio.timeout(self._timeouts.cancel):
+                await self._peer.connection.cancel(session_id=self._session_id)
+                self._peer.audience.hush()
+                await self._idle.wait()
+        except TimeoutError:
+            self._overdue = True
+            await self._peer.close(AT_ONCE)
+            await self._idle.wait()
+        except ConnectionError:
+            await self._idle.wait()  # it is gone, and its prompt ends with that
+
+    async def configure(self, *, mode: str | None, model: str | None) -> None:
+        """Set mode and model where the agent offers them.
+
+        Raises:
+            AgentRefused: it does not offer that, or refused it.
+            AgentError: it did not answer, and was ended.
+        """
+        if mode is not None:
+            await self._grant(self._offers.mode(mode))
+        if model is not None:
+            await self._grant(self._offers.model(model))
+
+    async def choose(self, options: Mapping[str, Value]) -> None:
+        """Set options by their ids.
+
+        Raises:
+            AgentRefused: it does not offer that, or refused it.
+            AgentError: it did not answer, and was ended.
+        """
+        for name, value in options.items():
+            await self._grant(self._offers.option(name, value))
+
+    async def close(self) -> None:
+        """End the process and everything it started."""
+        await self._peer.close()
+
+    async def _converse(self, text: str, listener: AgentListener) -> PromptEnd:
+        audience = self._peer.audience
+        audience.listen(listener)
+        try:
+            async with self._peer.step("session/prompt", None):
+                try:
+                    answer = await self._peer.connection.prompt(
+                        session_id=self._session_id, prompt=[text_block(_sendable(text))]
+                    )
+                finally:
+                    # At once: what comes behind the answer belongs to no turn.
+                    audience.leave()
+        except AgentRefused:
+            if self._cancelled:  # some agents answer a cancelled prompt with an error
+                return PromptEnd("cancelled")
+            raise
+        except AgentError:
+            await self._peer.close()
+            if self._overdue:
+                raise self._too_late() from None
+            raise
+        return PromptEnd(answer.stop_reason, self._usage(answer.usage))
+
+    def _too_late(self) -> AgentTimedOut:
+        return AgentTimedOut(self._peer.name, "session/cancel", self._timeouts.cancel)
+
+    def _usage(self, usage: Usage | None) -> UsageUpdate | None:
+        """Tell the tokens used, unless the agent told more about it before."""
+        if usage is None or self._peer.audience.heard_usage:
+            return None
+        return UsageUpdate(used=usage.total_tokens)
+
+    async def _grant(self, way: Way) -> None:
+        if isinstance(way, NotOffered):
+            raise AgentRefused(self._peer.name, NOT_OFFERED, way.reason)
+        try:
+            if isinstance(way, SetMode):
+                async with self._peer.step("session/set_mode", self._timeouts.configure):
+                    await self._peer.connection.set_session_mode(
+                        session_id=self._session_id, mode_id=way.mode
+                    )
+                return
+            async with self._peer.step("session/set_config_option", self._timeouts.configure):
+                await self._set_option(way)
+        except AgentRefused:
+            raise
+        except AgentError:
+            await self._peer.close(AT_ONCE)
+            raise
+
+    async def _set_option(self, way: SetOption) -> None:
+        try:
+            answer = await self._peer.connection.set_config_option(
+                config_id=way.option, session_id=self._session_id, value=way.value
+            )
+        except ValidationError:
+            return  # it did as it was told, but does not say what is offered now
+        self._offers = replace(self._offers, options=tuple(answer.config_options))
+
+
+def _sendable(text: str) -> str:
+    """Replace halves of surrogate pairs, which a platform may deliver and no JSON can carry."""
+    return text.encode(errors="replace").decode()

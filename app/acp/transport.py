@@ -1,0 +1,292 @@
+"""The wire between the bridge and one agent: frames of JSON over the pipes of its process.
+
+Updates are heard here, in order, before anything that came after them is passed on, so that an
+answer never overtakes what happened before it. Whatever an agent writes costs bounded memory and
+never more than one block of the event loop's time; what makes no sense is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
+
+import orjson
+from acp import RequestError
+
+from app.acp.wire import (
+    MAX_FRAME_BYTES,
+    FrameTooLong,
+    Framing,
+    Message,
+    plain_answer,
+    plain_error,
+)
+
+logger = logging.getLogger(__name__)
+
+BLOCK_BYTES = 128 * 1024  # two fills of a pipe, a millisecond or two of work
+BATCH_FRAMES = 1000  # after so many others have their turn, however short the frames are
+MAX_OPEN_REQUESTS = 64  # an agent waits for a handful of answers at once, not for dozens
+MAX_OPEN_BYTES = 2 * MAX_FRAME_BYTES  # what those requests may hold of our memory together
+MAX_REFUSALS = 10_000  # who goes on asking after so many refusals is out of control
+WRITE_SECONDS = 30.0  # an agent that is busy still reads its input from time to time
+
+TOO_MANY = {"code": -32000, "message": "too many open requests"}
+
+
+class Reader(Protocol):
+    """Where the agent's output arrives."""
+
+    async def read(self, n: int, /) -> bytes:
+        """Return what is there, up to n bytes; nothing at its end."""
+        ...
+
+
+class Pipes(Protocol):
+    """The agent's process as the wire sees it."""
+
+    @property
+    def stdout(self) -> Reader:
+        """The agent's output."""
+        ...
+
+    def write(self, data: bytes, /) -> None:
+        """Put bytes on their way to the agent's input."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the agent has taken most of what was written."""
+        ...
+
+    def discard_output(self) -> None:
+        """End the reading and throw away what still comes."""
+        ...
+
+
+class Hearer(Protocol):
+    """Whoever hears updates; each method returns something to wait for, or None."""
+
+    def take(self, params: Any) -> Awaitable[None] | None:
+        """Hear the parameters of one `session/update`."""
+        ...
+
+    def settle(self) -> Awaitable[None] | None:
+        """Pass on what was held back, because something else comes next."""
+        ...
+
+
+class AgentTransport:
+    """The object under the SDK's connection: `send`, `receive`, `close`."""
+
+    def __init__(self, pipes: Pipes, hearer: Hearer, count: Callable[[str], None]) -> None:
+        self._pipes = pipes
+        self._hearer = hearer
+        self._count = count
+        self._framing = Framing()
+        self._frames: Iterator[bytes] = iter(())
+        self._batches: list[list[bytes]] = []
+        self._at_end = False
+        self._returned = False
+        self._sent: set[int | str] = set()
+        self._own: dict[str, asyncio.Future[Any]] = {}
+        self._numbers = itertools.count(1)
+        self._open: dict[int | str, int] = {}
+        self._refused = 0
+        self.finished = asyncio.Event()
+        """Set when nothing will come any more."""
+        self.cause: str | None = None
+        """Which rule the agent broke when that ended the stream; None for a plain end."""
+        self.failure: Exception | None = None
+        """What the hearer raised when that ended the stream."""
+
+    # What the SDK calls.
+
+    async def send(self, message: Message) -> None:
+        """Write one message; an answer that nobody can read any more is dropped.
+
+        Raises:
+            ConnectionError: the agent cannot be told anything any more.
+        """
+        answer = "method" not in message
+        if answer:
+            self._open.pop(message["id"], None)
+            message = plain_answer(message)
+        elif "id" in message:
+            self._sent.add(message["id"])
+        try:
+            await self._write(message)
+        except ConnectionError:
+            if not answer:
+                raise
+            self._count("unheard_answer")
+
+    async def receive(self) -> Message | None:
+        """Return the next request or answer of the agent; None at the end of the stream."""
+        if self._returned:
+            # Whoever the last message was for must act before later updates are heard.
+            self._returned = False
+            await asyncio.sleep(0)
+        try:
+            while not self.finished.is_set():
+                message = await self._handle(self._frames)
+                if message is not None:
+                    self._returned = True
+                    return message
+                await self._refill()
+        except Exception as error:
+            logger.exception("an update could not be handled")
+            self.failure = error
+            self.end()
+        return None
+
+    async def close(self) -> None:
+        """End the stream on our side."""
+        self.end()
+
+    # What a session calls.
+
+    async def request(self, method: str, params: Message) -> Any:
+        """Send a request that the SDK has no method for, or says in other words.
+
+        Raises:
+            RequestError: the agent answered with an error.
+            ConnectionError: the stream ended.
+        """
+        identifier = f"bridge-{next(self._numbers)}"
+        future = asyncio.get_running_loop().create_future()
+        self._own[identifier] = future
+        try:
+            await self.send(
+                {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}
+            )
+            return await future
+        finally:
+            del self._own[identifier]
+
+    def end(self, cause: str | None = None) -> None:
+        """End the stream now, for this reason."""
+        if self.finished.is_set():
+            return
+        self.cause = cause
+        self.finished.set()
+        self._framing = Framing()
+        self._frames = iter(())
+        self._batches.clear()
+        self._pipes.discard_output()
+        for future in self._own.values():
+            if not future.done():
+                future.set_exception(ConnectionError("the agent's stream ended"))
+
+    # In.
+
+    async def _handle(self, frames: Iterator[bytes]) -> Message | None:
+        """Work through frames up to the first one that the SDK has to see."""
+        loads, take = orjson.loads, self._hearer.take
+        for frame in frames:
+            try:
+                message = loads(frame)
+            except orjson.JSONDecodeError:
+                self._garbage(frame)
+                continue
+            if type(message) is not dict:
+                self._count("not_an_object")
+            elif message.get("method") == "session/update":
+                waiting = take(message.get("params"))
+                if waiting is not None:
+                    await waiting
+            elif (wanted := await self._sort(message, len(frame))) is not None:
+                return wanted
+        await self._settle()
+        return None
+
+    async def _refill(self) -> None:
+        await asyncio.sleep(0)  # a full pipe never suspends; others must have their turn
+        if not self._batches:
+            await self._read()
+        self._frames = iter(self._batches.pop(0) if self._batches else ())
+
+    async def _read(self) -> None:
+        if self._at_end:
+            self.end()
+            return
+        block = await self._pipes.stdout.read(BLOCK_BYTES)
+        self._at_end = not block
+        try:
+            frames = self._framing.feed(block) if block else self._framing.finish()
+        except FrameTooLong as error:
+            self.end(str(error))
+            return
+        self._batches = [
+            frames[start : start + BATCH_FRAMES] for start in range(0, len(frames), BATCH_FRAMES)
+        ]
+
+    async def _sort(self, message: Message, size: int) -> Message | None:
+        """Return what the SDK has to see; drop, refuse or take everything else."""
+        identifier, method = message.get("id"), message.get("method")
+        if type(identifier) is not int and type(identifier) is not str:
+            self._count("notification" if isinstance(method, str) else "no_id")
+            return None
+        if method is None:
+            return await self._answer(message, identifier)
+        if not isinstance(method, str) or identifier in self._open:
+            self._count("senseless_request")
+            return None
+        if len(self._open) >= MAX_OPEN_REQUESTS or sum(self._open.values(), size) > MAX_OPEN_BYTES:
+            await self._refuse(identifier)
+            return None
+        self._open[identifier] = size
+        await self._settle()
+        return message
+
+    async def _answer(self, message: Message, identifier: int | str) -> Message | None:
+        if identifier not in self._sent:
+            self._count("unknown_id")
+            return None
+        self._sent.discard(identifier)
+        error = None if "result" in message else plain_error(message.get("error"))
+        await self._settle()
+        future = self._own.get(identifier) if isinstance(identifier, str) else None
+        if future is None:
+            return message if error is None else {**message, "error": error}
+        if future.done():
+            return None
+        if error is None:
+            future.set_result(message["result"])
+        else:
+            future.set_exception(RequestError(**error))
+        await asyncio.sleep(0)
+        return None
+
+    async def _refuse(self, identifier: int | str) -> None:
+        self._count("refused_request")
+        self._refused += 1
+        if self._refused > MAX_REFUSALS:
+            self.end("a flood of requests")
+            return
+        await self.send({"jsonrpc": "2.0", "id": identifier, "error": TOO_MANY})
+
+    async def _settle(self) -> None:
+        waiting = self._hearer.settle()
+        if waiting is not None:
+            await waiting
+
+    def _garbage(self, frame: bytes) -> None:
+        if frame and not frame.isspace():
+            self._count("not_json")
+
+    # Out.
+
+    async def _write(self, message: Message) -> None:
+        if self.finished.is_set():
+            raise ConnectionError("the agent's stream ended")
+        data = orjson.dumps(message, default=str) + b"\n"
+        try:
+            self._pipes.write(data)
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._pipes.drain()
+        except TimeoutError:
+            self.end(f"it did not read its input for {WRITE_SECONDS:g} s")
+            raise ConnectionError("the agent does not read its input") from None

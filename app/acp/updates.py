@@ -1,0 +1,295 @@
+"""What an agent says over ACP, put into the bridge's own words.
+
+Pure: values in, values out. Whatever JSON an agent sends, nothing here raises; what makes no sense
+becomes an `UnknownUpdate` or is left out. Nothing that leaves here is nested deeper than
+`MAX_DEPTH`, so that everybody behind may serialise it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from app.core.types import (
+    AskOption,
+    AskRequest,
+    BridgeUpdate,
+    Diff,
+    PlanStep,
+    PlanUpdate,
+    StateUpdate,
+    TextUpdate,
+    ThoughtUpdate,
+    ToolUpdate,
+    UnknownUpdate,
+    UsageUpdate,
+)
+
+MAX_DEPTH = 64  # serialisers give up at 254 (orjson) or 1000 (json); no honest input comes near
+TOO_DEEP = "(nested too deeply to be shown)"
+MAX_TITLE = 300  # characters of a title that had to be made up from the tool's input
+
+Json = Mapping[str, Any]
+Status = Literal["pending", "in_progress", "completed"]
+
+
+def bridge_update(update: object) -> BridgeUpdate | None:
+    """Put one ACP update into our words; None for what tells nothing new."""
+    if not isinstance(update, dict):
+        return UnknownUpdate("", {})
+    kind = update.get("sessionUpdate")
+    if not isinstance(kind, str):
+        return _unknown("", update)
+    translate = _KINDS.get(kind)
+    return _unknown(kind, update) if translate is None else translate(update)
+
+
+def ask_request(tool_call: Json, options: Sequence[Json]) -> AskRequest:
+    """Make a permission request into something that can be shown alone."""
+    tool = _tool(tool_call)
+    known = tool if isinstance(tool, ToolUpdate) else None
+    return AskRequest(
+        call="" if known is None else known.call,
+        title=_ask_title(known),
+        options=_options(options),
+        tool=known,
+        arguments_hash=arguments_hash(tool_call),
+    )
+
+
+def arguments_hash(tool_call: Json) -> str:
+    """Tell two calls apart by what they would do; equal calls of two processes hash equally."""
+    facts = {name: tool_call.get(name) for name in ("kind", "title", "rawInput")}
+    if not _shallow(facts, MAX_DEPTH + 1):
+        return ""
+    canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _text(update: Json) -> BridgeUpdate | None:
+    text = _block_text(update.get("content"))
+    return TextUpdate(text) if text else None
+
+
+def _thought(update: Json) -> BridgeUpdate | None:
+    text = _block_text(update.get("content"))
+    return ThoughtUpdate(text) if text else None
+
+
+def _nothing(_update: Json) -> BridgeUpdate | None:
+    return None
+
+
+def _tool(update: Json) -> BridgeUpdate:
+    call = update.get("toolCallId")
+    if not isinstance(call, (str, int)):
+        return _unknown("tool_call", update)
+    content = update.get("content")
+    locations = update.get("locations")
+    raw_input = update.get("rawInput")
+    return ToolUpdate(
+        call=str(call),
+        title=_string(update.get("title")),
+        kind=_string(update.get("kind")),
+        status=_string(update.get("status")),
+        input=raw_input if _shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
+        output=_output(content, update.get("rawOutput")),
+        diffs=_diffs(content) if isinstance(content, list) else None,
+        locations=_locations(locations) if isinstance(locations, list) else None,
+    )
+
+
+def _new_tool(update: Json) -> BridgeUpdate:
+    # ACP: a call that is announced without a status is pending.
+    return _tool({"status": "pending", **update})
+
+
+def _plan(update: Json) -> BridgeUpdate:
+    return PlanUpdate(_steps(update.get("entries")))
+
+
+def _plan_content(update: Json) -> BridgeUpdate:
+    plan = update.get("plan")
+    if not isinstance(plan, dict):
+        return _unknown("plan_update", update)
+    if plan.get("type") == "items":
+        return PlanUpdate(_steps(plan.get("entries")))
+    words = _string(plan.get("content")) or _string(plan.get("uri")) or ""
+    return PlanUpdate(tuple(PlanStep(line) for line in words.splitlines() if line.strip()))
+
+
+def _plan_removed(_update: Json) -> BridgeUpdate:
+    return PlanUpdate(())
+
+
+def _usage(update: Json) -> BridgeUpdate:
+    cost = update.get("cost")
+    money: Json = cost if isinstance(cost, dict) else {}
+    return UsageUpdate(
+        used=_count(update.get("used")),
+        size=_count(update.get("size")),
+        cost=_amount(money.get("amount")),
+        currency=_string(money.get("currency")),
+    )
+
+
+def _commands(update: Json) -> BridgeUpdate:
+    commands = [
+        {"name": name, "description": _string(command.get("description")) or ""}
+        for command in _objects(update.get("availableCommands"))
+        if (name := _string(command.get("name")))
+    ]
+    return StateUpdate("commands", commands)
+
+
+def _mode(update: Json) -> BridgeUpdate:
+    mode = _string(update.get("currentModeId"))
+    return _unknown("current_mode_update", update) if mode is None else StateUpdate("mode", mode)
+
+
+def _config_options(update: Json) -> BridgeUpdate:
+    options = _objects(update.get("configOptions"))
+    return StateUpdate("options", [option for option in options if _shallow(option, MAX_DEPTH)])
+
+
+def _info(update: Json) -> BridgeUpdate | None:
+    if "title" not in update:
+        return None
+    return StateUpdate("title", _string(update["title"]) or "")
+
+
+def _unknown(kind: str, update: Json) -> UnknownUpdate:
+    return UnknownUpdate(kind, update if _shallow(update, MAX_DEPTH) else {})
+
+
+_KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
+    "agent_message_chunk": _text,
+    "agent_thought_chunk": _thought,
+    "user_message_chunk": _nothing,
+    "tool_call": _new_tool,
+    "tool_call_update": _tool,
+    "plan": _plan,
+    "plan_update": _plan_content,
+    "plan_removed": _plan_removed,
+    "available_commands_update": _commands,
+    "current_mode_update": _mode,
+    "config_option_update": _config_options,
+    "session_info_update": _info,
+    "usage_update": _usage,
+}
+
+
+def _block_text(block: object) -> str:
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
+    if kind == "text":
+        return _string(block.get("text")) or ""
+    if kind == "resource_link":
+        uri = _string(block.get("uri")) or ""
+        return f"[{_string(block.get('name')) or uri}]({uri})"
+    if kind == "resource":
+        resource = block.get("resource")
+        return _string(resource.get("text")) or "" if isinstance(resource, dict) else ""
+    return f"[{kind}]" if kind in ("image", "audio") else ""
+
+
+def _output(content: object, raw: object) -> str | None:
+    if isinstance(content, list):
+        texts = (_block_text(item.get("content")) for item in _objects(content))
+        return "\n".join(text for text in texts if text)
+    if raw is None or isinstance(raw, str):
+        return raw
+    if not _shallow(raw, MAX_DEPTH):
+        return TOO_DEEP
+    return json.dumps(raw, ensure_ascii=False, default=str)
+
+
+def _diffs(content: list[Any]) -> tuple[Diff, ...]:
+    return tuple(
+        Diff(path, _string(item.get("oldText")), _string(item.get("newText")) or "")
+        for item in _objects(content)
+        if item.get("type") == "diff" and (path := _string(item.get("path")))
+    )
+
+
+def _locations(locations: list[Any]) -> tuple[str, ...]:
+    found = []
+    for location in _objects(locations):
+        path, line = _string(location.get("path")), _count(location.get("line"))
+        if path:
+            found.append(path if line is None else f"{path}:{line}")
+    return tuple(found)
+
+
+def _steps(entries: object) -> tuple[PlanStep, ...]:
+    return tuple(
+        PlanStep(text, _status(entry.get("status")))
+        for entry in _objects(entries)
+        if (text := _string(entry.get("content")))
+    )
+
+
+def _status(value: object) -> Status:
+    return value if value in ("in_progress", "completed") else "pending"
+
+
+def _options(options: Sequence[Json]) -> tuple[AskOption, ...]:
+    return tuple(
+        AskOption(
+            option_id, _string(option.get("name")) or option_id, _string(option.get("kind")) or ""
+        )
+        for option in options
+        if (option_id := _string(option.get("optionId"))) is not None
+    )
+
+
+def _ask_title(tool: ToolUpdate | None) -> str:
+    if tool is None:
+        return "Permission"
+    if tool.title:
+        return tool.title
+    command = tool.input.get("command") if isinstance(tool.input, dict) else None
+    if isinstance(command, list):
+        command = " ".join(str(part) for part in command if isinstance(part, (str, int)))
+    return (_string(command) or tool.kind or tool.call or "Permission")[:MAX_TITLE]
+
+
+def _objects(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        amount = float(value)
+    except OverflowError:
+        return None
+    return amount if math.isfinite(amount) else None
+
+
+def _shallow(value: object, depth: int) -> bool:
+    """Tell whether a value is nested no deeper than so many levels."""
+    level = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (list, dict))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return True
+    return False
