@@ -1,0 +1,1 @@
+"""The HTTP side: the front for webhooks, the API, health and metrics."""

@@ -1,0 +1,268 @@
+"""The API under /api/v1: sessions, what happens in them, asks, what came in and went out."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi.responses import StreamingResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from app.core.feed import Unfinished
+from app.core.types import Accepted, Session
+from app.errors import Conflict, NotFound, StoreUnavailable
+from app.server.parts import AgentCard, Parts
+from app.server.shapes import (
+    AgentOut,
+    AskOut,
+    DeliveryOut,
+    EntryOut,
+    NewAnswer,
+    NewMessage,
+    NewSession,
+    NewTitle,
+    Page,
+    PostOut,
+    SessionDetail,
+    SessionOut,
+    SessionTurn,
+    TurnOut,
+    UnfinishedOut,
+)
+from app.services.web import events
+
+SETTLE_SECONDS = 30.0
+"""How long a caller waits to learn what became of a message; it is kept whatever happens."""
+QUIET_SECONDS = 15.0
+"""How often a quiet event stream says that it lives: below the usual timeouts of proxies."""
+OPERATOR = ("operator", "operator")
+
+_bearer = HTTPBearer(auto_error=False, description="BRIDGE_ADMIN_TOKEN")
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+def parts_of(request: Request) -> Parts:
+    """Find the parts of the bridge that serves a request."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+PartsOf = Annotated[Parts, Depends(parts_of)]
+
+
+def signed_in(
+    parts: PartsOf, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> None:
+    """Let nobody in without the admin token."""
+    token = given.credentials if given is not None else ""
+    if not secrets.compare_digest(token.encode(), parts.admin_token.encode()):
+        raise HTTPException(401, "send the admin token as a bearer token")
+
+
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(signed_in)])
+
+
+@router.get("/agents")
+async def list_agents(parts: PartsOf) -> Page[AgentOut]:
+    """List the agents."""
+    return Page(items=[_agent_out(card) for card in parts.agents.values()])
+
+
+@router.get("/agents/{name}")
+async def read_agent(parts: PartsOf, name: str) -> AgentOut:
+    """Read one agent."""
+    return _agent_out(_agent(parts, name))
+
+
+@router.post("/sessions", status_code=201)
+async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
+    """Say something to an agent in a thread."""
+    _agent(parts, new.agent)
+    thread = new.thread or uuid4().hex[:12]
+    accepted = await _say(parts, new.agent, thread, new.text)
+    key = events.session_key(thread, new.agent)
+    session = parts.sessions.find(key)
+    if session is None:
+        raise Conflict(f"nothing began: {new.text!r} is a command and there is no session yet")
+    return _session_turn(session, accepted)
+
+
+@router.get("/sessions")
+async def list_sessions(
+    parts: PartsOf,
+    *,
+    agent: str | None = None,
+    state: str | None = None,
+    before: float | None = None,
+    limit: Limit = 50,
+) -> Page[SessionOut]:
+    """List sessions, the one used last first."""
+    found = await parts.sessions.recent(agent=agent, state=state, before=before, limit=limit)
+    more = found[-1].updated_at if len(found) == limit else None
+    return Page(items=[SessionOut.of(session) for session in found], next=more)
+
+
+@router.get("/sessions/{session_id}")
+async def read_session(parts: PartsOf, session_id: int) -> SessionDetail:
+    """Read a session with its turns."""
+    session = _session(parts, session_id)
+    turns = [TurnOut.of(turn) for turn in await parts.turns.turns(session_id)]
+    return SessionDetail(**SessionOut.of(session).model_dump(), turns=turns)
+
+
+@router.patch("/sessions/{session_id}")
+async def rename_session(parts: PartsOf, session_id: int, new: NewTitle) -> SessionOut:
+    """Give a session another title."""
+    _session(parts, session_id)
+    await parts.sessions.rename(session_id, new.title)
+    return SessionOut.of(_session(parts, session_id))
+
+
+@router.delete("/sessions/{session_id}", status_code=204)
+async def remove_session(parts: PartsOf, session_id: int) -> None:
+    """Take the agent out of its place; what was said stays readable."""
+    await parts.manager.remove(session_id)
+
+
+@router.post("/sessions/{session_id}/messages", status_code=202)
+async def say(parts: PartsOf, session_id: int, new: NewMessage) -> SessionTurn:
+    """Say something more; while a turn runs it waits and is joined into the next one."""
+    session = _session(parts, session_id)
+    if session.key.service != events.SERVICE:
+        raise Conflict(f"this session lives on {session.key.service}: talk to it there")
+    accepted = await _say(parts, session.key.agent, session.key.external, new.text)
+    return _session_turn(_session(parts, session_id), accepted)
+
+
+@router.post("/sessions/{session_id}/cancel")
+async def cancel(parts: PartsOf, session_id: int) -> SessionOut:
+    """Stop what runs; what waits is held."""
+    await parts.manager.stop(session_id)
+    return SessionOut.of(_session(parts, session_id))
+
+
+@router.get("/sessions/{session_id}/transcript")
+async def read_transcript(
+    parts: PartsOf, session_id: int, after: int = 0, limit: Limit = 200
+) -> Page[EntryOut]:
+    """Read what happened, in order."""
+    _session(parts, session_id)
+    rows = await parts.transcript.read(session_id, after=after, limit=limit)
+    more = rows[-1].id if len(rows) == limit else None
+    return Page(items=[EntryOut.of(row) for row in rows], next=more)
+
+
+@router.get("/sessions/{session_id}/events", response_class=StreamingResponse)
+async def follow_session(
+    parts: PartsOf,
+    session_id: int,
+    after: int = 0,
+    last_event_id: Annotated[int | None, Header()] = None,
+) -> StreamingResponse:
+    """Follow what happens; rows carry their number, unfinished text carries none."""
+    _session(parts, session_id)
+    start = last_event_id if last_event_id is not None else after
+    return StreamingResponse(
+        _stream(parts, session_id, start),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+@router.get("/asks")
+async def list_asks(
+    parts: PartsOf, state: str | None = None, after: int = 0, limit: Limit = 50
+) -> Page[AskOut]:
+    """List asks, oldest first."""
+    found = await parts.ledger.list(state, after=after, limit=limit)
+    more = found[-1].id if len(found) == limit else None
+    return Page(items=[AskOut.of(ask) for ask in found], next=more)
+
+
+@router.post("/asks/{ask_id}/answer")
+async def answer_ask(parts: PartsOf, ask_id: int, new: NewAnswer) -> AskOut:
+    """Answer an ask; the first answer counts."""
+    return AskOut.of(await parts.ledger.answer(ask_id, new.option, OPERATOR[1]))
+
+
+@router.get("/deliveries")
+async def list_deliveries(
+    parts: PartsOf, before: int | None = None, limit: Limit = 50
+) -> Page[DeliveryOut]:
+    """List what came in, the newest first."""
+    found = await parts.deliveries.recent(before=before, limit=limit)
+    more = found[-1].seq if len(found) == limit else None
+    return Page(items=[DeliveryOut.of(line) for line in found], next=more)
+
+
+@router.get("/posts")
+async def list_posts(parts: PartsOf, before: int | None = None, limit: Limit = 50) -> Page[PostOut]:
+    """List what went out, the newest first."""
+    found = await parts.posts.recent(before=before, limit=limit)
+    more = found[-1].id if len(found) == limit else None
+    return Page(items=[PostOut.of(post) for post in found], next=more)
+
+
+def _agent(parts: Parts, name: str) -> AgentCard:
+    card = parts.agents.get(name)
+    if card is None:
+        raise NotFound("agent", name)
+    return card
+
+
+def _agent_out(card: AgentCard) -> AgentOut:
+    return AgentOut(
+        name=card.name,
+        display_name=card.display_name,
+        description=card.description,
+        default=card.default,
+        command=card.command,
+        isolation=card.isolation,
+        services=list(card.services),
+    )
+
+
+def _session(parts: Parts, session_id: int) -> Session:
+    session = parts.sessions.session(session_id)
+    if session is None:
+        raise NotFound("session", session_id)
+    return session
+
+
+def _session_turn(session: Session, accepted: Accepted) -> SessionTurn:
+    turn = accepted.turns[0].turn if accepted.turns else None
+    return SessionTurn(**SessionOut.of(session).model_dump(), turn=turn)
+
+
+async def _say(parts: Parts, agent: str, thread: str, text: str) -> Accepted:
+    """Send a message down the same pipe as everybody's."""
+    said = events.Said(
+        thread=thread,
+        text=text,
+        speaker_id=OPERATOR[0],
+        speaker_name=OPERATOR[1],
+        mentions=(agent,),
+        title=text.splitlines()[0][:80],
+    )
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            return await parts.intake.settle(events.delivery(said, agent, now=parts.clock.now()))
+    except TimeoutError:
+        raise StoreUnavailable("the message is kept and waits to be dealt with") from None
+
+
+async def _stream(parts: Parts, session_id: int, after: int) -> AsyncIterator[str]:
+    async for item in parts.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
+        match item:
+            case None:
+                yield ": quiet\n\n"
+            case Unfinished():
+                shown = UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
+                yield f"event: unfinished\ndata: {shown.model_dump_json()}\n\n"
+            case _:
+                row = EntryOut.of(item).model_dump_json()
+                yield f"id: {item.id}\nevent: entry\ndata: {row}\n\n"

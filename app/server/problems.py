@@ -1,0 +1,63 @@
+"""Says what went wrong over HTTP: problem+json with our words, never a traceback."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from app.errors import BridgeError, Conflict, DeliveryUnreadable, NotFound, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (DeliveryUnreadable, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+def problem(status: int, detail: str) -> JSONResponse:
+    """Answer with a problem."""
+    return JSONResponse(
+        {"title": HTTPStatus(status).phrase, "status": status, "detail": detail},
+        status_code=status,
+        media_type="application/problem+json",
+    )
+
+
+def install(application: FastAPI) -> None:
+    """Make every failure of an application a problem."""
+    application.add_exception_handler(BridgeError, _bridge_error)
+    application.add_exception_handler(HTTPException, _http_error)
+    application.add_exception_handler(RequestValidationError, _invalid)
+    application.add_exception_handler(Exception, _unexpected)
+
+
+async def _bridge_error(_request: Request, error: Exception) -> JSONResponse:
+    for kind, status in STATUS:
+        if isinstance(error, kind):
+            return problem(status, str(error))
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+
+
+async def _http_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail))
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}")
+
+
+async def _unexpected(_request: Request, error: Exception) -> JSONResponse:
+    logger.error("a request failed", exc_info=error)
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the log says what.")

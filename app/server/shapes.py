@@ -1,0 +1,222 @@
+"""The JSON shapes of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.core.types import Ask, DeliveryLine, Entry, Post, Session, Turn
+
+T = TypeVar("T")
+
+TEXT_CHARACTERS = 100_000
+"""What one message may hold: far more than people type."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class NewSession(_In):
+    """A first message to an agent, in a thread of its own or in one that exists."""
+
+    agent: str
+    text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
+    thread: str | None = Field(default=None, pattern=NAME)
+
+
+class NewMessage(_In):
+    """A further message to an agent."""
+
+    text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
+
+
+class NewTitle(_In):
+    """Another title for a session."""
+
+    title: str = Field(min_length=1, max_length=300)
+
+
+class NewAnswer(_In):
+    """The option somebody chose."""
+
+    option: str
+
+
+class Page(BaseModel, Generic[T]):
+    """Some items, and where the next ones begin."""
+
+    items: list[T]
+    next: int | float | None = None
+
+
+class AgentOut(BaseModel):
+    """An agent."""
+
+    name: str
+    display_name: str
+    description: str
+    default: bool
+    command: str
+    isolation: str
+    services: list[str]
+
+
+class TurnOut(BaseModel):
+    """A turn."""
+
+    id: int
+    state: str
+    error: str = ""
+
+    @classmethod
+    def of(cls, turn: Turn) -> TurnOut:
+        """Show a turn."""
+        return cls(id=turn.id, state=turn.state, error=turn.error)
+
+
+class SessionOut(BaseModel):
+    """A session."""
+
+    id: int
+    key: str
+    agent: str
+    thread: str
+    state: str
+    title: str
+    updated_at: float
+
+    @classmethod
+    def of(cls, session: Session) -> SessionOut:
+        """Show a session."""
+        return cls(
+            id=session.id,
+            key=str(session.key),
+            agent=session.key.agent,
+            thread=session.place.name,
+            state=session.state,
+            title=session.title,
+            updated_at=session.updated_at,
+        )
+
+
+class SessionTurn(SessionOut):
+    """A session and the turn that a message became part of; a command becomes part of none."""
+
+    turn: int | None
+
+
+class SessionDetail(SessionOut):
+    """A session with its turns."""
+
+    turns: list[TurnOut]
+
+
+class EntryOut(BaseModel):
+    """One row of a transcript."""
+
+    id: int
+    turn: int | None
+    kind: Literal["message", "text", "thought", "tool", "plan", "ask", "notice", "usage"]
+    speaker: str
+    text: str
+    data: Mapping[str, Any]
+    at: float
+
+    @classmethod
+    def of(cls, entry: Entry) -> EntryOut:
+        """Show a row."""
+        return cls(
+            id=entry.id,
+            turn=entry.turn,
+            kind=entry.kind,
+            speaker=entry.speaker,
+            text=entry.text,
+            data=entry.data,
+            at=entry.at,
+        )
+
+
+class UnfinishedOut(BaseModel):
+    """Text that an agent is still writing."""
+
+    turn: int
+    kind: Literal["text", "thought"]
+    text: str
+
+
+class OptionOut(BaseModel):
+    """One answer an agent offers."""
+
+    id: str
+    name: str
+    kind: str
+
+
+class AskOut(BaseModel):
+    """An ask."""
+
+    id: int
+    session: int
+    turn: int
+    title: str
+    state: str
+    options: list[OptionOut]
+    answer: str | None
+    answered_by: str | None
+
+    @classmethod
+    def of(cls, ask: Ask) -> AskOut:
+        """Show an ask."""
+        return cls(
+            id=ask.id,
+            session=ask.session,
+            turn=ask.turn,
+            title=ask.title,
+            state=ask.state,
+            options=[OptionOut(id=o.id, name=o.name, kind=o.kind) for o in ask.options],
+            answer=ask.answer,
+            answered_by=ask.answered_by,
+        )
+
+
+class DeliveryOut(BaseModel):
+    """What came in, without what it held."""
+
+    seq: int
+    adapter: str
+    delivery_id: str
+    received_at: float
+    state: str
+    reason: str
+
+    @classmethod
+    def of(cls, line: DeliveryLine) -> DeliveryOut:
+        """Show a delivery."""
+        return cls(**{name: getattr(line, name) for name in DeliveryLine.__slots__})
+
+
+class PostOut(BaseModel):
+    """What went out."""
+
+    id: int
+    target: str
+    kind: str
+    state: str
+    text: str
+    note: str
+
+    @classmethod
+    def of(cls, post: Post) -> PostOut:
+        """Show a post."""
+        return cls(
+            id=post.id,
+            target=str(post.target),
+            kind=post.content.kind,
+            state=post.state,
+            text=post.content.text,
+            note=post.content.note,
+        )

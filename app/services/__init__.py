@@ -1,0 +1,1 @@
+"""People's side: one folder per platform, the same names in each."""

@@ -1,0 +1,1 @@
+"""The bridge's own page and API as a service like all others."""

@@ -1,0 +1,34 @@
+"""One agent's presence on the page; people read the transcript there, so nothing is sent."""
+
+from __future__ import annotations
+
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.types import Delivery, Heard, PostSend, PostSent, Speaker
+from app.services.web import events
+
+
+class WebAdapter:
+    """The adapter port for the page and the API."""
+
+    pace = 60.0
+    """Progress of a turn reaches the page through its transcript, so there is no hurry here."""
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+        self.service_name = adapter_name(events.SERVICE, agent)
+
+    def parse(self, delivery: Delivery) -> Heard:
+        """Read a message of the page."""
+        return events.heard(delivery)
+
+    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:  # noqa: ARG002
+        """Allow everybody: whoever gets this far is signed in."""
+        return True
+
+    async def send(self, post: PostSend) -> PostSent:
+        """Note a post as sent: the page shows the transcript."""
+        return PostSent(remote_id=post.remote_id or post.marker, consumed=len(post.content.text))
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:  # noqa: ARG002
+        """Find a post again: sending it once more would change nothing."""
+        return None

@@ -1,0 +1,222 @@
+"""What must be true after any number of crashes, read off the platform, the store and the agent's own files.
+
+Each check returns what is wrong in words; a test wants the whole list to be empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.platform import FINAL, RemotePost
+from tests.support.world import Said, World
+
+SHOWN_AS = {"done": "done", "failed": "failed", "cancelled": "stopped"}
+TOLD_OF_THE_CUT = ("carries on", "cut off twice", "Stopped.")
+CONTINUATION = ": continuation."
+
+
+def violations(world: World) -> list[str]:
+    """Check everything; the bridge must have been ended politely."""
+    return [
+        *outcomes(world),
+        *repetitions(world),
+        *disorder(world),
+        *posts(world),
+        *silences(world),
+        *gaps(world),
+        *leftovers(world),
+    ]
+
+
+def outcomes(world: World) -> Iterator[str]:
+    """Every event led to one turn per agent that was asked, which ended; nothing waits."""
+    for said in world.said:
+        decisions = world.bridge.rows(
+            "select count(*) from decision where message_id = ?", said.event["message_id"]
+        )
+        if decisions != [(1,)]:
+            yield f"{_name(said)} was decided on {decisions[0][0]} times"
+        states = [state for _, state in _turns_of(world, said)]
+        if len(states) != len(said.agents) or not set(states) <= set(SHOWN_AS):
+            yield f"{_name(said)} led to turns {states}"
+    turns = world.bridge.rows("select count(*) from turn")[0][0]
+    used = world.bridge.rows("select count(distinct turn) from heard")[0][0]
+    if turns != used:
+        yield f"{turns} turns, but messages in {used} only"
+    unsettled = {
+        "deliveries": "select count(*) from delivery where state in ('new', 'failed')",
+        "asks": "select count(*) from ask where state = 'open'",
+        "posts": "select count(*) from post where state in ('new', 'closing', 'failed')",
+        "processes": "select count(*) from process",
+    }
+    for what, query in unsettled.items():
+        if (found := world.bridge.rows(query)) != [(0,)]:
+            yield f"{found[0][0]} {what} are unsettled"
+
+
+def repetitions(world: World) -> Iterator[str]:
+    """No words reached an agent twice as if they were new, and nobody tried a third time."""
+    prompts = [prompt for history in _histories(world) for prompt in history]
+    for said in world.said:
+        for_this = [prompt for prompt in prompts if said.agents and _holds(prompt, said)]
+        fresh = [prompt for prompt in for_this if CONTINUATION not in prompt.partition("\n")[0]]
+        if len(fresh) > len(said.agents):
+            yield f"{_name(said)} was told {len(fresh)} times as if it were new"
+        if len(for_this) > 2 * len(said.agents) + world.polite_ends:
+            yield f"{_name(said)} was told {len(for_this)} times"
+    cuts = world.bridge.rows("select id, cuts from turn where cuts > 1")
+    yield from (f"turn {turn} was tried after {count} cuts" for turn, count in cuts)
+
+
+def disorder(world: World) -> Iterator[str]:
+    """Turns of a session took the messages in order and ran one after another."""
+    for place in {said.place for said in world.said}:
+        here = [said for said in world.said if said.place == place]
+        taken = [turn for said in here for turn, _ in _turns_of(world, said)[:1]]
+        if taken != sorted(taken):
+            yield f"{place}: messages became part of turns {taken}"
+    rows = world.bridge.rows(
+        "select session, turn, min(id), max(id) from transcript where turn is not null "
+        "group by session, turn order by session, turn"
+    )
+    for earlier, later in itertools.pairwise(rows):
+        if earlier[0] == later[0] and earlier[3] > later[2]:
+            yield f"turn {later[1]} began before turn {earlier[1]} ended"
+    for history in _histories(world):
+        first = [next((i for i, p in enumerate(history) if _holds(p, s)), None) for s in world.said]
+        heard = [number for number in first if number is not None]
+        if heard != sorted(heard):
+            yield f"an agent heard the messages in the order {heard}"
+
+
+def posts(world: World) -> Iterator[str]:
+    """The place shows one post per turn and per ask, each once, each final and left alone then."""
+    kept = world.bridge.rows(
+        "select post.marker, turn.state from post join turn on post.key = 'turn:' || turn.id"
+    )
+    remote = {post.marker: post for post in world.platform.turns()}
+    if len(kept) != len(world.platform.turns()) or {marker for marker, _ in kept} != set(remote):
+        yield f"{len(kept)} turns are shown in {len(world.platform.turns())} posts"
+    for marker, state in kept:
+        post = remote.get(marker)
+        if post is not None and post.state != SHOWN_AS.get(state):
+            yield f"a turn that is {state} is shown as {post.state}"
+    everything = [*world.platform.turns(), *world.platform.shown("ask")]
+    for post in everything:
+        if post.finished > 1 + world.deaths + world.polite_ends:
+            yield f"{_shown(post)} was finished {post.finished} times"
+        if post.reopened or (post.content["kind"] == "turn" and post.state not in FINAL):
+            yield f"{_shown(post)} went on after its end, or never ended"
+    for what, count in Counter((p.target, p.text) for p in world.platform.turns()).items():
+        if count > 1 and what[1]:
+            yield f"{what} is shown {count} times"
+    asks = world.bridge.rows("select count(*) from ask")[0][0]
+    shown = len({post.marker for post in world.platform.shown("ask")})
+    if (asks, asks) != (shown, len(world.platform.shown("ask"))):
+        yield f"{asks} asks are shown in {len(world.platform.shown('ask'))} posts"
+
+
+def silences(world: World) -> Iterator[str]:
+    """A turn that was cut off says so in the place, and no other turn does."""
+    turns = world.bridge.rows(
+        "select turn.id, turn.continued, post.marker from turn "
+        "join post on post.key = 'turn:' || turn.id"
+    )
+    remote = {post.marker: post for post in world.platform.turns()}
+    for turn, continued, marker in turns:
+        note = remote[marker].note if marker in remote else ""
+        told = any(words in note for words in TOLD_OF_THE_CUT)
+        if continued and not told:
+            yield f"turn {turn} was cut off and its post only says {note!r}"
+        if not continued and "carries on" in note:
+            yield f"turn {turn} was not cut off, but its post says {note!r}"
+
+
+def gaps(world: World) -> Iterator[str]:
+    """The history is there: every message once, and every word that a place shows."""
+    for said in world.said:
+        found = world.bridge.rows(
+            "select speaker from transcript where kind = 'message' and text = ?",
+            said.event["text"],
+        )
+        if said.agents and found != [(said.event["speaker"]["name"],)]:
+            yield f"{_name(said)} stands in the transcript {len(found)} times"
+    for turn, state, content in world.bridge.rows(
+        "select turn.id, turn.state, post.content from turn "
+        "join post on post.key = 'turn:' || turn.id"
+    ):
+        rows = world.bridge.rows(
+            "select text from transcript where turn = ? and kind = 'text' order by id", turn
+        )
+        words, shown = "".join(text for (text,) in rows), json.loads(content)["text"]
+        if not words.endswith(shown) or (state == "done" and not shown):
+            yield f"turn {turn} shows {shown!r}, its transcript says {words!r}"
+
+
+def leftovers(world: World) -> Iterator[str]:
+    """Nothing that the bridge started is still there."""
+    for pid, marker in agent_processes(world.bridge.data_dir):
+        yield f"process {pid} ({marker}) is left"
+
+
+def agent_processes(data_dir: Path) -> list[tuple[int, str]]:
+    """List the processes that carry a marker of this DATA_DIR's bridge."""
+    bridge = hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
+    mark = f"AGENT_BRIDGE_PROCESS={bridge}.".encode()
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = environment.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += [
+            (int(environment.parent.name), variable.decode())
+            for variable in variables
+            if variable.startswith(mark)
+        ]
+    return found
+
+
+def _histories(world: World) -> list[list[str]]:
+    """Read what the agent itself says it was told, conversation by conversation."""
+    return [
+        [record["text"] for record in _records(path) if record["role"] == "user"]
+        for path in sorted(world.bridge.data_dir.glob("homes/*/.agent-bridge-demo/*.jsonl"))
+    ]
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text().splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # a kill tore it
+
+
+def _holds(prompt: str, said: Said) -> bool:
+    """Whether a prompt tells this message, not merely quotes it as an earlier one."""
+    _, data, rest = prompt.partition("\n</data>\n")
+    return bool(said.word) and said.word in (rest if data else prompt)
+
+
+def _turns_of(world: World, said: Said) -> list[tuple[int, str]]:
+    rows = world.bridge.rows(
+        "select turn.id, turn.state from message join heard on heard.message = message.id "
+        "join turn on turn.id = heard.turn where message.message_id = ?",
+        said.event["message_id"],
+    )
+    return [(turn, state) for turn, state in rows]
+
+
+def _name(said: Said) -> str:
+    return f"{said.word or said.event['text']} in {said.place}"
+
+
+def _shown(post: RemotePost) -> str:
+    return f"{post.content['kind']} {post.marker} ({post.state}: {post.note or post.text!r})"

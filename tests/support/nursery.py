@@ -1,0 +1,165 @@
+"""Starts bridges quickly: one process imports everything once and forks for every start.
+
+A fork is a process like any other: it has its own number, can be killed, and what it starts has it
+as parent. Only the imports are shared, which are most of the time that a start takes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO
+
+ROOT = Path(__file__).parents[2]
+MESSAGE_BYTES = 64 * 1024
+
+
+class Fork:
+    """A bridge that was forked, with the methods of a `Popen` that tests use."""
+
+    def __init__(self, nursery: Nursery, pid: int, stdout: TextIO) -> None:
+        self._nursery = nursery
+        self._handle = os.pidfd_open(pid)
+        self._status: int | None = None
+        self.pid = pid
+        self.stdout = stdout
+
+    def poll(self) -> int | None:
+        """Return its status, negative for a signal, None while it runs."""
+        return self._look(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        status = self._look(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(["bridge"], timeout or 0.0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._handle, number)
+
+    def kill(self) -> None:
+        """Kill it with -9."""
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, timeout: float | None) -> int | None:
+        if self._status is None and select.select([self._handle], [], [], timeout)[0]:
+            self._status = self._nursery.collect(self.pid)
+            os.close(self._handle)
+        return self._status
+
+
+class Nursery:
+    """The process that forks bridges, seen from a test."""
+
+    def __init__(self) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.nursery", str(theirs.fileno())],
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+        atexit.register(self._close)
+
+    def start(self, plan: Path, log: Path) -> Fork:
+        """Start a bridge by a plan."""
+        reading, writing = os.pipe()
+        with log.open("a") as errors, os.fdopen(writing, "w") as output:
+            files = [output.fileno(), errors.fileno()]
+            socket.send_fds(self._line, [json.dumps({"plan": str(plan)}).encode()], files)
+        return Fork(self, self._answer(), os.fdopen(reading))
+
+    def collect(self, pid: int) -> int:
+        """Take the status of a bridge that has ended; until then its number stays its own."""
+        self._line.send(json.dumps({"collect": pid}).encode())
+        return self._answer()
+
+    def _answer(self) -> int:
+        answer = self._line.recv(MESSAGE_BYTES)
+        if not answer:
+            raise RuntimeError("the nursery of the bridges is gone")
+        return int(json.loads(answer))
+
+    def _close(self) -> None:
+        self._line.close()
+        self._process.wait()
+
+
+@cache
+def nursery() -> Nursery:
+    """Return the one nursery of this test process."""
+    return Nursery()
+
+
+def _serve(line: socket.socket, run: Any) -> None:
+    """Fork and collect until the test process is gone; nothing outlives it."""
+    children: set[int] = set()
+    while True:
+        message, files, _, _ = socket.recv_fds(line, MESSAGE_BYTES, 2)
+        if not message:
+            break
+        order = json.loads(message)
+        if "plan" in order:
+            answer = _fork(line, order["plan"], files, run)
+            children.add(answer)
+        else:
+            _, status = os.waitpid(order["collect"], 0)
+            children.discard(order["collect"])
+            answer = os.waitstatus_to_exitcode(status)
+        line.send(json.dumps(answer).encode())
+    for child in children:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
+    pid = os.fork()
+    if pid:
+        for file in files:
+            os.close(file)
+        return pid
+    status = 1
+    try:
+        line.close()
+        for number, file in enumerate(files, 1):
+            os.dup2(file, number)
+            os.close(file)
+        run(plan)
+        status = 0
+    except SystemExit as error:
+        print(error.code, file=sys.stderr)
+    except BaseException:  # noqa: BLE001 - whatever happens, a fork never goes on as the nursery
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _main() -> None:
+    # Everything that a bridge imports on its way, early or late.
+    import alembic.command
+    import app.acp.launcher
+    from tests.support import startup
+
+    assert alembic.command
+    assert app.acp.launcher
+    with socket.socket(fileno=int(sys.argv[1])) as line:
+        _serve(line, startup.main)
+
+
+if __name__ == "__main__":
+    _main()

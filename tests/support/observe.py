@@ -1,0 +1,216 @@
+"""What a test sees of a bridge from outside: its answers, its memory, the processes it owns.
+
+Run as `python -m tests.support.observe PLAN` it is also the start-up of that bridge: with hook
+adapters, or with the product's own for tests of the API. No port is wrapped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.bridge import DEMO, ROOT, BridgeProcess
+from tests.support.hook import HookAdapter, message
+from tests.support.platform import FINAL, RemotePost
+
+PATIENCE = 90.0
+"""Seconds: how long a turn may take on a machine that many share."""
+QUICK = {"initialize": 8.0, "new": 8.0, "load": 12.0, "configure": 8.0, "cancel": 3.0}
+"""Seconds an agent may take in tests of agents that hang."""
+
+
+def demo(faults: str = "1", **more: Any) -> dict[str, Any]:
+    """Make the entry of a demo agent that knows the fault commands."""
+    own = {"AGENT_BRIDGE_DEMO_FAULTS": faults, **more.pop("env", {})}
+    return {"command": DEMO, "sandbox": "none", "env": own, **more}
+
+
+@dataclass
+class Observed(BridgeProcess):
+    """A bridge whose conversations, processes and memory a test can look at."""
+
+    timeouts: dict[str, float] = field(default_factory=dict)
+    dotenv: Path | None = None
+    hooks: bool = True
+    """Whether the adapters are those of the tests; else the product's own."""
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        plan = self.folder / "plan.json"
+        plan.write_text(json.dumps(self._plan()))
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.observe", str(plan)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        if self.process.stdout.readline().strip() != "listening":
+            raise RuntimeError(f"the bridge did not start:\n{self.log.read_text()}")
+
+    def turns(self, place: str, agent: str = "demo") -> list[RemotePost]:
+        """List the posts that show the turns of an agent in a place, in order."""
+        return [p for p in self.platform.turns() if p.target == f"web:{place}:{agent}"]
+
+    def notices(self, place: str) -> list[str]:
+        """List what the bridge itself said in a place."""
+        return [
+            post.content["note"]
+            for post in self.platform.posts
+            if post.content["kind"] == "notice" and post.target.startswith(f"web:{place}:")
+        ]
+
+    def begin(self, place: str, text: str, agent: str = "demo", **more: Any) -> int:
+        """Say something to an agent and return which of its turns in the place that becomes."""
+        number = len(self.turns(place, agent))
+        event = message(place, text, agent, **more)
+        assert self.deliver(event, agent=agent) == 200
+        return number
+
+    def end(self, place: str, number: int, agent: str = "demo") -> dict[str, Any]:
+        """Wait for the last words of a turn."""
+
+        def ended(_posts: object) -> bool:
+            turns = self.turns(place, agent)
+            return len(turns) > number and turns[number].content["state"] in FINAL
+
+        self._watch(ended)
+        return self.turns(place, agent)[number].content
+
+    def ask(self, place: str, text: str, agent: str = "demo", **more: Any) -> dict[str, Any]:
+        """Say something to an agent and return what its turn showed at the end."""
+        return self.end(place, self.begin(place, text, agent, **more), agent)
+
+    def notice(self, place: str, count: int) -> str:
+        """Wait until the bridge itself has said so many things in a place; returns the last."""
+        self._watch(lambda _posts: len(self.notices(place)) >= count)
+        return self.notices(place)[-1]
+
+    def told(self, place: str, text: str, *mentions: str, **more: Any) -> str:
+        """Say something that the bridge itself answers, and return the answer."""
+        count = len(self.notices(place))
+        assert self.say(place, text, *mentions, **more) == 200
+        return self.notice(place, count + 1)
+
+    def settled(self, message_id: str) -> tuple[str, str, list[str]]:
+        """Wait for what became of a message: outcome, reason, and who was addressed."""
+        query = "select outcome, reason, agents from decision where message_id = ?"
+        self.wait(lambda: bool(self.rows(query, message_id)), f"no decision on {message_id}")
+        outcome, reason, agents = self.rows(query, message_id)[0]
+        return outcome, reason, json.loads(agents)
+
+    def open_asks(self, count: int = 1, place: str | None = None) -> list[int]:
+        """Wait until so many asks are open, in one place or in all, and return their ids."""
+        query = (
+            "select ask.id from ask join session on session.id = ask.session "
+            "join place on place.id = session.place "
+            "where ask.state = 'open' and place.name like ? order by ask.id"
+        )
+        self.wait(
+            lambda: len(self.rows(query, place or "%")) >= count, f"{count} asks", PATIENCE
+        )
+        return [row[0] for row in self.rows(query, place or "%")]
+
+    def answer(self, ask: int, option: str = "allow", agent: str = "demo") -> None:
+        """Answer an ask as a person does, by its button."""
+        event = {"ask": ask, "option": option, "speaker": {"id": "ann", "name": "Ann"}}
+        assert self.deliver(event, agent=agent) == 200
+
+    def session(self, place: str, agent: str = "demo") -> int:
+        """Tell the number of an agent's session in a place."""
+        query = (
+            "select session.id from session join place on place.id = session.place "
+            "where place.name = ? and session.agent = ?"
+        )
+        return int(self.rows(query, place, agent)[0][0])
+
+    def release(self, place: str, name: str, agent: str = "demo") -> None:
+        """Let a turn go on that holds for a file."""
+        (self.workspace(agent, self.session(place, agent)) / name).touch()
+
+    def held(self, place: str, name: str, agent: str = "demo") -> None:
+        """Wait until a turn that was told `tell NAME` has come that far."""
+        self.wait(lambda: bool(self._session_of(place, agent)), f"no session in {place}", PATIENCE)
+        there = self.workspace(agent, self.session(place, agent)) / name
+        self.wait(there.exists, f"{name} was not told", PATIENCE)
+
+    def agent_pids(self, agent: str = "demo") -> set[int]:
+        """Find every process that lives in an agent's HOME: by environment, so none can hide."""
+        home = f"HOME={self.data_dir / 'homes' / agent}".encode()
+        found = set()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if home in (entry / "environ").read_bytes().split(b"\0"):
+                        found.add(int(entry.name))
+        return found
+
+    def gone(self, agent: str, but: set[int] | None = None) -> None:
+        """Wait until no process of an agent is left, but for those named."""
+        self.wait(
+            lambda: not self.agent_pids(agent) - (but or set()), f"{agent} still lives", PATIENCE
+        )
+
+    def memory(self, what: str = "VmRSS") -> int:
+        """Tell how many bytes the bridge holds now (`VmRSS`) or held at most (`VmHWM`)."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith(f"{what}:"))
+        return int(line.split()[1]) * 1024
+
+    def _session_of(self, place: str, agent: str) -> list[tuple[Any, ...]]:
+        query = (
+            "select session.id from session join place on place.id = session.place "
+            "where place.name = ? and session.agent = ?"
+        )
+        return self.rows(query, place, agent)
+
+    def _watch(self, done: Any) -> None:
+        try:
+            self.platform.wait(done, PATIENCE)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self.log.read_text()[-4000:]}") from error
+
+    def _plan(self) -> dict[str, Any]:
+        dotenv = None if self.dotenv is None else str(self.dotenv)
+        own = {"timeouts": self.timeouts, "dotenv": dotenv, "hooks": self.hooks}
+        return super()._plan() | own
+
+
+def main(plan_file: str) -> None:
+    """Run a bridge by a plan."""
+    # Here, so that collecting tests does not wait for the whole product.
+    from app.agents.catalog import known_agents
+    from app.config import load
+    from app.main import Bridge, founded, serve, web_adapters
+    from app.server.listener import bound
+
+    plan = json.loads(Path(plan_file).read_text())
+    configuration = load(
+        plan["environment"],
+        known=known_agents(),
+        dotenv=None if plan["dotenv"] is None else Path(plan["dotenv"]),
+        home=Path(plan["home"]),
+    )
+
+    async def run() -> None:
+        hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.shelters]
+        adapters = hooks if plan["hooks"] else web_adapters(configuration)
+        bridge = Bridge(base, adapters, timeouts=plan["timeouts"])
+        port = bound(configuration.host, configuration.port)
+        await serve(bridge, port, listening=lambda: print("listening", flush=True))
+
+    with founded(configuration) as base:
+        asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

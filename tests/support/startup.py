@@ -1,0 +1,198 @@
+"""Starts a bridge the way the tests want it: hook adapters in place of platforms, fail-points around ports.
+
+Run as `python -m tests.support.startup PLAN`, where PLAN is a JSON file that `tests.support.bridge`
+wrote. The product has no switch for any of this: everything here wraps what `app.main` joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, fields, replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event
+
+from app.agents.catalog import known_agents
+from app.config import load
+from app.errors import BridgeError
+from app.main import Bridge, Foundation, founded, serve
+from app.server.listener import bound
+from app.store.stores import Stores
+from tests.support.hook import HookAdapter
+
+LOOK_SECONDS = 0.005
+NO_LIMIT = 4_294_967_294
+"""SQLite's own: as many pages as a file can have."""
+
+
+@dataclass
+class FailPoints:
+    """What happens at a step, as the test says in a file while the bridge runs.
+
+    The file is renamed when its step is reached, so that it happens once, also over restarts.
+    """
+
+    armed: Path
+    reached: Path
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def passing(self, step: str, when: str) -> bool:
+        """Go past a step; dies there if so armed, and says whether to pause."""
+        try:
+            point = json.loads(self.armed.read_bytes())
+        except FileNotFoundError:
+            return False
+        if (point["step"], point["when"]) != (step, when):
+            return False
+        self.counts[step] = self.counts.get(step, 0) + 1
+        if self.counts[step] < point["nth"]:
+            return False
+        self.armed.rename(self.reached)
+        self.counts.clear()
+        if point["act"] == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True
+
+    def hit(self, step: str, when: str) -> None:
+        """Go past a step in a thread that may be stopped."""
+        if self.passing(step, when):
+            while self.reached.exists():
+                time.sleep(LOOK_SECONDS)
+
+    async def meet(self, step: str, when: str) -> None:
+        """Go past a step in a coroutine."""
+        if self.passing(step, when):
+            while self.reached.exists():
+                await asyncio.sleep(LOOK_SECONDS)
+
+
+class Guarded:
+    """A port whose methods pass a fail-point before and after."""
+
+    def __init__(self, name: str, port: object, points: FailPoints) -> None:
+        self._name = name
+        self._port = port
+        self._points = points
+
+    def __getattr__(self, method: str) -> Any:
+        inner = getattr(self._port, method)
+        if not asyncio.iscoroutinefunction(inner):
+            return inner
+
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            step = f"{self._name}.{method}"
+            if method == "append":
+                step += f".{args[0][0].kind}"
+            await self._points.meet(step, "before")
+            result = await inner(*args, **kwargs)
+            await self._points.meet(step, "after")
+            return result
+
+        return guarded
+
+
+class GuardedHook(HookAdapter):
+    """A hook adapter that passes fail-points at verify and send."""
+
+    points: FailPoints
+
+    def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Any:
+        self.points.hit("adapter.verify", "before")
+        delivery = super().verify(headers, body, now)
+        self.points.hit("adapter.verify", "after")
+        return delivery
+
+    async def send(self, post: Any) -> Any:
+        await self.points.meet(f"adapter.send.{post.op}", "before")
+        sent = await super().send(post)
+        await self.points.meet(f"adapter.send.{post.op}", "after")
+        return sent
+
+
+class GuardedBridge(Bridge):
+    """A bridge that passes fail-points where it acknowledges a webhook."""
+
+    points: FailPoints
+
+    def application(self) -> Any:
+        front = super().application()
+
+        async def application(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+            async def acknowledging(message: Any) -> None:
+                if message.get("status") == HTTPStatus.OK:
+                    await self.points.meet("ack", "before")
+                await send(message)
+                if message["type"] == "http.response.body":
+                    await self.points.meet("ack", "after")
+
+            is_webhook = scope.get("path", "").startswith("/webhooks/")
+            await front(scope, receive, acknowledging if is_webhook else send)
+
+        return application
+
+
+def main(plan_file: str) -> None:
+    """Run a bridge by a plan; what the operator can cause ends it with one line."""
+    plan = json.loads(Path(plan_file).read_text())
+    points = FailPoints(Path(plan["armed"]), Path(plan["reached"]))
+
+    def wrap(stores: Stores) -> Stores:
+        return replace(
+            stores,
+            **{f.name: Guarded(f.name, getattr(stores, f.name), points) for f in fields(stores)},
+        )
+
+    try:
+        configuration = load(plan["environment"], known=known_agents(), home=Path(plan["home"]))
+        with founded(configuration, wrap=wrap) as base:
+            _watch_commits(base, points)
+            _limit_pages(base, Path(plan["full"]))
+            asyncio.run(_run(base, plan, points))
+    except BridgeError as error:
+        sys.exit(str(error))
+
+
+async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> None:
+    configuration = base.configuration
+    adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
+    for adapter in adapters:
+        adapter.points = points
+    bridge = GuardedBridge(base, adapters)
+    bridge.points = points
+    port = bound(configuration.host, configuration.port)
+    await serve(bridge, port, listening=lambda: print("listening", flush=True))
+
+
+def _watch_commits(base: Foundation, points: FailPoints) -> None:
+    def before(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+        if statement == "COMMIT":
+            points.hit("commit", "before")
+
+    def after(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+        if statement == "COMMIT":
+            points.hit("commit", "after")
+
+    event.listen(base.database.engine, "before_cursor_execute", before)
+    event.listen(base.database.engine, "after_cursor_execute", after)
+
+
+def _limit_pages(base: Foundation, full: Path) -> None:
+    """Let the disk be full while a file says so: the database cannot grow by one page."""
+
+    def before(_c: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement == "BEGIN IMMEDIATE":
+            cursor.execute(f"pragma max_page_count = {1 if full.exists() else NO_LIMIT}")
+
+    event.listen(base.database.engine, "before_cursor_execute", before)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

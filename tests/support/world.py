@@ -1,0 +1,167 @@
+"""People, a platform, and a bridge that may die at any moment: what was said is said until it is heard.
+
+Every message carries a word of its own, by which it is found again in what the agent was told, in
+the transcript and in the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from tests.support.bridge import SECONDS, BridgeProcess, demo
+from tests.support.hook import message
+from tests.support.platform import Platform, RemotePost
+
+OPEN = "('queued', 'starting', 'prompted', 'parked')"
+UNSETTLED = f"""
+    select (select count(*) from delivery where state = 'new')
+         + (select count(*) from turn where state in {OPEN} and not held)
+         + (select count(*) from post where state in ('new', 'closing'))
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message, and who must answer it; nobody answers a command."""
+
+    event: dict[str, Any]
+    word: str
+    agents: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Where it was said."""
+        return str(self.event["place"])
+
+
+@dataclass
+class World:
+    """One bridge and all that happens around it."""
+
+    folder: Path
+    deadly: bool = False
+    """Whether the bridge can be killed from its agent's side."""
+    entry: dict[str, Any] = field(default_factory=dict)
+    """More keys of the agent's entry."""
+    settings: dict[str, str] = field(default_factory=dict)
+    new_delivery_ids: bool = False
+    """Whether a repeated delivery comes under a new id, with equal bytes."""
+    option: str = "allow"
+    """What is answered to every ask."""
+
+    def __post_init__(self) -> None:
+        self.platform = Platform()
+        self.bridge = BridgeProcess(self.folder, self.platform, settings=self.settings)
+        command = self.bridge.deadly if self.deadly else ()
+        self.bridge.agents = {"demo": demo(*command, **self.entry)}
+        self.said: list[Said] = []
+        self.deaths = 0
+        self.polite_ends = 0
+        self._answered: set[int] = set()
+
+    def __enter__(self) -> Self:
+        self.platform.__enter__()
+        self.bridge.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.bridge.__exit__()
+        finally:
+            self.platform.__exit__()
+
+    def say(self, place: str, text: str, *agents: str, speaker: str = "Ann") -> str:
+        """Say something until it is acknowledged; returns the word by which it is found again."""
+        word = f"word-{len(self.said) + 1:03d}"
+        agents = agents or ("demo",)
+        event = message(place, f"{text}\nsay {word}", *agents, speaker=speaker)
+        self.said.append(Said(event, word, agents))
+        self.deliver(event, agent=agents[0])
+        return word
+
+    def command(self, place: str, text: str, speaker: str = "Ann") -> None:
+        """Give a command until it is acknowledged."""
+        event = message(place, text, "demo", speaker=speaker)
+        self.said.append(Said(event, "", ()))
+        self.deliver(event)
+
+    def deliver(self, event: dict[str, Any], *, agent: str = "demo") -> None:
+        """Deliver an event as a platform does: again and again until it is acknowledged."""
+        delivery_id = uuid4().hex
+
+        def acknowledged() -> bool:
+            nonlocal delivery_id
+            if self.bridge.deliver(event, agent=agent, delivery_id=delivery_id) == 200:
+                return True
+            delivery_id = uuid4().hex if self.new_delivery_ids else delivery_id
+            self.revive()
+            return False
+
+        self.bridge.wait(acknowledged, f"never acknowledged: {event}")
+
+    def revive(self) -> None:
+        """Start the bridge again if it is dead."""
+        while self.bridge.dead:
+            self.deaths += 1
+            self.bridge.start()
+
+    def restart(self) -> None:
+        """End the bridge politely and start it again."""
+        self.end()
+        self.bridge.start()
+
+    def end(self) -> None:
+        """End the bridge politely."""
+        assert self.bridge.stop() == 0
+        self.polite_ends += 1
+
+    def settle(self, also: Callable[[], bool] = lambda: True) -> None:
+        """Let all that was said come to its end, whatever the bridge dies of meanwhile."""
+
+        def settled() -> bool:
+            self.revive()
+            self.answer_asks()
+            return self.bridge.rows(UNSETTLED) == [(0,)] and also()
+
+        self.bridge.wait(settled, "something never came to its end")
+
+    def answer_asks(self) -> None:
+        """Answer whatever is asked in a place."""
+        for post in self.platform.shown("ask"):
+            number = int(post.content["ask"])
+            if post.state == "open" and number not in self._answered:
+                self._answered.add(number)
+                self.answer(number, self.option)
+
+    def answer(self, ask: int, option: str, speaker: str = "Ann") -> None:
+        """Press a button."""
+        person = {"id": speaker.lower(), "name": speaker}
+        self.deliver({"ask": ask, "option": option, "speaker": person, "press": uuid4().hex})
+
+    def turns(self, place: str = "t1") -> list[RemotePost]:
+        """List what a place shows of its turns."""
+        return self.platform.turns(place)
+
+    def wait_for(self, state: str, place: str = "t1", number: int = -1) -> RemotePost:
+        """Wait until a turn of a place shows a state."""
+
+        def shown(_: list[RemotePost]) -> bool:
+            return [post.state for post in self.turns(place)][number:][:1] == [state]
+
+        self.platform.wait(shown, SECONDS)
+        return self.turns(place)[number]
+
+    def wait_file(self, name: str, session: int = 1) -> None:
+        """Wait until an agent has made a file in its workspace."""
+        path = self.bridge.workspace(session=session) / name
+        self.bridge.wait(path.exists, f"{name} never appeared")
+
+    def touch(self, name: str, session: int = 1) -> None:
+        """Make a file in an agent's workspace, so that it goes on."""
+        path = self.bridge.workspace(session=session) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
