@@ -61,10 +61,10 @@ async def try_shelter(configuration: Configuration, shelter: Shelter) -> Shelter
     workspace = configuration.data_dir / "workspaces" / f"probe-{shelter.agent}"
     await asyncio.to_thread(workspace.mkdir, mode=0o700, parents=True, exist_ok=True)
     hidden = {"DATA_DIR": configuration.data_dir}
-    if configuration.dotenv is not None:
-        hidden[".env"] = configuration.dotenv
+    elsewhere = _secret_paths(configuration) - {configuration.data_dir}
+    hidden |= {path.name: path for path in sorted(elsewhere)}
     others = _homes(configuration) - {shelter.home}
-    hidden |= {f"the HOME of {home.name}": home for home in others if home.is_dir()}
+    hidden |= {f"the HOME of {home.name}": home for home in sorted(others) if home.is_dir()}
     result = await probe(
         shelter.sandbox,
         replace(shelter.confinement, workspace=workspace),
@@ -90,9 +90,7 @@ def _shelter(
     own = {
         name: key.get_secret_value() for name, key in configuration.model_keys(entry.name).items()
     }
-    masked = {configuration.data_dir, *(_homes(configuration) - {home, configuration.home})}
-    if configuration.dotenv is not None:
-        masked.add(configuration.dotenv)
+    masked = _secret_paths(configuration) | (_homes(configuration) - {home, configuration.home})
     return Shelter(
         agent=entry.name,
         home=home,
@@ -125,6 +123,20 @@ def _sandbox(
             f'{found.remedy} Or write "sandbox": "none" in its entry if that is meant.',
         )
     return Plain(), f"not isolated: {found.reason}", found.remedy
+
+
+def _secret_paths(configuration: Configuration) -> set[Path]:
+    """List what no agent may see: the bridge's data, wherever it is, and every secret in a file."""
+    paths = {configuration.data_dir, *configuration.secret_files}
+    database = Path(configuration.database_url.removeprefix("sqlite:///"))
+    if not database.is_relative_to(configuration.data_dir):
+        paths |= {
+            database,
+            *(database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm")),
+        }
+    if configuration.dotenv is not None:
+        paths.add(configuration.dotenv)
+    return paths
 
 
 def _homes(configuration: Configuration) -> set[Path]:

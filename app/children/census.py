@@ -52,7 +52,7 @@ def new_marker(bridge: str) -> str:
 
 def entry_of(pid: int) -> Entry | None:
     """Return the process with this number, or None when there is none."""
-    text = _read(f"/proc/{pid}/stat").decode(errors="replace")
+    text = (_read(f"/proc/{pid}/stat") or b"").decode(errors="replace")
     # The name stands in parentheses and may itself hold spaces and parentheses.
     name, _, rest = text.partition("(")[2].rpartition(")")
     if not rest:
@@ -77,9 +77,14 @@ def started(entry: Entry | None) -> str:
 
 
 def marker_of(pid: int) -> str | None:
-    """Return the marker that a process carries in its environment, if it can be read."""
+    """Return the marker that a process carries, None if none can be read, empty if in doubt.
+
+    In the middle of an exec an environment reads as empty for some microseconds.
+    """
     environment = _read(f"/proc/{pid}/environ")
-    if _MARK not in environment:
+    if environment == b"":
+        return ""
+    if environment is None or _MARK not in environment:
         return None
     for variable in environment.split(b"\0"):
         if variable.startswith(_MARK):
@@ -163,21 +168,21 @@ def _own_line(census: Mapping[int, Entry]) -> set[int]:
 
 @cache
 def _boot() -> str:
-    return _read("/proc/sys/kernel/random/boot_id").decode().strip()
+    return (_read("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
 
 
-def _read(path: str) -> bytes:
-    """Return a file of /proc, or nothing; bare calls, because a sweep makes hundreds of them."""
+def _read(path: str) -> bytes | None:
+    """Return a file of /proc if it may be read; bare calls, for a sweep makes hundreds of them."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return None
     try:
         content = b""
         while part := os.read(file, _READ_BYTES):
             content += part
     except OSError:
-        return b""
+        return None
     else:
         return content
     finally:

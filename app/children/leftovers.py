@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,48 +61,62 @@ def kill_leftovers(
     killed: dict[int, str] = {}
     groups = {identity.group for identity in identities}
     deadline = time.monotonic() + seconds
+    looks_in_doubt = 0
     while True:
         census = take_census()
         reap_orphans(census, killed=killed, groups=groups)
-        alive = [census[pid] for pid in _family(census, identities, bridge) if census[pid].alive]
-        late = time.monotonic() > deadline
-        if not alive or late:
+        markers = _markers(census, oldest=0 if bridge else _oldest(identities))
+        alive = [census[pid] for pid in _family(census, markers, identities, bridge)]
+        alive = [entry for entry in alive if entry.alive]
+        for entry in alive:
+            if signal_exactly(entry, signal.SIGKILL):
+                killed[entry.pid] = entry.name
+        looks_in_doubt += "" in markers.values()
+        is_sure = "" not in markers.values() or looks_in_doubt > 1
+        if (not alive and is_sure) or time.monotonic() > deadline:
             return Sweep(
                 killed=tuple(f"{name} ({pid})" for pid, name in sorted(killed.items())),
                 remaining=tuple(sorted(entry.pid for entry in alive)),
             )
-        for entry in alive:
-            if signal_exactly(entry, signal.SIGKILL):
-                killed[entry.pid] = entry.name
         time.sleep(_PAUSE_SECONDS)
 
 
-def _family(census: Census, identities: Collection[ProcessIdentity], bridge: str) -> set[int]:
-    oldest = _oldest(identities) if not bridge else 0
-    markers = {identity.marker for identity in identities if identity.marker}
-    marked = {
+def _markers(census: Census, *, oldest: int) -> dict[int, str]:
+    """Return who carries which marker; empty for those of whom it cannot be said just now."""
+    return {
         entry.pid: marker
         for entry in census.values()
-        # Nobody is older than his own ancestor: this spares reading most environments.
-        if entry.alive and entry.ticks >= oldest and (marker := marker_of(entry.pid)) is not None
+        # Nobody is older than its own ancestor, and threads of the kernel, which never have an
+        # environment, are in no session: this spares most of the reading.
+        if entry.alive and entry.ticks >= oldest and entry.session
+        if (marker := marker_of(entry.pid)) is not None
     }
+
+
+def _family(
+    census: Census,
+    markers: Mapping[int, str],
+    identities: Collection[ProcessIdentity],
+    bridge: str,
+) -> set[int]:
+    wanted = {identity.marker for identity in identities if identity.marker}
     found = {
         pid
-        for pid, marker in marked.items()
-        if marker in markers or (bridge and marker.startswith(f"{bridge}."))
+        for pid, marker in markers.items()
+        if marker in wanted or (bridge and marker.startswith(f"{bridge}."))
     }
     for identity in identities:
-        found |= _group(census, identity, marked)
+        found |= _group(census, identity, markers)
     return with_descendants(census, found)
 
 
-def _group(census: Census, identity: ProcessIdentity, marked: dict[int, str]) -> set[int]:
+def _group(census: Census, identity: ProcessIdentity, markers: Mapping[int, str]) -> set[int]:
     members = {
         entry.pid for entry in census.values() if identity.group in (entry.group, entry.session)
     }
     leader = census.get(identity.group)
     is_ours = leader is not None and identity.started and started(leader) == identity.started
-    if is_ours or any(marked.get(pid) == identity.marker for pid in members):
+    if is_ours or any(markers.get(pid) == identity.marker != "" for pid in members):
         return members
     return set()
 

@@ -25,7 +25,7 @@ _SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".jar"}
 
 
 def visible_prefixes(argv: Sequence[str], *, path: str) -> tuple[Path, ...]:
-    """Return what `argv` needs when it is run with this PATH, be it there or not; reads the disk."""
+    """Return what `argv` needs when run with this PATH, missing folders too; reads the disk."""
     found: dict[Path, None] = {}
     for folder in path.split(":"):
         if folder.startswith("/"):

@@ -21,7 +21,7 @@ from app.config.fields import SERVICES, Account, is_loopback
 from app.config.names import Names, is_secret
 from app.config.roster import AgentsSource, KnownAgent, Roster, Surroundings, gather
 from app.config.settings import Settings, read_settings
-from app.config.sources import Sources
+from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
 _DATABASE_FILE = "bridge.db"
@@ -149,6 +149,8 @@ class Configuration:
     """Names under which a secret may stand in the environment."""
     secrets: frozenset[SecretStr] = field(repr=False)
     """Every secret that was given."""
+    secret_files: tuple[Path, ...] = field(repr=False)
+    """The files that secrets were read from: no agent may see them."""
 
     @property
     def loopback(self) -> bool:
@@ -218,6 +220,9 @@ def load(
             {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
         ),
         secret_names=secret_names,
+        secret_files=tuple(
+            Path(file) for name in secret_names if (file := sources.text(name + FILE))
+        ),
         secrets=frozenset(_secrets(sources, settings, credentials, roster, names)),
         **{name: getattr(settings, name) for name in _AS_GIVEN},
     )

@@ -54,3 +54,6 @@ class Recorder:
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         remote = self._remote.get(marker)
         return PostSent(remote) if remote else None
+
+    async def close(self) -> None:
+        pass

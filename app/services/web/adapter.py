@@ -32,3 +32,6 @@ class WebAdapter:
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:  # noqa: ARG002
         """Find a post again: sending it once more would change nothing."""
         return None
+
+    async def close(self) -> None:
+        """Do nothing: nothing is held open."""

@@ -1,0 +1,106 @@
+"""How agents are kept apart: what is hidden from them, and when the bridge refuses to start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.agents.catalog import known_agents
+from app.agents.isolation import shelter_all
+from app.children.sandbox import Bubblewrap, Plain, Unavailable
+from app.config import Configuration, load
+from app.errors import ConfigurationError
+
+PATH = "/usr/bin:/bin"
+
+
+def configured(
+    tmp_path: Path, entry: dict[str, object] | None = None, **settings: str
+) -> Configuration:
+    agents = {
+        "demo": {"command": ["/bin/cat"], **(entry or {})},
+        "other": {"command": ["/bin/cat"]},
+    }
+    environ = {
+        "PATH": PATH,
+        "DATA_DIR": str(tmp_path / "data"),
+        "AGENTS_JSON": json.dumps(agents),
+        **settings,
+    }
+    return load(environ, known=known_agents(), home=tmp_path / "person")
+
+
+@pytest.fixture
+def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Unavailable("bubblewrap is not installed", "Install it.")
+    monkeypatch.setattr("app.agents.isolation.find_bubblewrap", lambda _path: missing)
+
+
+@pytest.fixture
+def with_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Bubblewrap("/usr/bin/bwrap", ())
+    monkeypatch.setattr("app.agents.isolation.find_bubblewrap", lambda _path: found)
+
+
+@pytest.mark.usefixtures("with_bubblewrap")
+def test_files_that_hold_secrets_are_hidden_wherever_they_are(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-long-admin-token-in-a-file")
+    database = tmp_path / "elsewhere" / "my.db"
+
+    shelter = shelter_all(
+        configured(
+            tmp_path,
+            BRIDGE_ADMIN_TOKEN_FILE=str(token),
+            DATABASE_URL=f"sqlite:///{database}",
+        )
+    )["demo"]
+
+    assert {token, database, tmp_path / "data"} <= set(shelter.confinement.masked)
+
+
+@pytest.mark.usefixtures("with_bubblewrap")
+def test_the_home_of_another_agent_is_hidden_and_the_own_is_not(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "homes" / "mine"
+
+    shelters = shelter_all(configured(tmp_path, {"home": str(elsewhere)}))
+
+    assert elsewhere in shelters["other"].confinement.masked
+    assert elsewhere not in shelters["demo"].confinement.masked
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+def test_on_the_own_machine_an_agent_runs_unisolated_and_that_is_said(tmp_path: Path) -> None:
+    shelter = shelter_all(configured(tmp_path))["demo"]
+
+    assert isinstance(shelter.sandbox, Plain)
+    assert shelter.words.startswith("not isolated")
+    assert shelter.remedy == "Install it."
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+@pytest.mark.parametrize(
+    ("entry", "settings"),
+    [
+        ({"sandbox": "bubblewrap"}, {}),
+        ({}, {"HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": "a-long-admin-token-for-tests"}),
+    ],
+    ids=["asked for", "reached by others"],
+)
+def test_an_agent_that_must_be_isolated_and_cannot_be_refuses_to_start(
+    tmp_path: Path, entry: dict[str, object], settings: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be isolated") as refusal:
+        shelter_all(configured(tmp_path, entry, **settings))
+
+    assert '"sandbox": "none"' in refusal.value.remedy
+
+
+@pytest.mark.usefixtures("with_bubblewrap")
+@pytest.mark.parametrize("entry", [{"sandbox": "none"}, {"home": "user"}])
+def test_an_agent_whose_entry_says_so_is_not_isolated(
+    tmp_path: Path, entry: dict[str, object]
+) -> None:
+    assert isinstance(shelter_all(configured(tmp_path, entry))["demo"].sandbox, Plain)
