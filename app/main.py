@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -47,10 +48,11 @@ from app.core.turns.runner import Workshop
 from app.core.types import Session
 from app.errors import StoreUnavailable
 from app.server.application import build
+from app.server.door import Door
 from app.server.front import Front
 from app.server.listener import Listener
 from app.server.metrics import Metrics
-from app.server.parts import AgentCard, Check, Parts
+from app.server.parts import AgentCard, Check, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.database import Database, locked
 from app.store.retention import forget
@@ -98,6 +100,11 @@ class LateLauncher:
         """Start the agent's process and its conversation."""
         return await (await self.prepare()).open(session, workspace, listener)
 
+    async def close(self) -> None:
+        """End every process that is still being started or ended."""
+        if self._launcher is not None:
+            await self._launcher.close()
+
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
@@ -128,20 +135,22 @@ class Bridge:
         self._base = base
         self._timeouts = dict(timeouts or {})
         self._tasks = Tasks("bridge")
-        self._started = False
+        self._started = asyncio.Event()
+        self._hurried = False
+        self._patience: asyncio.Timeout | None = None
         self._adapters = {adapter.service_name: adapter for adapter in adapters}
         self._launcher = LateLauncher(self._make_launcher)
         self.feed = Feed(stores.transcript, stores.sessions)
         self._outbox = Outbox(stores.posts, self._adapters, clock, base.vault, base.metrics)
         self.ledger = Ledger(stores.asks, stores.sessions, self._outbox, self.feed, base.vault)
-        workspaces = Folders(
-            configuration.data_dir / "workspaces", configuration.data_dir / "uploads"
-        )
+        self._uploads = configuration.data_dir / "uploads"
+        workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
         self._live = LiveAgents(
             self._launcher,
             workspaces,
             stores.sessions,
             clock,
+            base.vault,
             max_processes=configuration.limits.max_processes,
             idle_seconds=_idle_seconds(configuration),
         )
@@ -159,6 +168,7 @@ class Bridge:
             counters=base.metrics,
             vault=base.vault,
             speaking_of=_speaking_of,
+            turn_seconds=60.0 * configuration.limits.turn_minutes,
         )
         self._engine = EmbeddedTurnEngine(shop, max_turns=configuration.limits.max_turns)
         self.manager = SessionManager(
@@ -182,12 +192,25 @@ class Bridge:
             clock=clock,
         )
         self.cards = _cards(configuration, base.shelters, self._adapters)
+        self.door = Door(
+            stores.logins,
+            clock,
+            base.vault,
+            base_url=configuration.base_url,
+            secret_key=base.secrets.secret_key,
+        )
 
     def application(self) -> Front:
         """Build what serves HTTP: the front for webhooks, the application behind it."""
         base = self._base
         application = build(self.parts())
-        front = Front(application, self.intake.take, base.clock, hosts=_hosts(base.configuration))
+        front = Front(
+            application,
+            self.intake.take,
+            base.clock,
+            hosts=_hosts(base.configuration),
+            started=self._started,
+        )
         front.open(a for a in self._adapters.values() if isinstance(a, WebhookAdapter))
         return front
 
@@ -207,36 +230,54 @@ class Bridge:
             posts=base.stores.posts,
             clock=base.clock,
             metrics=base.metrics,
+            door=self.door,
             admin_token=base.secrets.admin_token.get_secret_value(),
+            uploads=self._uploads,
             ready=self.ready,
+            missing=_missing(base.configuration),
         )
 
     async def start(self, *, resume: bool = True) -> None:
         """End what the last run left, go on with its turns and posts if told to, begin to read."""
         await self._end_leftovers()
         self._tasks.start(self._launcher.prepare(), name="import of ACP")
+        await self._engine.start()
         if resume:
-            await self._engine.start()
+            # Before any turn goes on: its post may have arrived although nobody noted that.
             await self._outbox.start()
+            self._engine.resume()
             self._tasks.start(self._probe(), name="isolation probe")
             self._tasks.start(self._forget(), name="retention")
-        else:
-            await persist(self._base.clock, self._base.stores.turns.recover)
         self.intake.start()
-        self._started = True
+        self._started.set()
 
     async def stop(self) -> None:
         """Give running turns their grace time, then end everything; safe at any moment."""
+        grace = self._base.configuration.limits.grace_seconds
+        logger.info("stopping: running turns get up to %g s, a second signal ends them now", grace)
         self.feed.close()
         await self.intake.close()
-        await self._engine.drain(grace=self._base.configuration.limits.grace_seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0 if self._hurried else None) as self._patience:
+                await self._engine.drain(grace=grace)
+        self._patience = None
+        await self._engine.drain(grace=0)
         await self._live.close()
+        await self._launcher.close()
         await self._outbox.close(grace=OUTBOX_GRACE_SECONDS)
         await self._tasks.close()
+        for adapter in self._adapters.values():
+            await adapter.close()
+
+    def hurry(self) -> None:
+        """Give running turns no more time; they go on at the next start."""
+        self._hurried = True
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def ready(self) -> Sequence[Check]:
         """Say of each part whether it works."""
-        return [Check("started", self._started), await self._store_check()]
+        return [Check("started", self._started.is_set()), await self._store_check()]
 
     async def _store_check(self) -> Check:
         try:
@@ -363,6 +404,8 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
 
     def leave() -> None:
         bridge.feed.close()
+        if listener.should_exit:
+            bridge.hurry()
         listener.leave()
 
     listener = Listener(bridge.application(), listens)
@@ -410,6 +453,18 @@ def _hosts(configuration: Configuration) -> set[str]:
     return {f"{host}:{port}" for host in own} | {urlsplit(configuration.base_url).netloc}
 
 
+def _missing(configuration: Configuration) -> Sequence[MissingAgent]:
+    """List the known agents that could be on this machine and are not."""
+    present = {entry.driver for entry in configuration.agents.values()}
+    return [
+        MissingAgent(program.title, program.install)
+        for program in known_agents()
+        if program.discover
+        and program.name not in present
+        and shutil.which(program.command[0], path=configuration.path) is None
+    ]
+
+
 def _cards(
     configuration: Configuration, shelters: Mapping[str, Shelter], adapters: Mapping[str, Adapter]
 ) -> dict[str, AgentCard]:
@@ -422,6 +477,7 @@ def _cards(
             default=entry.name == configuration.default_agent,
             command=entry.command[0],
             isolation=shelters[entry.name].words,
+            examples=program.examples if (program := registry.program(entry.name)) else (),
             services=tuple(
                 sorted(
                     name.partition(":")[0]

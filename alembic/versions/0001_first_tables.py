@@ -34,6 +34,7 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("state = 'new'"),
     )
+    op.create_index("delivery_received", "delivery", ["received_at"], unique=False)
     op.create_table(
         "login",
         sa.Column("id", sa.String(), nullable=False),
@@ -72,6 +73,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("place", "message_id"),
     )
+    op.create_index("decision_at", "decision", ["at"], unique=False)
     op.create_table(
         "session",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -80,6 +82,7 @@ def upgrade() -> None:
         sa.Column("title", sa.Text(), server_default="", nullable=False),
         sa.Column("acp_session_id", sa.String(), nullable=True),
         sa.Column("generation", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("began_after", sa.Integer(), server_default="0", nullable=False),
         sa.Column("mode", sa.String(), nullable=True),
         sa.Column("model", sa.String(), nullable=True),
         sa.Column("closed", sa.String(), nullable=True),
@@ -129,6 +132,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("service", "external", "agent"),
     )
+    op.create_index("surface_place", "surface", ["place"], unique=False)
     op.create_index("surface_session", "surface", ["session"], unique=False)
     op.create_table(
         "turn",
@@ -155,14 +159,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
-    op.create_index(
-        "turn_open",
-        "turn",
-        ["session", "id"],
-        unique=False,
-        sqlite_where=sa.text("state IN ('queued', 'starting', 'prompted', 'parked')"),
-    )
     op.create_index("turn_session", "turn", ["session", "id"], unique=False)
+    op.create_index("turn_state", "turn", ["state", "session", "id"], unique=False)
     op.create_table(
         "ask",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -219,14 +217,9 @@ def upgrade() -> None:
         sa.UniqueConstraint("key"),
         sqlite_autoincrement=True,
     )
+    op.create_index("post_created", "post", ["created_at"], unique=False)
+    op.create_index("post_state", "post", ["state", "id"], unique=False)
     op.create_index("post_turn", "post", ["turn"], unique=False)
-    op.create_index(
-        "post_unsent",
-        "post",
-        ["id"],
-        unique=False,
-        sqlite_where=sa.text("state IN ('new', 'closing')"),
-    )
     op.create_table(
         "transcript",
         sa.Column("id", sa.Integer(), nullable=False),

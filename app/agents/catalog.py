@@ -79,6 +79,8 @@ class AgentProgram:
     """Whether files of a checkout can neither switch off asking nor run code."""
     discover: bool = True
     """Whether it is offered when it is found on PATH."""
+    examples: tuple[str, ...] = ()
+    """What a newcomer may say to it to see what happens."""
     quirks: Quirks = Quirks()
     """Where it behaves unlike the others."""
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from app.children.census import new_marker
 from app.children.environment import agent_environment
@@ -128,7 +129,7 @@ def _sandbox(
 def _secret_paths(configuration: Configuration) -> set[Path]:
     """List what no agent may see: the bridge's data, wherever it is, and every secret in a file."""
     paths = {configuration.data_dir, *configuration.secret_files}
-    database = Path(configuration.database_url.removeprefix("sqlite:///"))
+    database = Path(unquote(configuration.database_url.removeprefix("sqlite:///")))
     if not database.is_relative_to(configuration.data_dir):
         paths |= {
             database,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from app.children.birth import begin
 from app.children.census import entry_of, started
 from app.children.environment import MARKER
 from app.children.leftovers import ProcessIdentity
@@ -139,9 +140,7 @@ async def spawn(argv: Sequence[str], *, name: str, env: Mapping[str, str], cwd: 
         AgentNotStarted: the command or its folder is missing or may not be used.
     """
     try:
-        transport, plumbing = await asyncio.get_running_loop().subprocess_exec(
-            Plumbing, *argv, env=dict(env), cwd=str(cwd), start_new_session=True
-        )
+        transport, plumbing = await begin(argv, env=env, cwd=cwd)
     except OSError as error:
         raise AgentNotStarted(
             name,

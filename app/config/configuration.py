@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+from urllib.parse import quote
 
 from pydantic import SecretStr
 
@@ -324,7 +325,7 @@ def _can_be_written(path: Path) -> bool:
 
 def _database_url(settings: Settings, data_dir: Path) -> str:
     if settings.database_url is None:
-        return f"sqlite:///{data_dir / _DATABASE_FILE}"
+        return f"sqlite:///{quote(str(data_dir / _DATABASE_FILE))}"
     if not settings.database_url.startswith("sqlite:"):
         raise ConfigurationError(
             "DATABASE_URL", "is not a SQLite address", "Only sqlite:////path is built so far."

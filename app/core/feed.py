@@ -6,7 +6,7 @@ A follower that comes late, or comes back, therefore sees exactly what one that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -42,6 +42,12 @@ class _Follower:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     unfinished: dict[int, Unfinished] = field(default_factory=dict)
 
+    def replaced_by(self, rows: Sequence[Entry]) -> None:
+        """Forget unfinished text of turns that have a row now: it may be part of that."""
+        for row in rows:
+            if row.turn is not None:
+                self.unfinished.pop(row.turn, None)
+
     def take_unfinished(self) -> tuple[Unfinished, ...]:
         taken = tuple(self.unfinished.values())
         self.unfinished.clear()
@@ -66,6 +72,8 @@ class Feed:
         self._followers: dict[int | PlaceKey, set[_Follower]] = {}
         self._places: dict[int, PlaceKey] = {}
         self._closed = False
+        self.stirs = 0
+        """Counts what happened anywhere, so that a look at everything can be saved."""
 
     def close(self) -> None:
         """Let every follower go."""
@@ -80,11 +88,13 @@ class Feed:
 
     def notify(self, session: int) -> None:
         """Say that a session has new rows, or another state."""
+        self.stirs += 1
         for follower in self._of(session):
             follower.wake.set()
 
     def notify_place(self, place: PlaceKey) -> None:
         """Say that something was said in a place."""
+        self.stirs += 1
         for follower in self._followers.get(place, ()):
             follower.wake.set()
 
@@ -106,6 +116,7 @@ class Feed:
                     after = row.id
                     yield row
                 if rows:
+                    follower.replaced_by(rows)
                     continue
                 for unfinished in follower.take_unfinished():
                     yield unfinished
@@ -119,6 +130,7 @@ class Feed:
                 follower.wake.clear()
                 rows = await self._transcript.read_place(place, after=after, limit=ROWS_AT_ONCE)
                 after = rows[-1].id if rows else after
+                follower.replaced_by(rows)
                 yield News(tuple(rows), follower.take_unfinished() if not rows else ())
                 if not rows:
                     await follower.wait(idle)

@@ -5,9 +5,10 @@ What was committed always goes out in the end. Progress lives in memory only, an
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from app.core.clock import persist
@@ -20,7 +21,11 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
+Progress = Callable[[], PostContent]
+
 FIRST_RETRY_SECONDS = 1.0
+SEND_SECONDS = 60.0
+"""What one post may take, however slow the platform: after that it is looked for and sent again."""
 LONGEST_RETRY_SECONDS = 60.0
 """A platform that is down is asked once a minute: soon enough for people, rare enough for it."""
 
@@ -39,7 +44,7 @@ class _Lane:
     """Everything that goes to one conversation, in order."""
 
     committed: deque[int] = field(default_factory=deque)
-    progress: dict[int, PostContent] = field(default_factory=dict)
+    progress: dict[int, Progress] = field(default_factory=dict)
     open: dict[int, _Open] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
     """Posts that may have been created although no answer was noted."""
@@ -66,6 +71,7 @@ class Outbox:
         self._counters = counters
         self._lanes: dict[SessionKey, _Lane] = {}
         self._tasks = Tasks("outbox")
+        self._timers = Tasks("outbox pace")
 
     async def start(self) -> None:
         """Take up what the last run did not send."""
@@ -76,6 +82,7 @@ class Outbox:
 
     async def close(self, *, grace: float) -> None:
         """Send what can be sent within the grace time; the rest stays for the next start."""
+        await self._timers.close()
         await self._tasks.close(grace=grace)
 
     def send(self, *posts: int) -> None:
@@ -85,8 +92,8 @@ class Outbox:
             if post is not None:
                 self._send(post)
 
-    def progress(self, post_id: int, target: SessionKey, content: PostContent) -> None:
-        """Show how far a turn has come; only the latest is ever sent."""
+    def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
+        """Show how far a turn has come; it is asked for its content only when that is sent."""
         lane = self._lanes.setdefault(target, _Lane())
         lane.progress[post_id] = content
         self._wake(target, lane)
@@ -117,8 +124,10 @@ class Outbox:
                     await self._send_progress(adapter, lane)
         finally:
             lane.busy = False
-            if not (lane.committed or lane.open or lane.progress):
-                self._lanes.pop(target, None)
+            # A timer may wake a lane that was given up long ago: another one may serve by now.
+            is_idle = not (lane.committed or lane.open or lane.progress)
+            if is_idle and self._lanes.get(target) is lane:
+                del self._lanes[target]
         if adapter is None:
             logger.warning("nothing can be posted as %s: it is not set up", target.adapter)
 
@@ -130,7 +139,8 @@ class Outbox:
             if post is None or post.state not in {"new", "closing"}:
                 return
             try:
-                sent = await self._deliver(adapter, lane, post)
+                async with asyncio.timeout(SEND_SECONDS):
+                    sent = await self._deliver(adapter, lane, post)
             except PostRejected as error:
                 logger.warning("post %d can never be sent: %s", post_id, error)
                 self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
@@ -163,7 +173,7 @@ class Outbox:
                 op="create" if remote is None else "finish",
                 target=post.target,
                 marker=post.marker,
-                content=self._clean(post.content),
+                content=self.clean(post.content),
                 remote_id=remote,
                 consumed=consumed,
             )
@@ -196,27 +206,29 @@ class Outbox:
             lane.resting = False
             self._wake(target, lane)
 
-        self._tasks.start(wake(), name=f"pace of {target}")
+        self._timers.start(wake(), name=str(target))
 
     async def _send_progress(self, adapter: Adapter, lane: _Lane) -> None:
         """Send the latest progress of one post."""
         post_id = next(iter(lane.progress))
         known = lane.open.get(post_id) or self._reopen(lane, post_id)
-        content = lane.progress.pop(post_id)
+        latest = lane.progress.pop(post_id)
         if known is None:
             return
+        content = latest()
         grown = replace(known.shown, text=content.text) == content
         post = PostSend(
             op="append" if grown else "replace",
             target=known.post.target,
             marker=known.post.marker,
-            content=self._clean(content),
+            content=self.clean(content),
             remote_id=known.post.remote_id,
             consumed=known.post.consumed,
         )
         known.sent_at = self._clock.monotonic()
         try:
-            sent = await adapter.send(post)
+            async with asyncio.timeout(SEND_SECONDS):
+                sent = await adapter.send(post)
         except PostDelayed as error:
             known.sent_at += error.retry_after or FIRST_RETRY_SECONDS
         except Exception as error:  # noqa: BLE001 - progress may be dropped, results may not
@@ -235,8 +247,8 @@ class Outbox:
         lane.open[post_id] = _Open(post, post.content, 0.0)
         return lane.open[post_id]
 
-    def _clean(self, content: PostContent) -> PostContent:
-        """Take every secret the bridge knows out of what is about to leave."""
+    def clean(self, content: PostContent) -> PostContent:
+        """Take every secret the bridge knows out of what is about to be kept or to leave."""
         redact = self._vault.redact
         return replace(
             content,

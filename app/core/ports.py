@@ -24,7 +24,6 @@ from app.core.types import (
     File,
     Inbound,
     Message,
-    NewPost,
     PlaceView,
     Post,
     PostContent,
@@ -124,13 +123,22 @@ class SessionStore(Protocol):
         ...
 
     async def recent(
-        self, *, agent: str | None, state: str | None, before: float | None, limit: int
+        self,
+        *,
+        agent: str | None,
+        state: str | None,
+        before: tuple[float, int] | None,
+        limit: int,
     ) -> Sequence[Session]:
         """List sessions, the one used last first."""
         ...
 
     async def threads(self, *, limit: int) -> Sequence[Thread]:
         """List places, the one where something happened last first."""
+        ...
+
+    async def thread(self, place: PlaceKey) -> Thread | None:
+        """Read one place as it stands in the list."""
         ...
 
     async def rename(self, session: int, title: str) -> None:
@@ -157,10 +165,6 @@ class TurnStore(Protocol):
         """Tell which queued turn of a session comes next, unless it is held."""
         ...
 
-    def running_turn(self, session: int) -> Turn | None:
-        """Tell which turn of a session is starting or prompted."""
-        ...
-
     def messages(self, turn: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
         ...
@@ -173,7 +177,7 @@ class TurnStore(Protocol):
         """Take a queued turn; False if it is no longer there to be taken."""
         ...
 
-    async def prompted(self, turn: int, prompt: str, acp_session_id: str) -> bool:
+    async def prompted(self, turn: int, prompt: str, acp_session_id: str, generation: int) -> bool:
         """Note, before the bytes are written, what the agent is about to be told.
 
         False if somebody stopped the turn meanwhile: then nothing may be written.
@@ -195,7 +199,10 @@ class TurnStore(Protocol):
         ...
 
     async def interrupt(self, turn: int) -> None:
-        """Put a turn back that a polite shutdown cut off; that does not count as a cut."""
+        """Put a turn back that a polite shutdown cut off; that does not count as a cut.
+
+        One that somebody had stopped ends as stopped.
+        """
         ...
 
     async def recover(self) -> Sequence[TurnRef]:
@@ -221,6 +228,13 @@ class TranscriptStore(Protocol):
 
     async def read_place(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
+        ...
+
+    async def window(self, place: PlaceKey, *, articles: int) -> int:
+        """Tell after which number the last messages and turns of a place begin.
+
+        Turns that are open lie inside, however long ago they began. 0: everything does.
+        """
         ...
 
     async def history(self, session: int, *, before_turn: int, limit: int) -> Sequence[Entry]:
@@ -250,10 +264,6 @@ class AskStore(Protocol):
 
 class PostStore(Protocol):
     """What goes out."""
-
-    async def create(self, post: NewPost) -> int:
-        """Keep a new post; one with a known key changes nothing."""
-        ...
 
     def post(self, post: int) -> Post | None:
         """Read one post."""
@@ -416,6 +426,10 @@ class AgentLauncher(Protocol):
         """
         ...
 
+    async def close(self) -> None:
+        """End every process that is still being started or ended."""
+        ...
+
 
 class Workspaces(Protocol):
     """Where agents work."""
@@ -481,6 +495,10 @@ class Adapter(Protocol):
 
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for a post that may have been sent although no answer came."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of whatever is held open."""
         ...
 
 

@@ -6,8 +6,10 @@ is the live agent told.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from app.core.clock import persist
@@ -32,7 +34,8 @@ from app.errors import AgentError, NotFound
 
 logger = logging.getLogger(__name__)
 
-AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+RUNNING = {SessionState.WORKING, SessionState.WAITING}
+AT_WORK = {*RUNNING, SessionState.QUEUED}
 
 
 class SessionManager:
@@ -61,12 +64,17 @@ class SessionManager:
 
     async def admit(self, decision: Decision) -> Accepted:
         """Write down what a message leads to, then let it happen."""
+        posts = tuple(
+            replace(post, content=self._outbox.clean(post.content)) for post in decision.posts
+        )
+        decision = replace(decision, posts=posts)
         accepted = await persist(self._clock, self._decisions.accept, decision)
+        # Agents first: their start is what people wait for.
+        for ref in accepted.turns:
+            self._engine.submit(ref.session)
+            self._feed.notify(ref.session)
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
-        for ref in accepted.turns:
-            self._feed.notify(ref.session)
-            self._engine.submit(ref.session)
         return accepted
 
     def at_work(self, place: PlaceKey) -> tuple[str, ...]:
@@ -91,10 +99,11 @@ class SessionManager:
             for session in self._sessions.in_place(heard.place)
             if session.key.agent in agents
         ]
-        effects, words = await self._consequences(command, sessions)
+        effects: tuple[Effect, ...] = ()
         posts = refusals
-        if words and not refusals:
-            posts = (_reply(delivery, heard, agents, words),)
+        if agents or not refusals:
+            effects, words = await self._consequences(command, sessions)
+            posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(
                 delivery.seq,
@@ -106,8 +115,9 @@ class SessionManager:
             )
         )
         if not accepted.repeated:
-            for session in sessions:
-                await self._follow(session.id, effects)
+            async with asyncio.TaskGroup() as group:
+                for session in sessions:
+                    group.create_task(self._follow(session.id, effects))
         return accepted
 
     async def stop(self, session_id: int, *, drop: bool = False) -> None:
@@ -116,8 +126,21 @@ class SessionManager:
         Raises:
             NotFound: there is no such session.
         """
+        await self._change(session_id, lambda session: self._stopping(session, drop=drop))
+
+    async def queue(self, session_id: int, what: Literal["now", "drop"]) -> None:
+        """Run what waits now, in place of what runs, or drop it, on behalf of the operator.
+
+        Raises:
+            NotFound: there is no such session.
+        """
+        await self._change(session_id, lambda session: _queue(session, what))
+
+    async def _change(
+        self, session_id: int, effects_of: Callable[[Session], tuple[Effect, ...]]
+    ) -> None:
         session = self._known(session_id)
-        effects = _stopping(session, drop=drop)
+        effects = effects_of(session)
         posts = await persist(self._clock, self._decisions.change, session.place, effects)
         self._outbox.send(*posts)
         await self._follow(session_id, effects)
@@ -150,13 +173,12 @@ class SessionManager:
                 return (Effect("listen", value=command.argument),), words
             case "verbosity":
                 return (Effect("verbosity", value=command.argument),), f"Now {command.argument}."
-            case "stop" if not any(session.state in AT_WORK for session in sessions):
-                return (), "Nothing is running here."
-            case _ if not sessions:
-                return (), "No agent is meant: mention the one you mean."
             case "stop":
                 drop = command.argument == "all"
-                return _for_each(sessions, lambda each: _stopping(each, drop=drop)), ""
+                effects = _for_each(sessions, lambda each: self._stopping(each, drop=drop))
+                return effects, "" if effects else "Nothing is running here."
+            case _ if not sessions:
+                return (), "No agent is meant: mention the one you mean."
             case "new":
                 return _for_each(sessions, _beginning_afresh), "The next message begins afresh."
             case "mode" | "model":
@@ -165,6 +187,13 @@ class SessionManager:
                 return _for_each(sessions, lambda each: _queue(each, command.argument)), ""
             case _:
                 return (), "\n".join([await self._describe(session) for session in sessions])
+
+    def _stopping(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
+        """Stop what runs or is about to; what was held before stays held, unless it is dropped."""
+        runs = session.state in RUNNING or self._turns.next_turn(session.id) is not None
+        stop = (Effect("stop", session.id),) if runs else ()
+        dropped = drop and session.state in AT_WORK
+        return (*stop, Effect("drop", session.id)) if dropped else stop
 
     async def _configure(
         self, command: Command, sessions: Sequence[Session]
@@ -191,7 +220,7 @@ class SessionManager:
     async def _follow(self, session_id: int, effects: Sequence[Effect]) -> None:
         """Tell the live agent what was decided for its session."""
         kinds = {effect.kind for effect in effects if effect.session == session_id}
-        if "stop" in kinds:
+        if kinds & {"stop", "make way"}:
             await self._engine.cancel(session_id)
         if "fresh" in kinds:
             await self._live.end(session_id)
@@ -205,14 +234,9 @@ def _for_each(
     return tuple(effect for session in sessions for effect in effects_of(session))
 
 
-def _stopping(session: Session, *, drop: bool) -> tuple[Effect, ...]:
-    stop = Effect("stop", session.id)
-    return (stop, Effect("drop", session.id)) if drop else (stop,)
-
-
 def _beginning_afresh(session: Session) -> tuple[Effect, ...]:
     return (
-        Effect("stop", session.id),
+        Effect("make way", session.id),
         Effect("release", session.id),
         Effect("fresh", session.id),
     )
@@ -221,7 +245,7 @@ def _beginning_afresh(session: Session) -> tuple[Effect, ...]:
 def _queue(session: Session, what: str) -> tuple[Effect, ...]:
     if what == "drop":
         return (Effect("drop", session.id),)
-    return (Effect("stop", session.id), Effect("release", session.id))
+    return (Effect("make way", session.id), Effect("release", session.id))
 
 
 def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) -> NewPost:

@@ -27,10 +27,14 @@ class Tasks:
         task.add_done_callback(self._ended)
         return task
 
+    async def settle(self, seconds: float) -> None:
+        """Give the tasks some time to end by themselves."""
+        if seconds > 0 and self._running:
+            await asyncio.wait(self._running, timeout=seconds)
+
     async def close(self, *, grace: float = 0.0) -> None:
         """Give the tasks a moment to end by themselves, then cancel them and wait."""
-        if grace > 0 and self._running:
-            await asyncio.wait(self._running, timeout=grace)
+        await self.settle(grace)
         while self._running:
             for task in self._running:
                 task.cancel()

@@ -98,6 +98,8 @@ class Heard:
     message_id: str
     speaker: Speaker
     text: str
+    spoken: str | None = None
+    """The words after the mentions that the text begins with, where the service can tell."""
     mentions: tuple[str, ...] = ()
     reply_to: str | None = None
     only_agent_answers: bool = True
@@ -192,7 +194,10 @@ class TurnRef:
 class Effect:
     """One lasting change that a command makes, committed together with the decision."""
 
-    kind: Literal["stop", "drop", "release", "fresh", "mode", "model", "listen", "verbosity"]
+    kind: Literal[
+        "stop", "make way", "drop", "release", "fresh", "mode", "model", "listen", "verbosity"
+    ]
+    """`make way` stops what runs, and nothing else: what waits is to run in its place."""
     session: int | None = None
     value: str = ""
 
@@ -213,6 +218,8 @@ class Session:
     model: str | None = None
     link: str = ""
     updated_at: float = 0.0
+    held: bool = False
+    """Whether what waits was held by a stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +261,8 @@ class Message:
     at: float
     link: str = ""
     files: tuple[File, ...] = ()
+    number: int = 0
+    """The number of its row in the transcript."""
 
 
 # What an agent does, in our words.

@@ -58,7 +58,7 @@ class UpdateRouter:
         feed: Feed,
         clock: Clock,
         vault: Vault,
-        on_progress: Callable[[PostContent], None],
+        on_progress: Callable[[], None],
     ) -> None:
         self._ref = ref
         self._transcript = transcript
@@ -79,7 +79,6 @@ class UpdateRouter:
         self._answer: list[str] = []
         self._answered = 0
         self._plan: tuple[PlanStep, ...] = ()
-        self._usage: UsageUpdate | None = None
         self.note = ""
         """One line by the bridge that stays with the turn's post."""
         self.title: str | None = None
@@ -102,7 +101,8 @@ class UpdateRouter:
 
     async def close(self) -> None:
         """Write all that is left."""
-        await self._tasks.close()
+        async with self._order:  # rows that wait for the store are nowhere else any more
+            await self._tasks.close()
         self._timer = None
         await self.flush(final=True)
 
@@ -114,11 +114,15 @@ class UpdateRouter:
                 return
             await persist(self._clock, self._transcript.append, entries)
         self._feed.notify(self._ref.session)
-        self._on_progress(self.content("working"))
+        self._on_progress()
 
     def content(self, state: str, *, note: str = "") -> PostContent:
-        """Say what the turn's post shows now."""
-        text = "".join(self._answer)
+        """Say what the turn's post shows now.
+
+        The pieces were checked one by one; together they may still hold a secret that a tool call
+        or a thought had cut in two.
+        """
+        text, _ = self._vault.hold_back("".join(self._answer), final=state != "working")
         if self._answered > ANSWER_CHARACTERS:
             text += (
                 f"\n\n[… {self._answered - ANSWER_CHARACTERS} more characters in the transcript]"
@@ -129,7 +133,10 @@ class UpdateRouter:
             text=text,
             note=note or self.note,
             plan=self._plan,
-            tools=tuple(_line(tool) for tool in list(self._tools.values())[-TOOLS_SHOWN:]),
+            tools=tuple(
+                self._vault.redact(_line(tool))
+                for tool in list(self._tools.values())[-TOOLS_SHOWN:]
+            ),
         )
 
     def _add(self, text: str) -> None:
@@ -195,7 +202,7 @@ class UpdateRouter:
         async with self._order:
             await persist(self._clock, self._transcript.append, [row])
         self._feed.notify(self._ref.session)
-        self._on_progress(self.content("working"))
+        self._on_progress()
 
     def _text_entry(self, *, final: bool) -> list[Entry]:
         """Take the joined text, but for a tail that might be the beginning of a secret."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.core.feed import Unfinished
 from app.core.types import Accepted, Session
 from app.errors import Conflict, NotFound, StoreUnavailable
-from app.server.parts import AgentCard, Parts
+from app.server.login import SignedInRoute, visitor
+from app.server.parts import AgentCard, Parts, PartsOf
 from app.server.shapes import (
     AgentOut,
     AskOut,
@@ -41,29 +41,11 @@ QUIET_SECONDS = 15.0
 """How often a quiet event stream says that it lives: below the usual timeouts of proxies."""
 OPERATOR = ("operator", "operator")
 
-_bearer = HTTPBearer(auto_error=False, description="BRIDGE_ADMIN_TOKEN")
 Limit = Annotated[int, Query(ge=1, le=500)]
+Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
+CURSOR = r"^\d{1,15}(\.\d{1,9})?_\d{1,18}$"
 
-
-def parts_of(request: Request) -> Parts:
-    """Find the parts of the bridge that serves a request."""
-    parts: Parts = request.app.state.parts
-    return parts
-
-
-PartsOf = Annotated[Parts, Depends(parts_of)]
-
-
-def signed_in(
-    parts: PartsOf, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> None:
-    """Let nobody in without the admin token."""
-    token = given.credentials if given is not None else ""
-    if not secrets.compare_digest(token.encode(), parts.admin_token.encode()):
-        raise HTTPException(401, "send the admin token as a bearer token")
-
-
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(signed_in)])
+router = APIRouter(prefix="/api/v1", route_class=SignedInRoute, dependencies=[Depends(visitor)])
 
 
 @router.get("/agents")
@@ -97,25 +79,28 @@ async def list_sessions(
     *,
     agent: str | None = None,
     state: str | None = None,
-    before: float | None = None,
+    before: Annotated[str | None, Query(pattern=CURSOR)] = None,
     limit: Limit = 50,
 ) -> Page[SessionOut]:
-    """List sessions, the one used last first."""
-    found = await parts.sessions.recent(agent=agent, state=state, before=before, limit=limit)
-    more = found[-1].updated_at if len(found) == limit else None
+    """List sessions, the one used last first; `next` is the `before` of the next page."""
+    at, _, number = (before or "").partition("_")
+    start = (float(at), int(number)) if before else None
+    found = await parts.sessions.recent(agent=agent, state=state, before=start, limit=limit)
+    more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
     return Page(items=[SessionOut.of(session) for session in found], next=more)
 
 
 @router.get("/sessions/{session_id}")
-async def read_session(parts: PartsOf, session_id: int) -> SessionDetail:
+async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     """Read a session with its turns."""
     session = _session(parts, session_id)
     turns = [TurnOut.of(turn) for turn in await parts.turns.turns(session_id)]
-    return SessionDetail(**SessionOut.of(session).model_dump(), turns=turns)
+    last = turns[-1].id if turns else None
+    return SessionDetail(**SessionOut.of(session).model_dump(), turn=last, turns=turns)
 
 
 @router.patch("/sessions/{session_id}")
-async def rename_session(parts: PartsOf, session_id: int, new: NewTitle) -> SessionOut:
+async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
     """Give a session another title."""
     _session(parts, session_id)
     await parts.sessions.rename(session_id, new.title)
@@ -123,13 +108,13 @@ async def rename_session(parts: PartsOf, session_id: int, new: NewTitle) -> Sess
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
-async def remove_session(parts: PartsOf, session_id: int) -> None:
+async def remove_session(parts: PartsOf, session_id: Number) -> None:
     """Take the agent out of its place; what was said stays readable."""
     await parts.manager.remove(session_id)
 
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
-async def say(parts: PartsOf, session_id: int, new: NewMessage) -> SessionTurn:
+async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTurn:
     """Say something more; while a turn runs it waits and is joined into the next one."""
     session = _session(parts, session_id)
     if session.key.service != events.SERVICE:
@@ -139,7 +124,7 @@ async def say(parts: PartsOf, session_id: int, new: NewMessage) -> SessionTurn:
 
 
 @router.post("/sessions/{session_id}/cancel")
-async def cancel(parts: PartsOf, session_id: int) -> SessionOut:
+async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
     """Stop what runs; what waits is held."""
     await parts.manager.stop(session_id)
     return SessionOut.of(_session(parts, session_id))
@@ -147,7 +132,7 @@ async def cancel(parts: PartsOf, session_id: int) -> SessionOut:
 
 @router.get("/sessions/{session_id}/transcript")
 async def read_transcript(
-    parts: PartsOf, session_id: int, after: int = 0, limit: Limit = 200
+    parts: PartsOf, session_id: Number, after: int = 0, limit: Limit = 200
 ) -> Page[EntryOut]:
     """Read what happened, in order."""
     _session(parts, session_id)
@@ -159,7 +144,7 @@ async def read_transcript(
 @router.get("/sessions/{session_id}/events", response_class=StreamingResponse)
 async def follow_session(
     parts: PartsOf,
-    session_id: int,
+    session_id: Number,
     after: int = 0,
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
@@ -184,7 +169,7 @@ async def list_asks(
 
 
 @router.post("/asks/{ask_id}/answer")
-async def answer_ask(parts: PartsOf, ask_id: int, new: NewAnswer) -> AskOut:
+async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
     """Answer an ask; the first answer counts."""
     return AskOut.of(await parts.ledger.answer(ask_id, new.option, OPERATOR[1]))
 

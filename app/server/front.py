@@ -28,6 +28,9 @@ BODY_BYTES = 25 * 1024 * 1024
 """GitHub's own cap on a delivery, the largest of the platforms."""
 BODY_SECONDS = 10.0
 """How long a sender may take for a body: GitHub gives up after as much."""
+START_SECONDS = 10.0
+"""How long a request waits for a bridge that has just begun to listen: ten times what it takes."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON = (b"content-type", b"application/problem+json")
 _EMPTY = (b"content-length", b"0")
 
@@ -42,11 +45,13 @@ class Front:
         clock: Clock,
         *,
         hosts: Collection[str],
+        started: asyncio.Event | None = None,
     ) -> None:
         self._application = application
         self._take = take
         self._clock = clock
         self._hosts = {host.lower() for host in hosts}
+        self._started = started
         self._table: dict[str, WebhookAdapter] = {}
 
     def open(self, adapters: Iterable[WebhookAdapter]) -> None:
@@ -65,6 +70,8 @@ class Front:
             await self._webhook(adapter, scope, receive, send)
         elif refusal := self._stranger(scope):
             await _answer(send, 403, refusal)
+        elif scope["method"] not in SAFE_METHODS and not await self._is_awake():
+            await _answer(send, 503, "the bridge is still starting; try again in a moment")
         else:
             await self._application(scope, receive, send)
 
@@ -91,6 +98,17 @@ class Front:
             # Without a length the server sends the end of the body as a packet of its own.
             await send({"type": "http.response.start", "status": 200, "headers": [_EMPTY]})
             await send({"type": "http.response.body", "body": b""})
+
+    async def _is_awake(self) -> bool:
+        """Wait until what the last run left behind is sorted out: nobody may act on it before."""
+        if self._started is None or self._started.is_set():
+            return True
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._started.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def _stranger(self, scope: Scope) -> str | None:
         """Say what is wrong with where a request claims to go and to come from."""

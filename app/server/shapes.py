@@ -50,7 +50,7 @@ class Page(BaseModel, Generic[T]):
     """Some items, and where the next ones begin."""
 
     items: list[T]
-    next: int | float | None = None
+    next: int | str | None = None
 
 
 class AgentOut(BaseModel):
@@ -109,8 +109,8 @@ class SessionTurn(SessionOut):
     turn: int | None
 
 
-class SessionDetail(SessionOut):
-    """A session with its turns."""
+class SessionDetail(SessionTurn):
+    """A session with its last turn and all of them."""
 
     turns: list[TurnOut]
 

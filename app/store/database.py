@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import orjson
 from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
@@ -79,10 +80,13 @@ class Database:
         self.writer.close()
         self.engine.dispose()
 
-    def one(self, statement: Executable) -> Row[Any] | None:
-        """Read one row, here and now: a point read is cheaper than a thread."""
+    def one(self, statement: Executable, **values: object) -> Row[Any] | None:
+        """Read one row, here and now: a point read is cheaper than a thread.
+
+        A statement that is built once and gets its values here costs half.
+        """
         with self.engine.connect() as connection:
-            return connection.execute(statement).first()
+            return connection.execute(statement, values).first()
 
     async def all(self, statement: Executable) -> Sequence[Row[Any]]:
         """Read many rows in a thread."""
@@ -100,7 +104,7 @@ class Database:
 
 def sqlite_url(data_dir: Path) -> str:
     """Name the default database of a data folder."""
-    return f"sqlite:///{data_dir / FILE_NAME}"
+    return f"sqlite:///{quote(str(data_dir / FILE_NAME))}"
 
 
 def migrate(engine: Engine) -> None:
@@ -140,6 +144,7 @@ def _engine(url: str) -> Engine:
     engine = create_engine(
         url,
         poolclass=QueuePool,
+        max_overflow=-1,  # lists are read in threads, and a point read must never wait for those
         connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
         json_serializer=_json,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
@@ -36,7 +36,7 @@ from app.store.tables import (
     transcript,
     turn,
 )
-from app.store.turns import drop_queued, stop_session
+from app.store.turns import drop_queued, stop_running, stop_session
 
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
@@ -57,6 +57,39 @@ _ADD = (
         }
     )
     .on_conflict_do_nothing()
+)
+
+_PLACE = select(place).where(
+    place.c.service == bindparam("service"), place.c.name == bindparam("name")
+)
+_DECIDED = (
+    select(decision.c.place)
+    .join(place)
+    .where(
+        place.c.service == bindparam("service"),
+        place.c.name == bindparam("name"),
+        decision.c.message_id == bindparam("message"),
+    )
+)
+_WAITING = (
+    select(turn.c.id)
+    .where(
+        turn.c.session == bindparam("of"),
+        turn.c.surface == bindparam("asked_in"),
+        turn.c.state == "queued",
+        turn.c.continued.is_(False),
+    )
+    .order_by(turn.c.id.desc())
+)
+_BUSY = select(turn.c.id).where(
+    turn.c.session == bindparam("of"),
+    turn.c.id < bindparam("before"),
+    turn.c.state.in_(("queued", "starting", "prompted", "parked")),
+)
+_SETTLE = (
+    update(delivery)
+    .where(delivery.c.seq == bindparam("of"))
+    .values(state=bindparam("state"), reason=bindparam("reason"))
 )
 
 
@@ -123,21 +156,13 @@ class Decisions:
 
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by whichever adapter heard it."""
-        found = (
-            select(decision.c.place)
-            .join(place)
-            .where(
-                place.c.service == where.service,
-                place.c.name == where.name,
-                decision.c.message_id == message_id,
-            )
-        )
-        return self._database.one(found) is not None
+        named = {"service": where.service, "name": where.name}
+        return self._database.one(_DECIDED, **named, message=message_id) is not None
 
     def place(self, where: PlaceKey) -> PlaceView:
         """Tell who is in a place."""
         with self._database.engine.connect() as connection:
-            row = connection.execute(_place_row(where)).first()
+            row = _place_row(connection, where)
             if row is None:
                 return PlaceView()
             present = connection.execute(
@@ -159,7 +184,9 @@ class Decisions:
         """Write what an operator changed; returns the posts to send."""
 
         def write(connection: Connection) -> list[int]:
-            place_id = connection.execute(_place_row(where)).one().id
+            row = _place_row(connection, where)
+            assert row is not None, "a session has its place"
+            place_id = row.id
             now = self._now()
             return [
                 post for effect in effects for post in _apply(connection, effect, place_id, now)
@@ -171,18 +198,17 @@ class Decisions:
 def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     place_id = _place(connection, made.heard)
     fresh = connection.execute(
-        insert(decision)
-        .values(
-            place=place_id,
-            message_id=made.heard.message_id,
-            outcome=made.outcome,
-            reason=made.reason,
-            agents=[request.agent_name for request in made.requests],
-            at=now,
-        )
-        .on_conflict_do_nothing()
+        insert(decision).on_conflict_do_nothing(),
+        {
+            "place": place_id,
+            "message_id": made.heard.message_id,
+            "outcome": made.outcome,
+            "reason": made.reason,
+            "agents": [request.agent_name for request in made.requests],
+            "at": now,
+        },
     ).rowcount
-    if not fresh:
+    if not fresh or _is_known(connection, place_id, made.heard.message_id):
         _settle(connection, made.delivery, "done", "this message was decided on before")
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
@@ -192,11 +218,11 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     turns = [_attach(connection, request, place_id, number, now) for request in made.requests]
     posts.extend(post for _, post in turns)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
-    said = [(new.target.agent, new.content.note) for new in made.posts]
+    for new in made.posts:
+        _say(connection, place_id, "notice", new.target.agent, new.content.note, {}, now)
     if made.silence:
-        said.append(("", f"Nobody answers: {made.silence}."))
-    for speaker, words in said:
-        _say(connection, place_id, "notice", speaker, words, {}, now)
+        words = f"Nobody answers: {made.silence}."
+        _say(connection, place_id, "notice", "", words, {"silence": made.silence}, now)
     if made.requests:
         latest = made.requests[-1].agent_name
         connection.execute(update(place).where(place.c.id == place_id).values(latest=latest))
@@ -204,23 +230,30 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     return Accepted(tuple(ref for ref, _ in turns), tuple(posts))
 
 
-def _place_row(where: PlaceKey) -> Any:
-    return select(place).where(place.c.service == where.service, place.c.name == where.name)
+def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
+    """Tell whether a message was kept before; decisions are forgotten sooner than messages."""
+    known = select(message.c.id).where(
+        message.c.place == place_id, message.c.message_id == message_id
+    )
+    return connection.execute(known).first() is not None
+
+
+def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
+    named = {"service": where.service, "name": where.name}
+    return connection.execute(_PLACE, named).first()
 
 
 def _place(connection: Connection, said: Heard) -> int:
-    row = connection.execute(_place_row(said.place)).first()
+    row = _place_row(connection, said.place)
     if row is not None:
         return int(row.id)
-    return int(
-        connection.execute(
-            insert(place)
-            .values(
-                service=said.place.service, name=said.place.name, title=said.title, link=said.link
-            )
-            .returning(place.c.id)
-        ).scalar_one()
-    )
+    new = {
+        "service": said.place.service,
+        "name": said.place.name,
+        "title": said.title,
+        "link": said.link,
+    }
+    return int(connection.execute(insert(place).returning(place.c.id), new).scalar_one())
 
 
 def _say(
@@ -233,12 +266,15 @@ def _say(
     now: float,
 ) -> int:
     """Add a row to the transcript of a place that belongs to no session."""
-    row = connection.execute(
-        insert(transcript)
-        .values(place=place_id, kind=kind, speaker=speaker, text=text, data=data, at=now)
-        .returning(transcript.c.id)
-    ).one()
-    return int(row.id)
+    row = {
+        "place": place_id,
+        "kind": kind,
+        "speaker": speaker,
+        "text": text,
+        "data": data,
+        "at": now,
+    }
+    return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
 
 
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
@@ -247,15 +283,16 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
     data = {"files": files, "to": [request.agent_name for request in made.requests]}
     number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)
     connection.execute(
-        insert(message).values(
-            id=number,
-            place=place_id,
-            message_id=said.message_id,
-            speaker_id=said.speaker.id,
-            speaker_kind=said.speaker.kind,
-            link=said.link,
-            files=files,
-        )
+        insert(message),
+        {
+            "id": number,
+            "place": place_id,
+            "message_id": said.message_id,
+            "speaker_id": said.speaker.id,
+            "speaker_kind": said.speaker.kind,
+            "link": said.link,
+            "files": files,
+        },
     )
     return number
 
@@ -266,25 +303,12 @@ def _attach(
     """Give a message to a session: to its waiting turn, else to a new one."""
     surface_id, session_id = _surface(connection, request, place_id, now)
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
-    waiting = connection.execute(
-        select(turn.c.id).where(
-            turn.c.session == session_id,
-            turn.c.surface == surface_id,
-            turn.c.state == "queued",
-            turn.c.continued.is_(False),
-        )
-    ).scalar()
-    if waiting is not None:
-        connection.execute(update(turn).where(turn.c.id == waiting).values(held=False))
+    # The last one that waits: after a crash there may be two, and nobody overtakes anybody.
+    waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
+    _release(connection, session_id)
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
-    connection.execute(insert(heard).values(message=number, session=session_id, turn=turn_id))
-    busy = connection.execute(
-        select(turn.c.id).where(
-            turn.c.session == session_id,
-            turn.c.id < turn_id,
-            turn.c.state.in_(("queued", "starting", "prompted", "parked")),
-        )
-    ).first()
+    connection.execute(insert(heard), {"message": number, "session": session_id, "turn": turn_id})
+    busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
     content = PostContent(kind="turn", state="queued" if busy else "starting")
     post_id = insert_post(
         connection,
@@ -295,13 +319,8 @@ def _attach(
 
 
 def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
-    return int(
-        connection.execute(
-            insert(turn)
-            .values(session=session_id, surface=surface_id, created_at=now)
-            .returning(turn.c.id)
-        ).scalar_one()
-    )
+    new = {"session": session_id, "surface": surface_id, "created_at": now}
+    return int(connection.execute(insert(turn).returning(turn.c.id), new).scalar_one())
 
 
 def _surface(
@@ -319,33 +338,27 @@ def _surface(
     ).first()
     if row is not None:
         if row.closed is not None:
-            connection.execute(
-                update(session)
-                .where(session.c.id == row.session)
-                .values(closed=None, acp_session_id=None, generation=session.c.generation + 1)
-            )
+            _begin_afresh(connection, row.session)
         return row.id, row.session
     session_id = connection.execute(
-        insert(session)
-        .values(
-            agent=request.agent_name,
-            place=place_id,
-            title=request.descriptive_name,
-            created_at=now,
-            updated_at=now,
-        )
-        .returning(session.c.id)
+        insert(session).returning(session.c.id),
+        {
+            "agent": request.agent_name,
+            "place": place_id,
+            "title": request.descriptive_name,
+            "created_at": now,
+            "updated_at": now,
+        },
     ).scalar_one()
     surface_id = connection.execute(
-        insert(surface)
-        .values(
-            service=request.service_name,
-            external=request.external_session_id,
-            agent=request.agent_name,
-            session=session_id,
-            place=place_id,
-        )
-        .returning(surface.c.id)
+        insert(surface).returning(surface.c.id),
+        {
+            "service": request.service_name,
+            "external": request.external_session_id,
+            "agent": request.agent_name,
+            "session": session_id,
+            "place": place_id,
+        },
     ).scalar_one()
     return surface_id, session_id
 
@@ -361,17 +374,14 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
     match effect.kind:
         case "stop":
             return stop_session(connection, effect.session, now)
+        case "make way":
+            return stop_running(connection, effect.session, now)
         case "drop":
             return drop_queued(connection, effect.session, now)
         case "release":
-            waiting = (turn.c.session == effect.session) & (turn.c.state == "queued")
-            connection.execute(update(turn).where(waiting).values(held=False))
+            _release(connection, effect.session)
         case "fresh":
-            connection.execute(
-                update(session)
-                .where(of_session)
-                .values(acp_session_id=None, generation=session.c.generation + 1)
-            )
+            _begin_afresh(connection, effect.session)
         case "mode" | "model":
             connection.execute(
                 update(session).where(of_session).values({effect.kind: effect.value})
@@ -379,10 +389,29 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
     return []
 
 
-def _settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
+def _release(connection: Connection, session_id: int) -> None:
+    """Let everything run that was held back in a session."""
+    waiting = (turn.c.session == session_id) & (turn.c.state == "queued")
+    connection.execute(update(turn).where(waiting).values(held=False))
+
+
+def _begin_afresh(connection: Connection, session_id: int) -> None:
+    """Forget the agent's conversation; what was said so far is history of another one."""
+    last = select(func.coalesce(func.max(transcript.c.id), 0)).scalar_subquery()
     connection.execute(
-        update(delivery).where(delivery.c.seq == seq).values(state=state, reason=reason)
+        update(session)
+        .where(session.c.id == session_id)
+        .values(
+            closed=None,
+            acp_session_id=None,
+            generation=session.c.generation + 1,
+            began_after=last,
+        )
     )
+
+
+def _settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
+    connection.execute(_SETTLE, {"of": seq, "state": state, "reason": reason})
 
 
 def _delivery_of(row: Row[Any]) -> Delivery:

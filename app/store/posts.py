@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, case, select, update
+from sqlalchemy import Connection, bindparam, case, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.types import NewPost, Post, PostContent, PostSent
@@ -15,6 +15,9 @@ from app.store.tables import post, surface
 from app.store.values import content_row, post_of
 
 UNSENT = ("new", "closing")
+
+_ONE = select(post).where(post.c.id == bindparam("of"))
+_NAMED = select(post).where(post.c.key == bindparam("name"))
 
 
 def turn_post_key(turn_id: int) -> str:
@@ -25,19 +28,18 @@ def turn_post_key(turn_id: int) -> str:
 def insert_post(connection: Connection, new: NewPost, now: float) -> int:
     """Create a post inside somebody's commit; one with a known key stays as it is."""
     connection.execute(
-        insert(post)
-        .values(
-            key=new.key,
-            service=new.target.service,
-            external=new.target.external,
-            agent=new.target.agent,
-            session=new.session,
-            turn=new.turn,
-            marker=f"ab-{secrets.token_hex(8)}",
-            content=content_row(new.content),
-            created_at=now,
-        )
-        .on_conflict_do_nothing()
+        insert(post).on_conflict_do_nothing(),
+        {
+            "key": new.key,
+            "service": new.target.service,
+            "external": new.target.external,
+            "agent": new.target.agent,
+            "session": new.session,
+            "turn": new.turn,
+            "marker": f"ab-{secrets.token_hex(8)}",
+            "content": content_row(new.content),
+            "created_at": now,
+        },
     )
     row = connection.execute(select(post.c.id).where(post.c.key == new.key)).one()
     return int(row.id)
@@ -61,20 +63,14 @@ class Posts:
         self._database = database
         self._now = now
 
-    async def create(self, new: NewPost) -> int:
-        """Keep a new post; one with a known key changes nothing."""
-        return await self._database.writer.run(
-            lambda connection: insert_post(connection, new, self._now())
-        )
-
     def post(self, post_id: int) -> Post | None:
         """Read one post."""
-        row = self._database.one(select(post).where(post.c.id == post_id))
+        row = self._database.one(_ONE, of=post_id)
         return post_of(row) if row else None
 
     def of_turn(self, turn_id: int) -> Post | None:
         """Read the post that shows a turn."""
-        row = self._database.one(select(post).where(post.c.key == turn_post_key(turn_id)))
+        row = self._database.one(_NAMED, name=turn_post_key(turn_id))
         return post_of(row) if row else None
 
     async def unsent(self) -> Sequence[Post]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 from sqlalchemy.exc import DatabaseError
 
 from app.core.clock import SystemClock
@@ -66,4 +66,10 @@ def reading(url: str) -> Iterator[Stores | None]:
 
 
 def _opened(url: str) -> Database:
-    return Database(f"sqlite:///file:{quote(str(file_of(url)))}?mode=ro&uri=true")
+    # Twice an address: SQLite's own, inside SQLAlchemy's.
+    own = f"file:{quote(str(file_of(url)))}"
+    readonly = URL.create("sqlite", database=own, query={"mode": "ro", "uri": "true"})
+    database = Database(readonly.render_as_string(hide_password=False))
+    # Whoever writes all the same is refused instead of waiting for ever.
+    database.writer.close()
+    return database

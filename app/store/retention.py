@@ -5,7 +5,18 @@ What was said stays with its session; nothing that is unfinished is ever touched
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete
+from functools import partial
+
+from sqlalchemy import (
+    ColumnClause,
+    ColumnElement,
+    Connection,
+    Delete,
+    Table,
+    delete,
+    literal_column,
+    select,
+)
 
 from app.store.database import Database
 from app.store.tables import decision, delivery, post
@@ -13,18 +24,32 @@ from app.store.tables import decision, delivery, post
 LEAST_DAYS = 7
 """A captured delivery can be sent again within this time, so its signature must still be known."""
 DAY_SECONDS = 86_400.0
+AT_ONCE = 500
+"""Rows of one commit."""
 
 
 async def forget(database: Database, *, now: float, days: float) -> int:
     """Forget what is older than this many days; returns how many rows that were."""
     before = now - max(days, LEAST_DAYS) * DAY_SECONDS
 
-    def write(connection: Connection) -> int:
-        old = (
-            delete(delivery).where(delivery.c.received_at < before, delivery.c.state != "new"),
-            delete(decision).where(decision.c.at < before),
-            delete(post).where(post.c.created_at < before, post.c.state.in_(("done", "failed"))),
-        )
-        return sum(connection.execute(statement).rowcount for statement in old)
+    old = (
+        _slice(delivery, delivery.c.received_at < before, delivery.c.state != "new"),
+        _slice(decision, decision.c.at < before),
+        _slice(post, post.c.created_at < before, post.c.state.in_(("done", "failed"))),
+    )
+    gone = 0
+    for statement in old:
+        while slice_gone := await database.writer.run(partial(_delete, statement)):
+            gone += slice_gone
+    return gone
 
-    return await database.writer.run(write)
+
+def _slice(table: Table, *which: ColumnElement[bool]) -> Delete:
+    """Delete some of these rows, few enough that nobody waits for it."""
+    rowid: ColumnClause[int] = literal_column("rowid")
+    rows = select(rowid).select_from(table).where(*which).limit(AT_ONCE)
+    return delete(table).where(rowid.in_(rows.scalar_subquery()))
+
+
+def _delete(statement: Delete, connection: Connection) -> int:
+    return connection.execute(statement).rowcount

@@ -10,11 +10,14 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    bindparam,
     case,
     delete,
     exists,
     func,
+    or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects.sqlite import insert
@@ -39,6 +42,9 @@ _STATE: ColumnElement[str] = case(
     (exists().where(process.c.session == session.c.id), SessionState.IDLE),
     else_=SessionState.PARKED,
 )
+_HELD = exists().where(
+    turn.c.session == session.c.id, turn.c.state == "queued", turn.c.held.is_(True)
+)
 _each = surface.alias()
 _FIRST_SURFACE = (
     select(func.min(_each.c.id))
@@ -53,6 +59,7 @@ def _sessions() -> Select[Any]:
         select(
             session,
             _STATE.label("state"),
+            _HELD.label("held"),
             surface.c.service,
             surface.c.external,
             place.c.service.label("place_service"),
@@ -65,6 +72,9 @@ def _sessions() -> Select[Any]:
     )
 
 
+_ONE = _sessions().where(session.c.id == bindparam("of"))
+
+
 class Sessions:
     """The session port on SQLite."""
 
@@ -74,7 +84,7 @@ class Sessions:
 
     def session(self, session_id: int) -> Session | None:
         """Read one session."""
-        row = self._database.one(_sessions().where(session.c.id == session_id))
+        row = self._database.one(_ONE, of=session_id)
         return session_of(row) if row else None
 
     def find(self, key: SessionKey) -> Session | None:
@@ -99,21 +109,33 @@ class Sessions:
             return [session_of(row) for row in connection.execute(query.order_by(session.c.id))]
 
     async def recent(
-        self, *, agent: str | None, state: str | None, before: float | None, limit: int
+        self,
+        *,
+        agent: str | None,
+        state: str | None,
+        before: tuple[float, int] | None,
+        limit: int,
     ) -> Sequence[Session]:
         """List sessions, the one used last first."""
-        query = _sessions().order_by(session.c.updated_at.desc()).limit(limit)
+        order = (session.c.updated_at.desc(), session.c.id.desc())
+        query = _sessions().order_by(*order).limit(limit)
         if agent is not None:
             query = query.where(session.c.agent == agent)
         if state is not None:
             query = query.where(_STATE.in_([state]))
         if before is not None:
-            query = query.where(session.c.updated_at < before)
+            query = query.where(tuple_(session.c.updated_at, session.c.id) < before)
         return [session_of(row) for row in await self._database.all(query)]
 
     async def threads(self, *, limit: int) -> Sequence[Thread]:
         """List places, the one where something happened last first."""
         return await self._database.read(lambda connection: _threads(connection, limit))
+
+    async def thread(self, where: PlaceKey) -> Thread | None:
+        """Read one place as it stands in the list."""
+        here = (place.c.service == where.service) & (place.c.name == where.name)
+        found = await self._database.read(lambda connection: _threads(connection, 1, here))
+        return found[0] if found else None
 
     async def rename(self, session_id: int, title: str) -> None:
         """Give a session a title."""
@@ -126,15 +148,28 @@ class Sessions:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
 
-def _threads(connection: Connection, limit: int) -> list[Thread]:
-    last = select(func.max(transcript.c.id).label("id")).group_by(transcript.c.place).subquery()
-    rows = connection.execute(
+def _threads(
+    connection: Connection, limit: int, which: ColumnElement[bool] | None = None
+) -> list[Thread]:
+    """List places by the last words there: one look into the index per place."""
+    said = transcript.alias()
+    last = (
+        select(said.c.id)
+        .where(said.c.place == place.c.id, said.c.kind != "thought")
+        .where(or_(said.c.text != "", said.c.kind == "message"))
+        .order_by(said.c.id.desc())
+        .limit(1)
+        .correlate(place)
+        .scalar_subquery()
+    )
+    query = (
         select(transcript, place.c.service, place.c.name, place.c.title, place.c.link)
-        .join(last, last.c.id == transcript.c.id)
-        .join(place, place.c.id == transcript.c.place)
+        .select_from(place)
+        .join(transcript, transcript.c.id == last)
         .order_by(transcript.c.id.desc())
         .limit(limit)
-    ).all()
+    )
+    rows = connection.execute(query if which is None else query.where(which)).all()
     here = [row.place for row in rows]
     members: dict[PlaceKey, list[Session]] = {}
     shown = _sessions().where(session.c.place.in_(here), session.c.closed.is_(None))

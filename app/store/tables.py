@@ -48,6 +48,8 @@ Index(
     "delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=delivery.c.state == "new"
 )
 
+Index("delivery_received", delivery.c.received_at)
+
 place = Table(
     "place",
     metadata,
@@ -71,6 +73,8 @@ session = Table(
     Column("title", Text, nullable=False, server_default=""),
     Column("acp_session_id", String),
     Column("generation", Integer, nullable=False, server_default="1"),
+    # The last row of the transcript before the current conversation began.
+    Column("began_after", Integer, nullable=False, server_default="0"),
     Column("mode", String),
     Column("model", String),
     Column("closed", String),
@@ -95,6 +99,7 @@ surface = Table(
     UniqueConstraint("service", "external", "agent"),
 )
 Index("surface_session", surface.c.session)
+Index("surface_place", surface.c.place)
 
 turn = Table(
     "turn",
@@ -115,7 +120,7 @@ turn = Table(
 )
 OPEN_TURN = turn.c.state.in_(("queued", "starting", "prompted", "parked"))
 Index("turn_session", turn.c.session, turn.c.id)
-Index("turn_open", turn.c.session, turn.c.id, sqlite_where=OPEN_TURN)
+Index("turn_state", turn.c.state, turn.c.session, turn.c.id)
 
 transcript = Table(
     "transcript",
@@ -170,6 +175,8 @@ decision = Table(
     Column("at", Float, nullable=False),
 )
 
+Index("decision_at", decision.c.at)
+
 ask = Table(
     "ask",
     metadata,
@@ -208,8 +215,9 @@ post = Table(
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
 )
-Index("post_unsent", post.c.id, sqlite_where=post.c.state.in_(("new", "closing")))
+Index("post_state", post.c.state, post.c.id)
 Index("post_turn", post.c.turn)
+Index("post_created", post.c.created_at)
 
 process = Table(
     "process",

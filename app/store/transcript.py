@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from sqlalchemy import Connection, insert, or_, select
+from sqlalchemy import Connection, ScalarSelect, bindparam, func, insert, or_, select
 
 from app.core.keys import PlaceKey
 from app.core.types import Entry
 from app.store.database import Database
-from app.store.tables import heard, place, session, transcript
+from app.store.tables import OPEN_TURN, heard, place, session, transcript, turn
 from app.store.values import entry_of
+
+_ADD = (
+    insert(transcript)
+    .values(place=select(session.c.place).where(session.c.id == bindparam("of")).scalar_subquery())
+    .returning(transcript.c.id)
+)
+
+
+ROWS_PER_ANSWER = 20
+"""Rows read for each answer that is wanted: one that took longer comes in part."""
 
 
 def insert_entries(connection: Connection, entries: Sequence[Entry], now: float) -> list[int]:
     """Add entries inside somebody's commit and return their numbers."""
     return [
         connection.execute(
-            insert(transcript)
-            .values(
-                place=select(session.c.place)
-                .where(session.c.id == entry.session)
-                .scalar_subquery(),
-                session=entry.session,
-                turn=entry.turn,
-                kind=entry.kind,
-                speaker=entry.speaker,
-                text=entry.text,
-                data=dict(entry.data),
-                at=entry.at or now,
-            )
-            .returning(transcript.c.id)
+            _ADD,
+            {
+                "of": entry.session,
+                "session": entry.session,
+                "turn": entry.turn,
+                "kind": entry.kind,
+                "speaker": entry.speaker,
+                "text": entry.text,
+                "data": dict(entry.data),
+                "at": entry.at or now,
+            },
         ).scalar_one()
         for entry in entries
     ]
+
+
+def _here(where: PlaceKey) -> ScalarSelect[int]:
+    return (
+        select(place.c.id)
+        .where(place.c.service == where.service, place.c.name == where.name)
+        .scalar_subquery()
+    )
+
+
+def _joined(entries: Sequence[Entry]) -> list[Entry]:
+    """Make one entry of the rows of each answer."""
+    joined: list[Entry] = []
+    for entry in entries:
+        last = joined[-1] if joined else None
+        if last is not None and entry.kind == last.kind == "text" and entry.turn == last.turn:
+            joined[-1] = replace(last, text=last.text + entry.text)
+        else:
+            joined.append(entry)
+    return joined
 
 
 class Transcript:
@@ -65,21 +93,42 @@ class Transcript:
 
     async def read_place(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
-        here = (
-            select(place.c.id)
-            .where(place.c.service == where.service, place.c.name == where.name)
-            .scalar_subquery()
-        )
         rows = await self._database.all(
             select(transcript)
-            .where(transcript.c.place == here, transcript.c.id > after)
+            .where(transcript.c.place == _here(where), transcript.c.id > after)
             .order_by(transcript.c.id)
             .limit(limit)
         )
         return [entry_of(row) for row in rows]
 
+    async def window(self, where: PlaceKey, *, articles: int) -> int:
+        """Tell after which number the last messages and turns of a place begin."""
+        own = func.coalesce(transcript.c.turn, -transcript.c.id)
+        first, last = func.min(transcript.c.id), func.max(transcript.c.id)
+        lately = (
+            select(first.label("first"))
+            .where(transcript.c.place == _here(where))
+            .group_by(own)
+            .order_by(last.desc())
+        )
+        still_open = (
+            select(first)
+            .join(turn, turn.c.id == transcript.c.turn)
+            .where(transcript.c.place == _here(where), OPEN_TURN)
+        )
+
+        def read(connection: Connection) -> int:
+            begins = connection.execute(lately.limit(articles + 1)).scalars().all()
+            if len(begins) <= articles:
+                return 0
+            opened = connection.execute(still_open).scalar()
+            return int(min(*begins[:articles], *([opened] if opened else []))) - 1
+
+        return await self._database.read(read)
+
     async def history(self, session_id: int, *, before_turn: int, limit: int) -> Sequence[Entry]:
-        """Read the last messages and answers before a turn, oldest first."""
+        """Read the last messages and answers of the conversation before a turn, oldest first."""
+        began = select(session.c.began_after).where(session.c.id == session_id).scalar_subquery()
         told = select(heard.c.message).where(
             heard.c.session == session_id, heard.c.turn < before_turn
         )
@@ -88,8 +137,9 @@ class Transcript:
             select(transcript)
             .where(
                 or_(transcript.c.id.in_(told), said & (transcript.c.turn < before_turn)),
+                transcript.c.id > began,
             )
             .order_by(transcript.c.id.desc())
-            .limit(limit)
+            .limit(limit * ROWS_PER_ANSWER)
         )
-        return [entry_of(row) for row in reversed(rows)]
+        return _joined([entry_of(row) for row in reversed(rows)])[-limit:]

@@ -5,10 +5,10 @@ A turn ends once: whoever comes second changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
 
 from app.core.types import (
     OPEN_TURN_STATES,
@@ -39,6 +39,29 @@ ASK_LOST = "The bridge restarted before this was answered; if it still matters, 
 _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
     surface, turn.c.surface == surface.c.id
 )
+_ONE = _TURN.where(turn.c.id == bindparam("of"))
+_NEXT = (
+    _TURN.where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
+    .order_by(turn.c.id)
+    .limit(1)
+)
+_MESSAGES = (
+    select(message, transcript.c.speaker, transcript.c.text, transcript.c.at)
+    .join(heard, heard.c.message == message.c.id)
+    .join(transcript, transcript.c.id == message.c.id)
+    .where(heard.c.turn == bindparam("of"))
+    .order_by(message.c.id)
+)
+
+
+def stop_running(connection: Connection, session_id: int, now: float) -> list[int]:
+    """Stop what runs, if anything does; what waits is left alone."""
+    running = connection.execute(
+        select(turn.c.id).where(
+            turn.c.session == session_id, turn.c.state.in_((*RUNNING, TurnState.PARKED))
+        )
+    ).first()
+    return [] if running is None else stop_session(connection, session_id, now)
 
 
 def stop_session(connection: Connection, session_id: int, now: float) -> list[int]:
@@ -61,6 +84,9 @@ def stop_session(connection: Connection, session_id: int, now: float) -> list[in
         return []
     posts = close_asks(connection, ask.c.turn == first.id, "cancelled", STOPPED.note, now)
     post = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
+    # What had not begun has no rows of its own, and none of another turn may stand between them.
+    begun = first.id if first.state == TurnState.PARKED else None
+    _say(connection, session_id, begun, STOPPED.note, now)
     return posts + _present(post)
 
 
@@ -69,10 +95,12 @@ def drop_queued(connection: Connection, session_id: int, now: float) -> list[int
     waiting = connection.execute(
         select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
     ).scalars()
+    dropped = waiting.all()
     posts = [
-        _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now)
-        for waiting_id in waiting.all()
+        _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now) for waiting_id in dropped
     ]
+    if dropped:
+        _say(connection, session_id, None, DROPPED.note, now)
     return [post for post in posts if post is not None]
 
 
@@ -85,7 +113,7 @@ class Turns:
 
     def turn(self, turn_id: int) -> Turn | None:
         """Read one turn."""
-        row = self._database.one(_TURN.where(turn.c.id == turn_id))
+        row = self._database.one(_ONE, of=turn_id)
         return turn_of(row) if row else None
 
     async def turns(self, session_id: int) -> Sequence[Turn]:
@@ -97,19 +125,8 @@ class Turns:
 
     def next_turn(self, session_id: int) -> Turn | None:
         """Tell which queued turn of a session comes next, unless it is held."""
-        row = self._database.one(
-            _TURN.where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
-            .order_by(turn.c.id)
-            .limit(1)
-        )
+        row = self._database.one(_NEXT, of=session_id)
         return turn_of(row) if row and not row.held else None
-
-    def running_turn(self, session_id: int) -> Turn | None:
-        """Tell which turn of a session is starting or prompted."""
-        row = self._database.one(
-            _TURN.where(turn.c.session == session_id, turn.c.state.in_(RUNNING))
-        )
-        return turn_of(row) if row else None
 
     def waiting(self, session_id: int) -> int:
         """Count the turns of a session that wait."""
@@ -122,15 +139,8 @@ class Turns:
 
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
-        query = (
-            select(message, transcript.c.speaker, transcript.c.text, transcript.c.at)
-            .join(heard, heard.c.message == message.c.id)
-            .join(transcript, transcript.c.id == message.c.id)
-            .where(heard.c.turn == turn_id)
-            .order_by(message.c.id)
-        )
         with self._database.engine.connect() as connection:
-            return [message_of(row) for row in connection.execute(query)]
+            return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
 
     async def starting(self, turn_id: int) -> bool:
         """Take a queued turn; False if it is no longer there to be taken."""
@@ -139,7 +149,9 @@ class Turns:
             state=TurnState.STARTING,
         )
 
-    async def prompted(self, turn_id: int, prompt: str, acp_session_id: str) -> bool:
+    async def prompted(
+        self, turn_id: int, prompt: str, acp_session_id: str, generation: int
+    ) -> bool:
         """Note, before the bytes are written, what the agent is about to be told."""
         untouched = (
             turn.c.id == turn_id,
@@ -158,7 +170,7 @@ class Turns:
                 return False
             connection.execute(
                 update(session)
-                .where(session.c.id == row.session)
+                .where(session.c.id == row.session, session.c.generation == generation)
                 .values(acp_session_id=acp_session_id)
             )
             return True
@@ -197,7 +209,10 @@ class Turns:
             if row.state not in RUNNING:
                 return
             close_asks(connection, ask.c.turn == turn_id, "lost", ASK_LOST, now)
-            _requeue(connection, row, now, cuts=row.cuts)
+            if row.stopped:
+                _recover(connection, row, now)
+            else:
+                _requeue(connection, row, now, cuts=row.cuts)
 
         await self._database.writer.run(write)
 
@@ -233,10 +248,11 @@ def _recover(connection: Connection, row: Row[Any], now: float) -> None:
     """Decide what becomes of one turn that was cut off."""
     if row.stopped:
         _end(connection, row.id, TurnState.CANCELLED, STOPPED, now)
+        _say(connection, row.session, row.id, STOPPED.note, now)
     elif row.state == TurnState.PROMPTED and row.cuts:
         content = PostContent(kind="turn", state="failed", note=CUT_TWICE)
         _end(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE)
-        _notice(connection, row, CUT_TWICE, now)
+        _say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
     else:
         _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
 
@@ -249,11 +265,19 @@ def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) ->
         .values(state=TurnState.QUEUED, cuts=cuts, continued=row.continued or reached)
     )
     if reached:
-        _notice(connection, row, CUT_ONCE, now)
+        _say(connection, row.session, row.id, CUT_ONCE, now)
 
 
-def _notice(connection: Connection, row: Row[Any], text: str, now: float) -> None:
-    entry = Entry(kind="notice", text=text, session=row.session, turn=row.id)
+def _say(
+    connection: Connection,
+    session_id: int,
+    turn_id: int | None,
+    text: str,
+    now: float,
+    data: Mapping[str, str] | None = None,
+) -> None:
+    """Write down for the page what happened to a turn, or to one that never began."""
+    entry = Entry(kind="notice", text=text, data=data or {}, session=session_id, turn=turn_id)
     insert_entries(connection, [entry], now)
 
 

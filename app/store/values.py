@@ -43,6 +43,7 @@ def session_of(row: Row[Any]) -> Session:
         model=row.model,
         link=row.link,
         updated_at=row.updated_at,
+        held=bool(row.held),
     )
 
 
@@ -71,6 +72,7 @@ def message_of(row: Row[Any]) -> Message:
         at=row.at,
         link=row.link,
         files=tuple(File(**file) for file in row.files),
+        number=row.id,
     )
 
 

@@ -44,6 +44,8 @@ class _Unit:
     row: Mapping[str, Any] | None = None
     result: Any = None
     error: BaseException | None = None
+    settled: bool = False
+    """Whether it was committed, or failed by its own fault: nothing later changes that."""
 
 
 class Writer:
@@ -117,7 +119,8 @@ class Writer:
                 cause = _cause(error)
                 logger.warning("a commit failed for %d writes: %s", len(batch), cause)
                 for unit in batch:
-                    unit.error = StoreUnavailable(cause)
+                    if not unit.settled:
+                        unit.error = StoreUnavailable(cause)
                 _discard(connection)
                 connection = None
             _tell(batch)
@@ -132,12 +135,15 @@ class Writer:
         try:
             _execute(connection, batch)
             connection.exec_driver_sql("COMMIT")
+            for unit in batch:
+                unit.settled = True
         except Exception as error:
             _roll_back(connection)
             if _file_failed(error):
                 raise
             if len(batch) == 1:
                 batch[0].error = error
+                batch[0].settled = True
                 return
             for unit in batch:
                 self._commit(connection, [unit])

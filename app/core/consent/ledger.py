@@ -92,6 +92,7 @@ class Ledger:
         redact = self._vault.redact
         return replace(
             request,
+            call=redact(request.call),
             title=redact(request.title)[:TITLE_CHARACTERS],
             options=tuple(
                 replace(option, name=redact(option.name)[:OPTION_CHARACTERS])

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 
 from app.core.clock import persist
 from app.core.commands import parse
@@ -30,6 +31,7 @@ from app.core.types import (
     Heard,
     NewPost,
     PostContent,
+    Speaker,
     Untagged,
 )
 from app.errors import BridgeError, DeliveryUnreadable
@@ -37,6 +39,9 @@ from app.errors import BridgeError, DeliveryUnreadable
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
+
+READ_AGAIN_SECONDS = 1.0
+"""After a read that failed: soon enough for people, rare enough for the log."""
 
 
 class Intake:
@@ -81,6 +86,11 @@ class Intake:
         """Stop reading; what is unread stays in the inbox."""
         await self._tasks.close()
 
+    def untagged(self, place: PlaceKey) -> Floor:
+        """Tell who would answer a message that names nobody, and why."""
+        nobody = Heard(place, place.name, "", Speaker("", ""), "")
+        return decide(nobody, self._decisions.place(place), self._untagged)
+
     async def take(self, delivery: Delivery) -> None:
         """Keep a delivery; it may be acknowledged as soon as this returns.
 
@@ -113,11 +123,24 @@ class Intake:
         last = 0
         while True:
             wake.clear()
-            while found := await self._deliveries.pending(adapter.service_name, last):
+            try:
+                last = await self._read_on(adapter, last)
+            except Exception:
+                logger.exception("the inbox of %s could not be read", adapter.service_name)
+                await self._clock.sleep(READ_AGAIN_SECONDS)
+            else:
+                await wake.wait()
+
+    async def _read_on(self, adapter: Adapter, last: int) -> int:
+        """Read all that is there after a number; returns the number of the last one."""
+        while found := await self._deliveries.pending(adapter.service_name, last):
+            # Together, so that those of no concern are noted in one commit, not in one each.
+            async with asyncio.TaskGroup() as group:
                 for delivery in found:
                     last = delivery.seq
-                    await self._parse(adapter, delivery)
-            await wake.wait()
+                    group.create_task(self._parse(adapter, delivery))
+                    await asyncio.sleep(0)  # in order, and never many at a stretch
+        return last
 
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Understand one delivery and hand it to its place."""
@@ -136,7 +159,7 @@ class Intake:
             case Answered():
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Heard():
-                self._queue(delivery, inbound)
+                self._queue(delivery, _storable(inbound))
 
     def _queue(self, delivery: Delivery, heard: Heard) -> None:
         waiting = self._places.get(heard.place)
@@ -149,28 +172,30 @@ class Intake:
     async def _work(self, place: PlaceKey) -> None:
         """Decide on the messages of one place, one after another."""
         waiting = self._places[place]
-        while waiting:
-            delivery, heard = waiting[0]
-            try:
-                accepted = await self._decide(delivery, heard)
-            except Exception as error:
-                logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
-                await self._fail_visibly(delivery, heard, type(error).__name__)
-            else:
-                self._tell(delivery, accepted)
-            waiting.popleft()
-        del self._places[place]
+        try:
+            while waiting:
+                delivery, heard = waiting[0]
+                try:
+                    self._tell(delivery, await self._decide(delivery, heard))
+                except Exception as error:
+                    logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+                    await self._fail_visibly(delivery, heard, type(error).__name__)
+                waiting.popleft()
+        finally:
+            del self._places[place]
 
     async def _decide(self, delivery: Delivery, heard: Heard) -> Accepted:
         if self._decisions.decided(heard.place, heard.message_id):
             await self._note(delivery, "done", "this message was decided on before")
             return Accepted(repeated=True)
         floor = decide(heard, self._decisions.place(heard.place), self._untagged)
-        command = parse(heard.text)
+        command = parse(heard.text if heard.spoken is None else heard.spoken)
         if command is not None and heard.speaker.kind != "agent":
             if command.name == "stop" and not heard.mentions:
                 floor = self._everybody_at_work(heard)
             allowed, posts = await self._admitted(delivery, heard, floor)
+            if not floor.agents:
+                posts = await self._refused_here(delivery, heard)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
@@ -202,27 +227,50 @@ class Intake:
                 posts.append(_notice(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
 
+    async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
+        """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
+        adapter = self._adapters[delivery.adapter]
+        why = await self._access.refusal(adapter, heard.speaker, heard.place)
+        return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Give an answer to the ledger, if it is from somebody who may trigger the agent."""
         try:
-            session = self._ledger.session(answered.ask)
-            adapter = self._adapters[session.key.adapter]
-            why = await self._access.refusal(adapter, answered.speaker, session.place)
+            why = await self._refusal_of(answered)
             if why is None:
-                await self._ledger.answer(answered.ask, answered.option, answered.speaker.name)
+                who = answered.speaker.name
+                await persist(self._clock, self._ledger.answer, answered.ask, answered.option, who)
         except BridgeError as error:
             why = str(error)
+        except Exception as error:
+            logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+            await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
+            return
         if why is None:
             await self._note(delivery, "done", "answered")
         else:
             await self._note(delivery, "refused", why)
 
+    async def _refusal_of(self, answered: Answered) -> str | None:
+        session = self._ledger.session(answered.ask)
+        adapter = self._adapters.get(session.key.adapter)
+        if adapter is None:
+            return f"{session.key.agent} is not here any more"
+        return await self._access.refusal(adapter, answered.speaker, session.place)
+
     async def _fail_visibly(self, delivery: Delivery, heard: Heard, cause: str) -> None:
         """Tell the place that a message led to nothing."""
         words = f"This message could not be dealt with ({cause}). Please send it again."
         notice = _notice(delivery, heard, "bridge", words)
-        await self._manager.admit(Decision(delivery.seq, heard, "failed", cause, posts=(notice,)))
-        self._tell(delivery, DeliveryUnreadable(words))
+        decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
+        try:
+            await self._manager.admit(decision)
+        except Exception:
+            # Nothing of it can be kept; the next message of this place must not wait for it.
+            logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+            await self._fail(delivery, DeliveryUnreadable(cause))
+        else:
+            self._tell(delivery, DeliveryUnreadable(words))
 
     async def _fail(self, delivery: Delivery, error: BridgeError) -> None:
         logger.warning("delivery %d of %s failed: %s", delivery.seq, delivery.adapter, error)
@@ -236,6 +284,22 @@ class Intake:
         future = self._awaited.pop((delivery.adapter, delivery.delivery_id), None)
         if future is not None and not future.done():
             future.set_result(outcome)
+
+
+def _storable(heard: Heard) -> Heard:
+    """Replace halves of surrogate pairs, which JSON may carry and no database keeps."""
+    speaker = replace(heard.speaker, id=_whole(heard.speaker.id), name=_whole(heard.speaker.name))
+    return replace(
+        heard,
+        speaker=speaker,
+        text=_whole(heard.text),
+        title=_whole(heard.title),
+        message_id=_whole(heard.message_id),
+    )
+
+
+def _whole(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def _request(heard: Heard, agent: str) -> BridgeSessionRequest:

@@ -32,15 +32,23 @@ class EmbeddedTurnEngine:
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}
         self._draining = False
+        self._open = False
+        self._left: list[int] = []
 
     async def start(self) -> None:
-        """Sort out what the last run left behind and go on with it."""
-        for ref in await persist(self._shop.clock, self._shop.turns.recover):
-            self.submit(ref.session)
+        """Sort out what the last run left behind; from now on submitted turns run."""
+        left = await persist(self._shop.clock, self._shop.turns.recover)
+        self._open = True
+        self._left = [ref.session for ref in left]
+
+    def resume(self) -> None:
+        """Go on with what the last run left behind."""
+        for session_id in self._left:
+            self.submit(session_id)
 
     def submit(self, session_id: int) -> None:
         """See to it that the queued turns of a session run."""
-        if session_id not in self._busy and not self._draining:
+        if self._open and session_id not in self._busy and not self._draining:
             self._busy[session_id] = self._tasks.start(
                 self._serve(session_id), name=f"session {session_id}"
             )
@@ -54,12 +62,13 @@ class EmbeddedTurnEngine:
     async def run(self, turn_id: int) -> None:
         """Run one turn to its end."""
         shop = self._shop
-        turn = shop.turns.turn(turn_id)
-        session = shop.sessions.session(turn.session) if turn is not None else None
-        if turn is None or session is None:
-            return
         async with self._slots.one() as slot:
             if self._draining or not await persist(shop.clock, shop.turns.starting, turn_id):
+                return
+            # Read only now: much may have changed while the slot was waited for.
+            turn = shop.turns.turn(turn_id)
+            session = shop.sessions.session(turn.session) if turn is not None else None
+            if turn is None or session is None:
                 return
             shop.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(shop, session, turn, slot)
@@ -96,7 +105,10 @@ class EmbeddedTurnEngine:
     async def drain(self, *, grace: float) -> None:
         """Let what runs finish within the grace time; put the rest back for the next start."""
         self._draining = True
-        await self._tasks.close(grace=grace)
+        await self._tasks.settle(grace)
+        for run in self._running.values():
+            run.leave()
+        await self._tasks.close()
 
     async def _serve(self, session_id: int) -> None:
         try:

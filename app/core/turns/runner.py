@@ -16,6 +16,7 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.ports import (
+    AgentSession,
     Clock,
     Counters,
     PostStore,
@@ -24,6 +25,7 @@ from app.core.ports import (
     TurnStore,
     Workspaces,
 )
+from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
@@ -31,7 +33,6 @@ from app.core.types import (
     AskRequest,
     BridgeUpdate,
     Entry,
-    PostContent,
     PromptEnd,
     Session,
     Turn,
@@ -76,6 +77,8 @@ class Workshop:
     vault: Vault
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
+    turn_seconds: float
+    """How long an agent may work on one turn; waiting for people does not count."""
 
 
 class TurnRun:
@@ -89,7 +92,11 @@ class TurnRun:
         self._ref = TurnRef(session.id, turn.id)
         self._live: LiveAgent | None = None
         self._prompting = False
+        self._beginning = False
         self._stopping = False
+        self._leaving = False
+        self._overdue = False
+        self._waited = 0.0
         self._task: asyncio.Task[object] | None = None
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
@@ -107,7 +114,7 @@ class TurnRun:
         try:
             end = await self._work()
         except asyncio.CancelledError:
-            if not self._stopping or self._task is None:
+            if self._leaving or not self._stopping or self._task is None:
                 raise
             self._task.uncancel()
             await self._stopped()
@@ -131,8 +138,13 @@ class TurnRun:
         self._shop.ledger.withdraw(self._turn.id)
         if self._prompting and self._live is not None:
             await self._live.agent.cancel()
-        elif self._task is not None:
+        elif self._beginning and self._task is not None:
+            # Only then: a turn that is being ended already must not be kept from it.
             self._task.cancel()
+
+    def leave(self) -> None:
+        """Say that the bridge ends: a cancellation from now on is not the turn's own."""
+        self._leaving = True
 
     async def interrupt(self) -> None:
         """Put the turn back for the next start."""
@@ -149,32 +161,61 @@ class TurnRun:
         if self._stopping:
             return None
         await self._router.flush()
+        asked = self._shop.clock.monotonic()
         async with self._slot.lent():
-            answer = await self._shop.ledger.ask(request, self._ref)
+            answer = await persist(self._shop.clock, self._shop.ledger.ask, request, self._ref)
+        self._waited += self._shop.clock.monotonic() - asked
         return None if self._stopping else answer
 
     async def _work(self) -> PromptEnd | None:
-        shop = self._shop
         self._note_continuation()
-        self._live = await shop.live.take(self._session)
-        prompt = await self._compose(self._live)
-        agent = self._live.agent
-        if not await persist(
-            shop.clock, shop.turns.prompted, self._turn.id, prompt, agent.acp_session_id
-        ):
+        self._beginning = True
+        try:
+            prompt = await self._begin()
+        finally:
+            self._beginning = False
+        if prompt is None or self._live is None:
             self._stopping = True
             return None
-        shop.feed.notify(self._session.id)
+        self._shop.feed.notify(self._session.id)
         self._prompting = True
+        watch = Tasks(f"turn {self._turn.id}")
+        watch.start(self._watch(self._live.agent), name="time limit")
         try:
-            return await agent.prompt(prompt, self)
+            return await self._live.agent.prompt(prompt, self)
         finally:
             self._prompting = False
+            await watch.close()
+
+    async def _watch(self, agent: AgentSession) -> None:
+        """End a prompt that takes too long; what people take to answer does not count."""
+        clock = self._shop.clock
+        began = clock.monotonic()
+        while (left := self._shop.turn_seconds + self._waited - (clock.monotonic() - began)) > 0:
+            await clock.sleep(left)
+        self._overdue = True
+        self._shop.ledger.withdraw(self._turn.id)
+        await agent.cancel()
+
+    async def _begin(self) -> str | None:
+        """Bring the agent to life and commit the prompt; None if somebody said stop."""
+        shop = self._shop
+        live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
+        prompt = await self._compose(live)
+        committed = await persist(
+            shop.clock,
+            shop.turns.prompted,
+            self._turn.id,
+            prompt,
+            live.agent.acp_session_id,
+            live.generation,
+        )
+        return prompt if committed else None
 
     def _note_continuation(self) -> None:
         if self._turn.continued:
             self._router.note = CARRIES_ON
-        self._progress(self._router.content("working"))
+        self._progress()
 
     async def _compose(self, live: LiveAgent) -> str:
         shop = self._shop
@@ -205,6 +246,9 @@ class TurnRun:
         if self._stopping or end is None:
             await self._stopped()
             return
+        if self._overdue:
+            await self._fail("")
+            return
         if end.usage is not None:
             await self._router.take(end.usage)
         await self._end(TurnState.DONE, "done", ODD_ENDS.get(end.stop_reason, ""))
@@ -212,8 +256,11 @@ class TurnRun:
     async def _fail(self, words: str) -> None:
         if self._stopping:
             await self._stopped()
-        else:
-            await self._end(TurnState.FAILED, "failed", self._shop.vault.redact(words))
+            return
+        if self._overdue:
+            minutes = self._shop.turn_seconds / 60
+            words = f"Ended after {minutes:g} minutes, the limit of one turn (TURN_MINUTES)."
+        await self._end(TurnState.FAILED, "failed", self._shop.vault.redact(words))
 
     async def _stopped(self) -> None:
         waiting = self._shop.turns.waiting(self._session.id)
@@ -227,8 +274,8 @@ class TurnRun:
         if self._router.title:
             await persist(shop.clock, shop.sessions.rename, self._session.id, self._router.title)
         words = " ".join(filter(None, (self._router.note, note)))
-        entries = (
-            [Entry("notice", note, session=self._session.id, turn=self._turn.id)] if note else []
+        end = Entry(
+            "notice", note, data={"end": shown}, session=self._session.id, turn=self._turn.id
         )
         posts = await persist(
             shop.clock,
@@ -236,13 +283,15 @@ class TurnRun:
             self._turn.id,
             state,
             self._router.content(shown, note=words),
-            entries,
+            [end] if note else [],
             note if state is TurnState.FAILED else "",
         )
         shop.counters.count("turns", agent=self._session.key.agent, state=state)
         shop.outbox.send(*posts or ())
         shop.feed.notify(self._session.id)
 
-    def _progress(self, content: PostContent) -> None:
+    def _progress(self) -> None:
         if self._post is not None:
-            self._shop.outbox.progress(self._post.id, self._post.target, content)
+            self._shop.outbox.progress(
+                self._post.id, self._post.target, lambda: self._router.content("working")
+            )

@@ -31,12 +31,14 @@ class Slot:
         self._free = free
         self._held = False
         self._waiting = 0
+        self._taking = asyncio.Lock()
 
     async def take(self) -> None:
-        """Wait for a free slot."""
-        if not self._held:
-            await self._free.acquire()
-            self._held = True
+        """Wait for a free slot; two who wait for it on behalf of one turn take it once."""
+        async with self._taking:
+            if not self._held:
+                await self._free.acquire()
+                self._held = True
 
     def leave(self) -> None:
         """Give the slot back, if it is held."""
@@ -55,3 +57,5 @@ class Slot:
             self._waiting -= 1
         if not self._waiting:
             await self.take()
+        if self._waiting:
+            self.leave()  # somebody was asked once more while the slot was waited for

@@ -14,7 +14,7 @@ from app.core.types import NewPost, PostContent
 from app.errors import PostDelayed, PostRejected
 from app.server.metrics import Metrics
 from app.store.database import Database
-from app.store.posts import finish_post
+from app.store.posts import finish_post, insert_post
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.clock import ManualClock
@@ -39,7 +39,8 @@ class Scene:
 
     async def create(self, key: str, kind: str = "turn", text: str = "") -> int:
         content = PostContent(kind=kind, state="working", text=text)  # type: ignore[arg-type]  # test data
-        post = await self.stores.posts.create(NewPost(key, TARGET, content))
+        new = NewPost(key, TARGET, content)
+        post = await self.database.writer.run(lambda c: insert_post(c, new, 0.0))
         self.outbox.send(post)
         return post
 
@@ -51,7 +52,7 @@ class Scene:
 
     def show(self, post: int, text: str, note: str = "") -> None:
         content = PostContent(kind="turn", state="working", text=text, note=note)
-        self.outbox.progress(post, TARGET, content)
+        self.outbox.progress(post, TARGET, lambda: content)
 
     def again(self) -> Outbox:
         """Build the outbox of the next run."""

@@ -45,14 +45,15 @@ class Scene:
     shown: list[PostContent] = field(default_factory=list)
 
     def router(self) -> UpdateRouter:
-        return UpdateRouter(
+        router = UpdateRouter(
             self.ref,
             transcript=self.stores.transcript,
             feed=self.feed,
             clock=self.clock,
             vault=Vault([SECRET]),
-            on_progress=self.shown.append,
+            on_progress=lambda: self.shown.append(router.content("working")),
         )
+        return router
 
     async def rows(self) -> list[Entry]:
         found = await self.stores.transcript.read(self.ref.session, after=0, limit=500)

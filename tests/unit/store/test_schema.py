@@ -55,3 +55,15 @@ def test_a_damaged_file_is_refused_with_a_remedy_and_kept(tmp_path: Path) -> Non
         Database(sqlite_url(tmp_path)).open()
 
     assert file.read_bytes() == b"this is no database" * 100
+
+
+@pytest.mark.parametrize("name", ["100%25", "what?", "a#b", "with space"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    database = Database(sqlite_url(folder))
+
+    migrate(database.engine)
+
+    assert (folder / FILE_NAME).exists()
+    database.engine.dispose()

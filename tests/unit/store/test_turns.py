@@ -43,7 +43,7 @@ async def begun(stores: Stores, text: str = "hello") -> TurnRef:
 
 async def prompted(stores: Stores, text: str = "hello") -> TurnRef:
     ref = await begun(stores, text)
-    assert await stores.turns.prompted(ref.turn, text, "acp-1")
+    assert await stores.turns.prompted(ref.turn, text, "acp-1", 1)
     return ref
 
 
@@ -118,7 +118,7 @@ async def test_a_stopped_turn_is_never_prompted(stores: Stores) -> None:
     ref = await begun(stores)
     await stores.decisions.change(heard("").place, [Effect("stop", ref.session)])
 
-    assert not await stores.turns.prompted(ref.turn, "hello", "acp-1")
+    assert not await stores.turns.prompted(ref.turn, "hello", "acp-1", 1)
 
 
 async def test_stop_holds_what_waits_and_the_next_message_releases_it(stores: Stores) -> None:
@@ -180,7 +180,7 @@ async def test_a_second_cut_is_a_visible_failure(stores: Stores) -> None:
     ref = await prompted(stores)
     await stores.turns.recover()
     await stores.turns.starting(ref.turn)
-    await stores.turns.prompted(ref.turn, "again", "acp-1")
+    await stores.turns.prompted(ref.turn, "again", "acp-1", 1)
 
     assert await stores.turns.recover() == []
 
@@ -248,7 +248,7 @@ async def test_the_state_of_a_session_is_read_off_what_is_going_on(stores: Store
     assert state() == SessionState.QUEUED
     await stores.turns.starting(ref.turn)
     assert state() == SessionState.WORKING
-    await stores.turns.prompted(ref.turn, "hello", "acp-1")
+    await stores.turns.prompted(ref.turn, "hello", "acp-1", 1)
     request = AskRequest("c1", "Run it?", (AskOption("yes", "Yes", "allow_once"),))
     ask, _ = await stores.asks.open(request, ref)
     assert state() == SessionState.WAITING

@@ -1,0 +1,48 @@
+"""What is thrown away in time, and what never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.store.retention import AT_ONCE, DAY_SECONDS, forget
+from tests.support.clock import ManualClock
+from tests.support.memory import decision, delivery, heard, open_stores
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_old_deliveries_go_and_those_nobody_dealt_with_stay(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with open_stores(tmp_path, clock) as (database, stores):
+        for number in range(AT_ONCE + 5):
+            await stores.deliveries.add(delivery(delivery_id=f"d{number}", signature=f"s{number}"))
+            await stores.deliveries.settle(number + 1, "done", "")
+        await stores.deliveries.add(delivery(body=b"waits"))
+
+        gone = await forget(database, now=1.0 + 31 * DAY_SECONDS, days=30)
+
+        pending = await stores.deliveries.pending("web:demo", 0)
+        assert gone == AT_ONCE + 5
+        assert [each.body for each in pending] == [b"waits"]
+
+
+async def test_a_signature_is_known_for_a_week_whatever_the_setting(tmp_path: Path) -> None:
+    with open_stores(tmp_path, ManualClock()) as (database, stores):
+        await stores.deliveries.add(delivery())
+        await stores.deliveries.settle(1, "done", "")
+
+        assert await forget(database, now=1.0 + 6 * DAY_SECONDS, days=1) == 0
+
+
+async def test_a_message_whose_decision_was_forgotten_is_still_known(tmp_path: Path) -> None:
+    clock = ManualClock()
+    said = heard("hello")
+    with open_stores(tmp_path, clock) as (database, stores):
+        await stores.decisions.accept(decision(said, "demo"))
+        await forget(database, now=clock.now() + 100 * DAY_SECONDS, days=30)
+
+        again = await stores.decisions.accept(decision(said, "demo"))
+
+        assert again.repeated
