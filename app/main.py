@@ -203,7 +203,8 @@ class Bridge:
     def application(self) -> Front:
         """Build what serves HTTP: the front for webhooks, the application behind it."""
         base = self._base
-        application = build(self.parts())
+        hooks = [a for a in self._adapters.values() if isinstance(a, WebhookAdapter)]
+        application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         front = Front(
             application,
             self.intake.take,
@@ -211,7 +212,7 @@ class Bridge:
             hosts=_hosts(base.configuration),
             started=self._started,
         )
-        front.open(a for a in self._adapters.values() if isinstance(a, WebhookAdapter))
+        front.open(hooks)
         return front
 
     def parts(self) -> Parts:

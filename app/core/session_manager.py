@@ -220,7 +220,7 @@ class SessionManager:
     async def _follow(self, session_id: int, effects: Sequence[Effect]) -> None:
         """Tell the live agent what was decided for its session."""
         kinds = {effect.kind for effect in effects if effect.session == session_id}
-        if kinds & {"stop", "make way"}:
+        if kinds & {"stop", "make way", "hand over"}:
             await self._engine.cancel(session_id)
         if "fresh" in kinds:
             await self._live.end(session_id)
@@ -245,7 +245,7 @@ def _beginning_afresh(session: Session) -> tuple[Effect, ...]:
 def _queue(session: Session, what: str) -> tuple[Effect, ...]:
     if what == "drop":
         return (Effect("drop", session.id),)
-    return (Effect("make way", session.id), Effect("release", session.id))
+    return (Effect("hand over", session.id), Effect("release", session.id))
 
 
 def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) -> NewPost:

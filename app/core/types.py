@@ -195,9 +195,18 @@ class Effect:
     """One lasting change that a command makes, committed together with the decision."""
 
     kind: Literal[
-        "stop", "make way", "drop", "release", "fresh", "mode", "model", "listen", "verbosity"
+        "stop",
+        "make way",
+        "hand over",
+        "drop",
+        "release",
+        "fresh",
+        "mode",
+        "model",
+        "listen",
+        "verbosity",
     ]
-    """`make way` stops what runs, and nothing else: what waits is to run in its place."""
+    """`make way` stops what runs, and nothing else; `hand over` only if something waits to run."""
     session: int | None = None
     value: str = ""
 

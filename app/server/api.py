@@ -16,6 +16,7 @@ from app.core.types import Accepted, Session
 from app.errors import Conflict, NotFound, StoreUnavailable
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
+from app.server.problems import RESPONSES
 from app.server.shapes import (
     AgentOut,
     AskOut,
@@ -45,7 +46,12 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
 CURSOR = r"^\d{1,15}(\.\d{1,9})?_\d{1,18}$"
 
-router = APIRouter(prefix="/api/v1", route_class=SignedInRoute, dependencies=[Depends(visitor)])
+router = APIRouter(
+    prefix="/api/v1",
+    route_class=SignedInRoute,
+    dependencies=[Depends(visitor)],
+    responses=RESPONSES,
+)
 
 
 @router.get("/agents")

@@ -1,25 +1,51 @@
-"""Builds the FastAPI application: health, metrics, API."""
+"""Builds the FastAPI application: health, metrics, API, signing in, the page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import api, problems
-from app.server.api import PartsOf
-from app.server.parts import Parts
+from app.server import api, login, pages, problems
+from app.server.parts import Parts, PartsOf
+from app.server.problems import RESPONSES
 
 VERSION = "0.1.0"
+WEBHOOK = {
+    "summary": "Take a signed event of a platform",
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
+    "responses": {
+        "200": {"description": "It is stored"},
+        **{str(status): RESPONSES[status] for status in (401, 503)},
+    },
+}
 
 
-def build(parts: Parts) -> FastAPI:
+class Application(FastAPI):
+    """FastAPI that also describes what the front takes before it."""
+
+    def __init__(self, webhooks: Iterable[str]) -> None:
+        super().__init__(title="Agent Bridge", version=VERSION, docs_url=None, redoc_url=None)
+        self._webhooks = tuple(webhooks)
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe every path, webhooks among them."""
+        described = super().openapi()
+        for path in self._webhooks:
+            described["paths"].setdefault(path, {"post": WEBHOOK})
+        return described
+
+
+def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     """Build the application on the parts of one bridge."""
-    application = FastAPI(title="Agent Bridge", version=VERSION, docs_url=None, redoc_url=None)
+    application = Application(webhooks)
     application.state.parts = parts
     problems.install(application)
+    login.install(application)
     application.include_router(api.router)
+    pages.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])
     application.add_api_route("/readyz", ready, methods=["GET"])
     application.add_api_route("/metrics", metrics, methods=["GET"])

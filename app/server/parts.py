@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends, Request
 
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -17,6 +21,7 @@ from app.core.ports import (
     TurnStore,
 )
 from app.core.session_manager import SessionManager
+from app.server.door import Door
 from app.server.metrics import Metrics
 
 
@@ -32,6 +37,17 @@ class AgentCard:
     isolation: str
     """How it is kept apart, in the words of the start-up probe."""
     services: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    """What a newcomer may say to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAgent:
+    """A known agent that is not on this machine."""
+
+    title: str
+    install: str
+    """The command that installs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +75,18 @@ class Parts:
     posts: PostStore
     clock: Clock
     metrics: Metrics
+    door: Door
+    uploads: Path
+    """Where attachments are kept."""
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
+    missing: Sequence[MissingAgent] = ()
+
+
+def parts_of(request: Request) -> Parts:
+    """Find the parts of the bridge that serves a request."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+PartsOf = Annotated[Parts, Depends(parts_of)]

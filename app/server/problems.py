@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,12 +23,40 @@ STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
 )
 
 
+def _described(status: HTTPStatus) -> dict[str, Any]:
+    shape = {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+        "required": ["title", "status"],
+    }
+    return {"description": status.phrase, "content": {PROBLEM: {"schema": shape}}}
+
+
+PROBLEM = "application/problem+json"
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    int(status): _described(status)
+    for status in (
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+}
+"""What a route may answer instead, as OpenAPI describes it."""
+
+
 def problem(status: int, detail: str) -> JSONResponse:
     """Answer with a problem."""
     return JSONResponse(
         {"title": HTTPStatus(status).phrase, "status": status, "detail": detail},
         status_code=status,
-        media_type="application/problem+json",
+        media_type=PROBLEM,
     )
 
 

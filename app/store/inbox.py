@@ -36,7 +36,7 @@ from app.store.tables import (
     transcript,
     turn,
 )
-from app.store.turns import drop_queued, stop_running, stop_session
+from app.store.turns import drop_queued, hand_over, stop_running, stop_session
 
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
@@ -376,6 +376,8 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
             return stop_session(connection, effect.session, now)
         case "make way":
             return stop_running(connection, effect.session, now)
+        case "hand over":
+            return hand_over(connection, effect.session, now)
         case "drop":
             return drop_queued(connection, effect.session, now)
         case "release":

@@ -64,6 +64,14 @@ def stop_running(connection: Connection, session_id: int, now: float) -> list[in
     return [] if running is None else stop_session(connection, session_id, now)
 
 
+def hand_over(connection: Connection, session_id: int, now: float) -> list[int]:
+    """Stop what runs if something waits; that may have begun since somebody looked."""
+    waiting = connection.execute(
+        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
+    ).first()
+    return [] if waiting is None else stop_running(connection, session_id, now)
+
+
 def stop_session(connection: Connection, session_id: int, now: float) -> list[int]:
     """Mark what runs as stopped and hold what waits; what had not begun ends here."""
     of_session = turn.c.session == session_id

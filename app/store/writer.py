@@ -100,8 +100,14 @@ class Writer:
             if len(self._waiting) >= MAX_WAITING:
                 raise StoreUnavailable("too many writes are waiting")
             self._waiting.append(unit)
-            if len(self._waiting) == 1:
-                self._wake.notify()
+            first = len(self._waiting) == 1
+        if first:
+            # Later in this round of the loop, so that all who write in it share the commit.
+            unit.loop.call_soon(self._rouse)
+
+    def _rouse(self) -> None:
+        with self._wake:
+            self._wake.notify()
 
     def _loop(self) -> None:
         connection: Connection | None = None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
@@ -96,7 +96,11 @@ class TurnRun:
         self._stopping = False
         self._leaving = False
         self._overdue = False
+        self._asks = 0
+        self._asked = 0.0
         self._waited = 0.0
+        self._at_work = asyncio.Event()
+        self._at_work.set()
         self._task: asyncio.Task[object] | None = None
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
@@ -131,8 +135,9 @@ class TurnRun:
             await self._shop.live.give_back(self._session.id)
 
     async def stop(self) -> None:
-        """End the turn now: nothing that the agent still does is shown."""
-        if self._stopping:
+        """End the turn now, if it was stopped: nothing that the agent still does is shown."""
+        kept = self._shop.turns.turn(self._turn.id)
+        if self._stopping or kept is None or not kept.stopped:
             return
         self._stopping = True
         self._shop.ledger.withdraw(self._turn.id)
@@ -161,11 +166,26 @@ class TurnRun:
         if self._stopping:
             return None
         await self._router.flush()
-        asked = self._shop.clock.monotonic()
-        async with self._slot.lent():
-            answer = await persist(self._shop.clock, self._shop.ledger.ask, request, self._ref)
-        self._waited += self._shop.clock.monotonic() - asked
+        with self._waiting():
+            async with self._slot.lent():
+                answer = await persist(self._shop.clock, self._shop.ledger.ask, request, self._ref)
         return None if self._stopping else answer
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Count the time in which at least one ask is open."""
+        clock = self._shop.clock
+        if not self._asks:
+            self._asked = clock.monotonic()
+            self._at_work.clear()
+        self._asks += 1
+        try:
+            yield
+        finally:
+            self._asks -= 1
+            if not self._asks:
+                self._waited += clock.monotonic() - self._asked
+                self._at_work.set()
 
     async def _work(self) -> PromptEnd | None:
         self._note_continuation()
@@ -193,6 +213,7 @@ class TurnRun:
         began = clock.monotonic()
         while (left := self._shop.turn_seconds + self._waited - (clock.monotonic() - began)) > 0:
             await clock.sleep(left)
+            await self._at_work.wait()
         self._overdue = True
         self._shop.ledger.withdraw(self._turn.id)
         await agent.cancel()
@@ -224,11 +245,11 @@ class TurnRun:
             self._router.note = " ".join(filter(None, (self._router.note, MEMORY_LOST)))
             notice = Entry("notice", MEMORY_LOST, session=self._session.id, turn=self._turn.id)
             await persist(shop.clock, shop.transcript.append, [notice])
-            history = tuple(
-                await shop.transcript.history(
-                    self._session.id, before_turn=self._turn.id, limit=HISTORY_ENTRIES
-                )
+            said = await shop.transcript.history(
+                self._session.id, before_turn=self._turn.id, limit=HISTORY_ENTRIES
             )
+            # What a tool call had cut in two stands together here for the first time.
+            history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
         files = [file for message in messages for file in message.files]
         return compose(

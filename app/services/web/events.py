@@ -35,6 +35,13 @@ class Said(BaseModel):
     mentions: tuple[str, ...] = ()
     files: tuple[SaidFile, ...] = ()
     title: str = ""
+    spoken: str | None = None
+    """The words after the mentions that the text begins with."""
+
+
+def place_key(thread: str) -> PlaceKey:
+    """Name a thread of the page."""
+    return PlaceKey(SERVICE, thread)
 
 
 def session_key(thread: str, agent: str) -> SessionKey:
@@ -65,11 +72,12 @@ def heard(stored: Delivery) -> Heard:
     except ValidationError as error:
         raise DeliveryUnreadable("this is no message of the page") from error
     return Heard(
-        place=PlaceKey(SERVICE, said.thread),
+        place=place_key(said.thread),
         external=said.thread,
         message_id=stored.delivery_id,
         speaker=Speaker(said.speaker_id, said.speaker_name),
         text=said.text,
+        spoken=said.spoken,
         mentions=said.mentions,
         title=said.title,
         files=tuple(File(file.name, file.media_type, file.url) for file in said.files),

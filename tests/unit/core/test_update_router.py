@@ -159,6 +159,23 @@ async def test_whoever_follows_sees_unfinished_text_and_then_its_row(scene: Scen
     await following.aclose()  # type: ignore[attr-defined]  # an async generator
 
 
+async def test_a_secret_cut_in_two_by_a_tool_call_reaches_neither_post_nor_database(
+    scene: Scene,
+) -> None:
+    router = scene.router()
+    await router.take(TextUpdate(f"before {SECRET[:12]}"))
+    await router.take(ToolUpdate("c1", title="Look", status="completed"))
+    await router.flush()
+    await router.take(TextUpdate(f"{SECRET[12:]} after"))
+    await router.flush()
+    await router.close()
+
+    shown = [*scene.shown, router.content("done")]
+    assert shown[-1].text == "before [secret] after"
+    assert all(SECRET[:12] not in content.text for content in shown)
+    assert all(SECRET not in row.text for row in await scene.rows())
+
+
 @settings(
     max_examples=30,
     deadline=None,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, event, insert
+from sqlalchemy.exc import OperationalError
 
 from app.errors import DataDirInUse, StoreUnavailable
 from app.store.database import FILE_NAME, Database, locked, sqlite_url
@@ -94,6 +97,61 @@ async def test_a_locked_file_fails_everybody_at_once_and_recovers(
 
     assert {type(result) for result in results} == {StoreUnavailable}
     assert await count(database) == 1
+    database.close()
+
+
+async def test_a_unit_that_was_committed_alone_is_told_so_when_a_later_one_finds_the_file_locked(
+    database: Database,
+) -> None:
+    database.open()
+    together = threading.Event()
+
+    def poisoned(_connection: Connection) -> None:
+        raise ValueError("poison")
+
+    def locked_out(_connection: Connection) -> None:
+        raise OperationalError("insert", {}, sqlite3.OperationalError("database is locked"))
+
+    def insert_one(connection: Connection) -> int:
+        return connection.execute(INSERT, {"service": "web", "name": "good"}).rowcount
+
+    async def release() -> None:
+        together.set()
+
+    async with asyncio.timeout(5):
+        _, good, bad, *unavailable, _ = await asyncio.gather(
+            database.writer.run(lambda _connection: together.wait(5)),
+            *(database.writer.run(unit) for unit in (insert_one, poisoned, locked_out, insert_one)),
+            release(),
+            return_exceptions=True,
+        )
+
+    assert good == 1
+    assert isinstance(bad, ValueError)
+    assert [type(error) for error in unavailable] == [StoreUnavailable, StoreUnavailable]
+    assert await count(database) == 1
+    database.close()
+
+
+async def test_a_point_read_does_not_wait_for_lists_that_are_read(database: Database) -> None:
+    database.open()
+    readers = 12
+    reading, over = threading.Barrier(readers + 1), threading.Event()
+
+    def slow(_connection: Connection) -> None:
+        reading.wait(5)
+        over.wait(5)
+
+    executor = ThreadPoolExecutor(readers + 1)
+    asyncio.get_running_loop().set_default_executor(executor)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        for _ in range(readers):
+            group.create_task(database.read(slow))
+        await asyncio.to_thread(reading.wait, 5)
+        nothing = database.one(place.select())
+        over.set()
+
+    assert nothing is None
     database.close()
 
 

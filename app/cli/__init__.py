@@ -1,0 +1,7 @@
+"""The command line: arguments, and words for the terminal."""
+
+from __future__ import annotations
+
+from app.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,154 @@
+"""`ask`: one question to one agent, through the running bridge or with parts of its own.
+
+It ends with status 0 only if the turn was completed; whatever else happens is one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from app.cli.asking import Allow
+from app.cli.asking.answers import Person, Responder, Rule
+from app.cli.asking.conversation import AgentUnknown, Conversation, Way
+from app.cli.asking.screen import Screen, margin
+from app.cli.running import is_running
+from app.config import Configuration
+from app.core.types import TurnState
+from app.errors import BridgeError
+from app.server.shapes import NewSession, SessionTurn, TurnOut
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BY_SIGNAL: Final = 128
+"""As a shell counts: 130 for Ctrl-C."""
+
+
+class TurnNotDone(BridgeError):
+    """The turn ended in another way than by being completed."""
+
+
+class Interrupts:
+    """Ctrl-C and its kin: the first stops the turn, a second one leaves at once."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._main: asyncio.Task[object] | None = None
+        self.conversation: Conversation | None = None
+        self.number = 0
+        """The first signal that came, 0 if none did."""
+
+    def listen(self) -> None:
+        """Take the signals from now on."""
+        self._main = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            # Whoever started us with nohup or in the background has decided already.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._take, number)
+
+    def _take(self, number: int) -> None:
+        first, self.number = not self.number, self.number or number
+        if first and self.conversation is not None:
+            self.conversation.stop()
+            self._screen.line("Stopping. Once more leaves at once.", "yellow")
+        elif self._main is not None:
+            self._main.cancel()
+
+
+def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, quiet: bool) -> int:
+    """Ask an agent something; returns the exit status.
+
+    Raises:
+        BridgeError: there was no answer, for the reason it names.
+    """
+    one_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    screen = Screen(sys.stdout, margin(sys.stderr, quiet=quiet), one_terminal=one_terminal)
+    interrupts = Interrupts(screen)
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(
+                _ask(configuration, new, screen, _responder(screen, allow, quiet), interrupts)
+            )
+    except asyncio.CancelledError:
+        return BY_SIGNAL + interrupts.number
+    except BrokenPipeError:
+        # Nobody reads the answer any more; the interpreter must not try to flush it either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    finally:
+        screen.end()
+
+
+async def _ask(
+    configuration: Configuration,
+    new: NewSession,
+    screen: Screen,
+    responder: Responder,
+    interrupts: Interrupts,
+) -> int:
+    interrupts.listen()
+    since = time.monotonic()
+    screen.status(f"{new.agent} is starting")
+    async with _way_to(configuration, new.agent) as way:
+        conversation = interrupts.conversation = Conversation(way, screen, responder)
+        begun, turn = await conversation.run(new)
+        done = turn.state == TurnState.DONE
+        screen.end(notice=done or bool(interrupts.number))
+        if done:
+            screen.line(_summary(begun, screen, time.monotonic() - since), "dim")
+    if interrupts.number:
+        return BY_SIGNAL + interrupts.number
+    if not done:
+        raise TurnNotDone(_why_not(turn, conversation.unanswered))
+    return 0
+
+
+@asynccontextmanager
+async def _way_to(configuration: Configuration, agent: str) -> AsyncIterator[Way]:
+    """Reach the running bridge, or become one for a moment."""
+    if is_running(configuration.data_dir):
+        # 0.2 s that a bridge of one's own does not need.
+        from app.cli.client import connected  # noqa: PLC0415
+
+        async with connected(configuration) as client:
+            if client is not None:
+                yield client
+                return
+    if agent not in configuration.agents:
+        raise AgentUnknown(agent)
+    # 1.4 s that a running bridge saves.
+    from app.cli.embedded import embedded  # noqa: PLC0415
+
+    async with embedded(configuration, agent) as own:
+        yield own
+
+
+def _responder(screen: Screen, allow: Allow | None, quiet: bool) -> Responder:
+    """Let the person decide who is there to be asked, else the rule."""
+    if allow is None and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
+        return Person(screen, sys.stdin.fileno())
+    return Rule(screen, allow)
+
+
+def _summary(begun: SessionTurn, screen: Screen, seconds: float) -> str:
+    parts = (
+        f"{begun.agent}: done in {seconds:.1f} s",
+        screen.usage(),
+        f"go on with --thread {begun.thread}",
+    )
+    return " · ".join(filter(None, parts))
+
+
+def _why_not(turn: TurnOut, unanswered: str) -> str:
+    if unanswered:
+        return (
+            f"the agent asks {unanswered!r} and nobody is here to answer, so it was stopped. "
+            "Ask in a terminal."
+        )
+    return turn.error or "somebody stopped the turn before it was done"

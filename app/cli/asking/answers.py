@@ -1,0 +1,127 @@
+"""Who answers when an agent asks: the person at the terminal, or the rule that was given.
+
+Nothing is ever allowed that nobody allowed: without a person and without a rule the answer is no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import termios
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from app.cli import lines
+from app.cli.asking import Allow
+from app.cli.asking.screen import Screen
+from app.server.shapes import OptionOut
+
+LINE_BYTES: Final = 4096
+"""As much as a terminal hands over as one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an agent asks, and all that is needed to judge it."""
+
+    agent: str
+    title: str
+    options: Sequence[OptionOut]
+    details: Sequence[str] = ()
+
+
+class Responder(Protocol):
+    """Whoever answers."""
+
+    async def choose(self, question: Question) -> str | None:
+        """Choose an option by its id; None if there is nothing to choose."""
+
+
+class Rule:
+    """Answers by a rule; without one it rejects."""
+
+    def __init__(self, screen: Screen, allow: Allow | None) -> None:
+        self._screen = screen
+        self._allow = allow
+
+    async def choose(self, question: Question) -> str | None:
+        """Allow once if the rule says so and the agent offers it, else reject."""
+        chosen = _of_kind(question.options, "reject")
+        if self._allow is Allow.ONCE:
+            chosen = _of_kind(question.options, "allow_once") or chosen
+        show(self._screen, question)
+        if chosen is None:
+            return None
+        why = "" if self._allow else " (nobody is at the terminal; --allow once would allow it)"
+        self._screen.line(f"  {lines.one_line(chosen.name)}{why}", "bold")
+        return chosen.id
+
+
+class Person:
+    """Answers from the keyboard."""
+
+    def __init__(self, screen: Screen, keyboard: int) -> None:
+        self._screen = screen
+        self._keyboard = keyboard
+        self._typed = b""
+
+    async def choose(self, question: Question) -> str | None:
+        """Show the options and read a number or a name until one fits; Ctrl-D rejects."""
+        show(self._screen, question)
+        for number, option in enumerate(question.options, start=1):
+            self._screen.line(f"  {number}  {lines.one_line(option.name)}")
+        # What was typed before the question was seen is no answer to it.
+        self._typed = b""
+        termios.tcflush(self._keyboard, termios.TCIFLUSH)
+        while True:
+            with self._screen.prompt(f"Answer (1-{len(question.options)}): "):
+                line = await self._line()
+            if line is None:
+                self._screen.line("")
+                rejection = _of_kind(question.options, "reject")
+                return rejection.id if rejection else None
+            if (option_id := match(line, question.options)) is not None:
+                return option_id
+            self._screen.line("  Type one of the numbers, or the words beside it.", "yellow")
+
+    async def _line(self) -> str | None:
+        """Read a line without holding up the loop; None at the end of the input."""
+        while b"\n" not in self._typed:
+            await self._readable()
+            data = os.read(self._keyboard, LINE_BYTES)
+            if not data:
+                return None
+            self._typed += data
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode(errors="replace")
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_reader(self._keyboard, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._keyboard)
+
+
+def match(typed: str, options: Sequence[OptionOut]) -> str | None:
+    """Find the option that somebody means: by its number, its name or its id."""
+    word = typed.strip().casefold()
+    for number, option in enumerate(options, start=1):
+        if word and word in {str(number), option.name.casefold(), option.id.casefold()}:
+            return option.id
+    return None
+
+
+def show(screen: Screen, question: Question) -> None:
+    """Show what is asked."""
+    title = lines.one_line(question.title)
+    screen.line(f"? {question.agent} asks: {title}", "bold yellow")
+    for line in question.details:
+        screen.line(f"  {line}", "dim")
+
+
+def _of_kind(options: Sequence[OptionOut], kind: str) -> OptionOut | None:
+    return next((option for option in options if option.kind.startswith(kind)), None)

@@ -1,0 +1,209 @@
+"""One turn followed from its words to its end, wherever the bridge runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from app.cli import lines
+from app.cli.asking.answers import Question, Responder
+from app.cli.asking.screen import Screen
+from app.core.tasks import Tasks
+from app.core.types import TurnState
+from app.errors import BridgeError, Conflict, NotFound
+from app.server.shapes import (
+    EntryOut,
+    NewSession,
+    OptionOut,
+    SessionTurn,
+    TurnOut,
+    UnfinishedOut,
+)
+
+LOOK_SECONDS: Final = 0.2
+"""How often a quiet turn is looked at: the events tell its rows, not its end."""
+OVER: Final = frozenset({TurnState.DONE, TurnState.FAILED, TurnState.CANCELLED})
+
+Item = EntryOut | UnfinishedOut
+
+
+class Way(Protocol):
+    """A way to a bridge: over HTTP, or to parts of one's own."""
+
+    async def begin(self, new: NewSession) -> SessionTurn:
+        """Say something to an agent."""
+
+    async def turn(self, session: int, turn: int) -> TurnOut:
+        """Read one turn of a session."""
+
+    async def transcript(self, session: int, *, after: int) -> list[EntryOut]:
+        """Read what happened after a row, in order."""
+
+    async def answer(self, ask: int, option: str) -> None:
+        """Answer an ask."""
+
+    async def cancel(self, session: int) -> None:
+        """Stop what runs in a session."""
+
+    def follow(self, session: int) -> AsyncIterator[Item]:
+        """Give every row of a session, and all that follow."""
+
+
+class AgentUnknown(BridgeError):
+    """There is no agent of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no agent {name!r}. See `agent-bridge agents list` for those there are."
+        )
+
+
+class Conversation:
+    """One question, and what comes of it."""
+
+    def __init__(self, way: Way, screen: Screen, responder: Responder) -> None:
+        self._way = way
+        self._screen = screen
+        self._responder = responder
+        self._tasks = Tasks("ask")
+        self._items: asyncio.Queue[Item] = asyncio.Queue()
+        self._begun = asyncio.Event()
+        self._left = False
+        self._stopping = False
+        self._one_question = asyncio.Lock()
+        self._questions: dict[int, asyncio.Task[None]] = {}
+        self._tools: dict[str, Mapping[str, Any]] = {}
+        self._agent = ""
+        self._session = 0
+        self._turn = 0
+        self._last = 0
+        self.unanswered = ""
+        """What nobody was there to answer."""
+
+    async def run(self, new: NewSession) -> tuple[SessionTurn, TurnOut]:
+        """Say something and follow what comes of it to its end.
+
+        Raises:
+            AgentUnknown: there is no such agent.
+            Conflict: it was a command, so there is nothing to follow.
+            BridgeError: the bridge refused it or went away.
+        """
+        self._agent = new.agent
+        try:
+            begun = await self._begin(new)
+            self._tasks.start(self._follow(), name="events")
+            turn = await self._ended()
+        except BrokenPipeError:
+            await self._stop()
+            raise
+        finally:
+            await self._tasks.close()
+        for entry in await self._way.transcript(self._session, after=self._last):
+            if entry.kind != "ask":
+                self._take(entry)
+        return begun, turn
+
+    def stop(self) -> None:
+        """Stop the turn; one that only waits behind another is left to wait."""
+        self._stopping = True
+        self._tasks.start(self._stop(), name="stop")
+
+    async def _begin(self, new: NewSession) -> SessionTurn:
+        try:
+            begun = await self._way.begin(new)
+        except NotFound:
+            raise AgentUnknown(new.agent) from None
+        if begun.turn is None:
+            raise Conflict(f"{new.text!r} is a command of the bridge: it was done, no turn began")
+        self._session, self._turn = begun.id, begun.turn
+        self._begun.set()
+        return begun
+
+    async def _stop(self) -> None:
+        await self._begun.wait()
+        with suppress(BridgeError):
+            turn = await self._way.turn(self._session, self._turn)
+            if turn.state == TurnState.QUEUED:
+                self._left = True
+            else:
+                await self._way.cancel(self._session)
+
+    async def _follow(self) -> None:
+        # A stream that breaks off costs nothing but liveliness: the rows are read again at the end.
+        with suppress(BridgeError):
+            async for item in self._way.follow(self._session):
+                self._items.put_nowait(item)
+
+    async def _ended(self) -> TurnOut:
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    self._take(await self._items.get())
+            except TimeoutError:
+                turn = await self._way.turn(self._session, self._turn)
+                self._look(turn)
+                if turn.state in OVER or self._left:
+                    return turn
+
+    def _look(self, turn: TurnOut) -> None:
+        if self._stopping:
+            self._status("stopping")
+        elif turn.state == TurnState.QUEUED:
+            self._status("busy; your words wait")
+        elif turn.state == TurnState.STARTING:
+            self._status("starting")
+
+    def _status(self, doing: str) -> None:
+        self._screen.status(f"{self._agent} is {'stopping' if self._stopping else doing}")
+
+    def _take(self, item: Item) -> None:
+        """Show one item of this turn; those of others in the same thread are not ours."""
+        if isinstance(item, EntryOut):
+            self._last = max(self._last, item.id)
+        if item.turn != self._turn:
+            return
+        if isinstance(item, UnfinishedOut):
+            doing = "thinking" if item.kind == "thought" else "writing"
+            tail = lines.printable(item.text).split("\n")[-1]
+            self._status(f"{doing}: {tail}")
+            return
+        if item.kind == "ask":
+            self._ask(item)
+            return
+        if item.kind == "tool":
+            self._tools[str(item.data.get("call"))] = item.data
+        self._screen.show(item)
+        if not self._questions:
+            self._status("working")
+
+    def _ask(self, entry: EntryOut) -> None:
+        number = int(entry.data["ask"])
+        if entry.data["state"] == "open":
+            self._questions[number] = self._tasks.start(self._respond(entry), name="question")
+            return
+        waiting = self._questions.pop(number, None)
+        if waiting is not None and not waiting.done():
+            waiting.cancel()
+        if waiting is not None and not self._stopping:
+            self._screen.line(f"  {lines.one_line(entry.text)}", "bold")
+
+    async def _respond(self, entry: EntryOut) -> None:
+        question = Question(
+            agent=self._agent,
+            title=entry.text,
+            options=[OptionOut(**option) for option in entry.data["options"]],
+            details=tuple(lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))),
+        )
+        async with self._one_question:
+            option = await self._responder.choose(question)
+        self._questions.pop(entry.data["ask"], None)
+        try:
+            if option is not None:
+                await self._way.answer(entry.data["ask"], option)
+            else:
+                self.unanswered = entry.text
+                await self._way.cancel(self._session)
+        except BridgeError as error:
+            self._screen.line(f"! {lines.one_line(str(error))}", "yellow")

@@ -1,0 +1,194 @@
+"""What a person sees of a turn: the answer on stdout, everything else on stderr.
+
+Nothing but the agent's answer ever goes to stdout, so that it can be piped on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol, TextIO
+
+from app.cli import lines
+from app.server.shapes import EntryOut
+
+STATUS_CHARACTERS: Final = 120
+"""What the moving line keeps of a thought or of an unfinished answer."""
+
+
+class Margin(Protocol):
+    """The place for everything but the answer."""
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write a line that stays."""
+
+    def prompt(self, text: str) -> None:
+        """Write words that a person answers on the same line."""
+
+    def status(self, words: str) -> None:
+        """Say what is going on now, where that can be taken back."""
+
+    def still(self) -> None:
+        """Take that back."""
+
+
+class Plain:
+    """A file or a pipe: lines, and nothing that moves."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def line(self, text: str, style: str = "") -> None:  # noqa: ARG002 - files have no colours
+        """Write a line."""
+        with suppress(OSError):
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+
+    def prompt(self, text: str) -> None:
+        """Write words that a person answers."""
+        self.line(text)
+
+    def status(self, words: str) -> None:
+        """Leave a file alone with what lasts a moment."""
+
+    def still(self) -> None:
+        """Do nothing: nothing moves."""
+
+
+class Silent(Plain):
+    """Nobody wants to see anything but the answer."""
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write nothing."""
+
+
+def margin(stream: TextIO, *, quiet: bool) -> Margin:
+    """Choose how everything but the answer is shown."""
+    if quiet:
+        return Silent(stream)
+    if not stream.isatty():
+        return Plain(stream)
+    # 0.1 s that only a person pays for.
+    from app.cli.asking.terminal import Terminal  # noqa: PLC0415
+
+    return Terminal(stream)
+
+
+class Screen:
+    """One turn on a screen."""
+
+    def __init__(self, out: TextIO, aside: Margin, *, one_terminal: bool = False) -> None:
+        self._out = out
+        self._margin = aside
+        self._one_terminal = one_terminal
+        """Whether answer and margin are seen in one place and must not write into each other."""
+        self._open_line = False
+        """Whether the answer so far does not end with its line."""
+        self._column = False
+        """Whether the cursor stands behind a piece of the answer."""
+        self._prompting = False
+        self._notice = ""
+        self._plan: dict[str, str] = {}
+        self._begun_tools: set[str] = set()
+        self._usage: Mapping[str, Any] = {}
+
+    def status(self, words: str) -> None:
+        """Say what is going on now, unless that would write over something."""
+        if not (self._column or self._prompting):
+            self._margin.status(lines.one_line(words, STATUS_CHARACTERS))
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write a line beside the answer."""
+        self._aside()
+        self._margin.line(text, style)
+
+    @contextmanager
+    def prompt(self, text: str) -> Iterator[None]:
+        """Ask the person something; nothing moves until the block ends."""
+        self._aside()
+        self._margin.prompt(text)
+        self._prompting = True
+        try:
+            yield
+        finally:
+            self._prompting = False
+
+    def show(self, entry: EntryOut) -> None:
+        """Show one row of the transcript."""
+        self._tell_notice()
+        match entry.kind:
+            case "text":
+                self._answer(entry.text)
+            case "tool":
+                self._tool(entry)
+            case "plan":
+                self._steps(entry.data["steps"])
+            case "notice":
+                self._notice = entry.text
+            case "usage":
+                self._usage = entry.data
+            case _:
+                pass
+
+    def end(self, *, notice: bool = True) -> None:
+        """End the answer's last line; show what the bridge noted last, unless it is said anyway."""
+        self._margin.still()
+        if self._open_line and (self._column or not self._one_terminal):
+            self._write("\n")
+        self._column = self._open_line = False
+        if notice:
+            self._tell_notice()
+        self._notice = ""
+
+    def usage(self) -> str:
+        """Tell what the turn has used, as far as it is known."""
+        return lines.usage_line(self._usage)
+
+    def _answer(self, text: str) -> None:
+        self._margin.still()
+        self._write(lines.printable(text) if self._out.isatty() else text)
+        self._open_line = not text.endswith("\n")
+        self._column = self._one_terminal and self._open_line
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    def _aside(self) -> None:
+        """Leave the line on which the answer or a question stopped."""
+        if self._column or self._prompting:
+            self._margin.line("")
+            self._column = False
+
+    def _tell_notice(self) -> None:
+        if self._notice:
+            self.line(f"! {lines.one_line(self._notice)}", "yellow")
+            self._notice = ""
+
+    def _tool(self, entry: EntryOut) -> None:
+        call, status = str(entry.data.get("call")), entry.data.get("status")
+        ended = status in {"completed", "failed"}
+        if ended or call not in self._begun_tools:
+            style = {"completed": "green", "failed": "red"}.get(status or "", "dim")
+            self.line(lines.tool_line(entry), style)
+        self._begun_tools.add(call)
+        self.status(entry.text)
+
+    def _steps(self, steps: Sequence[Mapping[str, str]]) -> None:
+        """Show a new plan whole, and of a known one what is done by now."""
+        known, self._plan = self._plan, {step["text"]: step["status"] for step in steps}
+        if known.keys() != self._plan.keys():
+            self.line("Plan:", "bold")
+            self._lines(lines.plan_lines(steps))
+            return
+        done = [step for step in steps if step["status"] == "completed"]
+        self._lines(
+            lines.plan_lines(step for step in done if known[step["text"]] != "completed"), "green"
+        )
+        current = next((step["text"] for step in steps if step["status"] == "in_progress"), "")
+        if current:
+            self.status(current)
+
+    def _lines(self, texts: Iterable[str], style: str = "") -> None:
+        for text in texts:
+            self.line(text, style)

@@ -1,0 +1,225 @@
+"""Talks to a running bridge over HTTP, with the admin token of its DATA_DIR.
+
+The token is sent only while the lock of DATA_DIR is held: a stranger on the port never gets it from
+a person whose bridge is not even running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from app.cli.running import is_running, local_address
+from app.config import Configuration, ensure_secrets
+from app.errors import BridgeError, NotFound
+from app.server.shapes import (
+    AgentOut,
+    AskOut,
+    EntryOut,
+    NewSession,
+    Page,
+    SessionDetail,
+    SessionOut,
+    SessionTurn,
+    TurnOut,
+    UnfinishedOut,
+)
+
+M = TypeVar("M", bound=BaseModel)
+
+TIMEOUTS: Final = httpx.Timeout(35.0, connect=2.0)
+"""The bridge lives on this machine; it may take 30 s to say what became of a message, and sends
+something every 15 s while one follows."""
+START_SECONDS: Final = 10.0
+"""How long a bridge that holds the lock may take until it listens."""
+LOOK_SECONDS: Final = 0.3
+"""Between two attempts to reach it."""
+
+
+class BridgeUnreachable(BridgeError):
+    """A bridge runs but cannot be talked to."""
+
+
+class BridgeRefused(BridgeError):
+    """The bridge answered with a problem."""
+
+    def __init__(self, words: str, status: int) -> None:
+        self.status = status
+        super().__init__(words)
+
+
+@asynccontextmanager
+async def connected(configuration: Configuration) -> AsyncIterator[Client | None]:
+    """Reach the bridge that holds DATA_DIR; None if there is none, or it ends meanwhile.
+
+    Raises:
+        BridgeUnreachable: somebody holds DATA_DIR and does not answer.
+    """
+    address = local_address(configuration)
+    async with httpx.AsyncClient(base_url=address, timeout=TIMEOUTS, trust_env=False) as http:
+        if not await _answers(http, configuration):
+            yield None
+            return
+        token = ensure_secrets(configuration).admin_token.get_secret_value()
+        http.headers["Authorization"] = f"Bearer {token}"
+        yield Client(http)
+
+
+class Client:
+    """What the commands want of a running bridge."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def agents(self) -> list[AgentOut]:
+        """List the agents."""
+        return (await self._get(Page[AgentOut], "/agents")).items
+
+    async def sessions(
+        self, *, agent: str | None, state: str | None, limit: int
+    ) -> list[SessionOut]:
+        """List sessions, the one used last first."""
+        wanted = {"agent": agent, "state": state, "limit": limit}
+        query = {name: value for name, value in wanted.items() if value is not None}
+        return (await self._get(Page[SessionOut], "/sessions", query)).items
+
+    async def session(self, session: int) -> SessionDetail:
+        """Read a session with its turns."""
+        return await self._get(SessionDetail, f"/sessions/{session}")
+
+    async def transcript(self, session: int, *, after: int = 0) -> list[EntryOut]:
+        """Read what happened after a row, in order."""
+        found: list[EntryOut] = []
+        while True:
+            path = f"/sessions/{session}/transcript"
+            page = await self._get(Page[EntryOut], path, {"after": after})
+            found += page.items
+            if page.next is None:
+                return found
+            after = int(page.next)
+
+    async def begin(self, new: NewSession) -> SessionTurn:
+        """Say something to an agent.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        try:
+            return await self._send(SessionTurn, "/sessions", new.model_dump(exclude_none=True))
+        except BridgeRefused as refused:
+            if refused.status == httpx.codes.NOT_FOUND:
+                raise NotFound("agent", new.agent) from None
+            raise
+
+    async def turn(self, session: int, turn: int) -> TurnOut:
+        """Read one turn of a session."""
+        found = {each.id: each for each in (await self.session(session)).turns}
+        if turn not in found:
+            raise NotFound("turn", turn)
+        return found[turn]
+
+    async def answer(self, ask: int, option: str) -> None:
+        """Answer an ask."""
+        await self._send(AskOut, f"/asks/{ask}/answer", {"option": option})
+
+    async def cancel(self, session: int) -> None:
+        """Stop what runs in a session."""
+        await self._send(SessionOut, f"/sessions/{session}/cancel", {})
+
+    async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
+        """Give every row of a session, and all that follow until the bridge ends."""
+        path = f"/api/v1/sessions/{session}/events"
+        try:
+            async with self._http.stream("GET", path) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise _refusal(response)
+                async for event, data in server_events(response.aiter_bytes()):
+                    if event == "entry":
+                        yield EntryOut.model_validate_json(data)
+                    elif event == "unfinished":
+                        yield UnfinishedOut.model_validate_json(data)
+        except httpx.HTTPError as error:
+            raise self._lost(error) from error
+
+    async def _get(self, shape: type[M], path: str, query: dict[str, Any] | None = None) -> M:
+        return self._read(shape, await self._request("GET", path, params=query))
+
+    async def _send(self, shape: type[M], path: str, body: dict[str, Any]) -> M:
+        return self._read(shape, await self._request("POST", path, json=body))
+
+    async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        try:
+            response = await self._http.request(method, f"/api/v1{path}", **more)
+        except httpx.HTTPError as error:
+            raise self._lost(error) from error
+        if response.is_error:
+            raise _refusal(response)
+        return response
+
+    def _read(self, shape: type[M], response: httpx.Response) -> M:
+        try:
+            return shape.model_validate_json(response.content)
+        except ValidationError as error:
+            raise BridgeUnreachable(
+                f"{self._http.base_url} answers in another way than this agent-bridge expects: "
+                "is it another version? Restart it."
+            ) from error
+
+    def _lost(self, error: httpx.HTTPError) -> BridgeUnreachable:
+        return BridgeUnreachable(
+            f"the bridge at {self._http.base_url} went away ({type(error).__name__}); what it was "
+            "told is kept and goes on when it starts again."
+        )
+
+
+async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
+    """Take server-sent events apart: name and data of each.
+
+    By bytes: other characters that end a line in Unicode stand unescaped in JSON.
+    """
+    rest = b""
+    async for chunk in chunks:
+        *blocks, rest = (rest + chunk).split(b"\n\n")
+        for block in blocks:
+            fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if b": " in line)
+            if b"event" in fields:
+                yield fields[b"event"].decode(), fields.get(b"data", b"")
+
+
+async def _answers(http: httpx.AsyncClient, configuration: Configuration) -> bool:
+    """Wait until whoever holds the lock answers; False once nobody holds it."""
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while await asyncio.to_thread(is_running, configuration.data_dir):
+                with suppress(httpx.HTTPError):
+                    if (await http.get("/healthz")).is_success:
+                        return True
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        raise BridgeUnreachable(
+            f"DATA_DIR {str(configuration.data_dir)!r} is in use, but no bridge answers at "
+            f"{http.base_url}. If another `ask` is at work, wait for it; if a bridge runs, use the "
+            "HOST and PORT that it was started with."
+        ) from None
+    return False
+
+
+def _refusal(response: httpx.Response) -> BridgeRefused:
+    """Put the problem that the bridge answered with into our words."""
+    try:
+        problem = response.json()
+        words = str(problem.get("detail") or problem["title"])
+    except (ValueError, KeyError, AttributeError):
+        words = f"the bridge answered with status {response.status_code}"
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        words = (
+            "the bridge does not take this admin token. Use the BRIDGE_ADMIN_TOKEN that it was "
+            "started with."
+        )
+    return BridgeRefused(words, response.status_code)

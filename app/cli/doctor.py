@@ -1,0 +1,113 @@
+"""`doctor`: runs every check and shows verdict, reason and remedy, line by line.
+
+Every line passes the vault: whatever a checked program prints, no secret of the settings is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import typer
+
+from app.agents.catalog import known_agents
+from app.cli.asking.screen import Margin, margin
+from app.cli.checks import Finding, Verdict, machine, ok, problem
+from app.cli.checks.agents import check_agents
+from app.cli.lines import one_line
+from app.cli.running import is_running, local_address
+from app.config import Configuration, ensure_secrets, from_process
+from app.errors import BridgeError, ConfigurationError
+from app.vault import Vault
+
+COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
+INDENT: Final = max(map(len, Verdict)) + 2
+
+
+def doctor() -> bool:
+    """Check everything; tells whether the bridge can run."""
+    report = Report(margin(sys.stderr, quiet=False))
+    report.show(machine.python())
+    try:
+        configuration = from_process(known_agents())
+    except ConfigurationError as error:
+        report.show(machine.refused(error))
+        return report.end("What depends on the configuration was not checked.")
+    report.vault = _vault(configuration)
+    asyncio.run(_check(configuration, report))
+    return report.end()
+
+
+class Report:
+    """The findings so far."""
+
+    def __init__(self, aside: Margin) -> None:
+        self._margin = aside
+        self._count: Counter[Verdict] = Counter()
+        self.vault = Vault()
+
+    def show(self, finding: Finding) -> None:
+        """Show one finding, and that the next one is looked for."""
+        self._margin.still()
+        self._count[finding.verdict] += 1
+        verdict = typer.style(f"{finding.verdict:{INDENT}}", fg=COLOURS[finding.verdict])
+        typer.echo(f"{verdict}{self._clean(f'{finding.what}: {finding.reason}')}")
+        if finding.remedy:
+            typer.echo(f"{'':{INDENT}}→ {self._clean(finding.remedy)}")
+        self._margin.status("checking")
+
+    def end(self, words: str = "") -> bool:
+        """Sum up; tells whether there was no problem."""
+        self._margin.still()
+        problems, warnings = self._count[Verdict.PROBLEM], self._count[Verdict.WARNING]
+        total = f"{_counted(problems, 'problem')}, {_counted(warnings, 'warning')}."
+        typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
+        return not problems
+
+    def _clean(self, text: str) -> str:
+        return self.vault.redact(one_line(text))
+
+
+async def _check(configuration: Configuration, report: Report) -> None:
+    for finding in (*machine.configuration_of(configuration), *machine.folder(configuration)):
+        report.show(finding)
+    report.show(machine.store(configuration))
+    report.show(machine.git(configuration))
+    tried: Mapping[str, str] | None = None
+    if is_running(configuration.data_dir):
+        finding, tried = await _running(configuration)
+        report.show(finding)
+    else:
+        report.show(ok("bridge", "it is not running"))
+        report.show(machine.port(configuration))
+    async for finding in check_agents(configuration, tried):
+        report.show(finding)
+
+
+async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, str]]:
+    """Ask the running bridge how it is, and what it found out about its agents."""
+    from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that only this needs
+
+    try:
+        async with connected(configuration) as client:
+            cards = await client.agents() if client is not None else []
+    except BridgeError as error:
+        return problem("bridge", str(error), "Look into the log of whoever uses DATA_DIR."), {}
+    words = {card.name: card.isolation for card in cards}
+    return ok("bridge", f"it is running at {local_address(configuration)}"), words
+
+
+def _vault(configuration: Configuration) -> Vault:
+    vault = Vault(configuration.secret_values())
+    if (configuration.data_dir / "secrets").exists():
+        with suppress(ConfigurationError):
+            vault.register(*ensure_secrets(configuration).values())
+    return vault
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,104 @@
+"""A bridge of one's own for one question, where none is running: the same parts, without a port.
+
+It begins nothing but what it is asked: turns and posts that an earlier run left wait for `serve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from app.config import Configuration
+from app.core.feed import Unfinished
+from app.errors import NotFound
+from app.main import Bridge, founded
+from app.server import api
+from app.server.parts import Parts
+from app.server.shapes import (
+    EntryOut,
+    NewAnswer,
+    NewSession,
+    SessionTurn,
+    TurnOut,
+    UnfinishedOut,
+)
+from app.services.web.adapter import WebAdapter
+
+GRACE_SECONDS: Final = 1.0
+"""What may still run when the question is answered or given up: nothing that anybody waits for."""
+ROWS: Final = 200
+"""Rows per read."""
+
+
+@asynccontextmanager
+async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Embedded]:
+    """Start the parts for one agent, and end them.
+
+    Raises:
+        BridgeError: as `founded` does.
+    """
+    with founded(_for_a_moment(configuration)) as base:
+        bridge = Bridge(base, [TerminalAdapter(agent)])
+        try:
+            await bridge.start(resume=False)
+            yield Embedded(bridge.parts())
+        finally:
+            await bridge.stop()
+
+
+class TerminalAdapter(WebAdapter):
+    """The page's adapter, read in a terminal."""
+
+    pace = 0.0
+    """Nothing is sent, and a timer for the next progress would hold up the end by two seconds."""
+
+
+class Embedded:
+    """What `ask` wants of a bridge, from the parts that its API works on."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def begin(self, new: NewSession) -> SessionTurn:
+        """Say something to an agent."""
+        return await api.begin_session(self._parts, new)
+
+    async def turn(self, session: int, turn: int) -> TurnOut:  # noqa: ARG002 - its number is enough
+        """Read one turn of a session."""
+        found = self._parts.turns.turn(turn)
+        if found is None:
+            raise NotFound("turn", turn)
+        return TurnOut.of(found)
+
+    async def transcript(self, session: int, *, after: int = 0) -> list[EntryOut]:
+        """Read what happened after a row, in order."""
+        found: list[EntryOut] = []
+        while rows := await self._parts.transcript.read(session, after=after, limit=ROWS):
+            found += [EntryOut.of(row) for row in rows]
+            after = rows[-1].id
+        return found
+
+    async def answer(self, ask: int, option: str) -> None:
+        """Answer an ask."""
+        await api.answer_ask(self._parts, ask, NewAnswer(option=option))
+
+    async def cancel(self, session: int) -> None:
+        """Stop what runs in a session."""
+        await api.cancel(self._parts, session)
+
+    async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
+        """Give every row of a session, and all that follow."""
+        async for item in self._parts.feed.follow(session, after=0, idle=api.QUIET_SECONDS):
+            if isinstance(item, Unfinished):
+                yield UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
+            elif item is not None:
+                yield EntryOut.of(item)
+
+
+def _for_a_moment(configuration: Configuration) -> Configuration:
+    """Leave out the log lines that only a bridge that stays should write."""
+    level = "warning" if configuration.log_level == "info" else configuration.log_level
+    limits = replace(configuration.limits, grace_seconds=GRACE_SECONDS)
+    return replace(configuration, log_level=level, limits=limits)

@@ -1,0 +1,124 @@
+"""Puts what happened into lines for a terminal; pure.
+
+Whatever an agent or a stranger wrote passes `printable` first: a terminal obeys control characters,
+and a question about a command must show that command.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from app.server.shapes import EntryOut
+
+SHOWN_LINES = 20
+"""What a question shows of a change: enough to judge it, little enough for one screen."""
+ONE_LINE_CHARACTERS = 600
+"""What an error keeps on its one line: the last words of an agent can be a whole traceback."""
+
+MARKS = {"pending": "·", "in_progress": "»", "completed": "✓", "failed": "✗"}
+
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links, clipboard
+    r"|\x1b.?",
+    re.DOTALL,
+)
+# Control characters but tab and newline; and what turns the direction of text around.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Take out what a terminal would obey instead of show."""
+    return _CONTROL.sub("", _SEQUENCE.sub("", text))
+
+
+def one_line(text: str, limit: int = ONE_LINE_CHARACTERS) -> str:
+    """Put a text onto one line, no longer than a limit."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay rows out in columns, for people and for `awk`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def plan_lines(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Show the steps of a plan."""
+    for step in steps:
+        yield f"  {MARKS.get(step['status'], '·')} {one_line(step['text'])}"
+
+
+def tool_line(entry: EntryOut) -> str:
+    """Show one state of a tool call; of one that failed also why."""
+    status = entry.data.get("status") or "pending"
+    title = one_line(entry.text or entry.data.get("kind") or "tool")
+    why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
+    words = why if why.startswith(title) else ": ".join(filter(None, (title, why)))
+    return f"{MARKS.get(status, '·')} {words}"
+
+
+def tool_details(data: Mapping[str, Any]) -> Iterator[str]:
+    """Show what a tool call is about to do: its command, its changes."""
+    given = data.get("input")
+    command = given.get("command") if isinstance(given, dict) else None
+    if command:
+        words = command if isinstance(command, str) else " ".join(map(str, command))
+        yield from _shortened([f"$ {line}" for line in printable(words).splitlines()])
+    for diff in data.get("diffs") or ():
+        yield printable(diff["path"])
+        yield from _shortened(_changes(diff["old"] or "", diff["new"]))
+
+
+def usage_line(data: Mapping[str, Any]) -> str:
+    """Show how much of its context an agent has used, and what it cost."""
+    used, size, cost = data.get("used"), data.get("size"), data.get("cost")
+    parts = []
+    if used is not None:
+        parts.append(f"{used} of {size} tokens" if size else f"{used} tokens")
+    if cost:
+        parts.append(f"{cost:.2f} {data.get('currency') or 'USD'}")
+    return ", ".join(parts)
+
+
+def transcript_lines(entries: Sequence[EntryOut], agent: str) -> Iterator[str]:
+    """Show a whole conversation; a tool call once, as it ended."""
+    last = {entry.data.get("call"): entry.id for entry in entries if entry.kind == "tool"}
+    speaker: str | None = None
+    for entry in entries:
+        match entry.kind:
+            case "message" | "text":
+                name = entry.speaker or agent
+                if name != speaker:
+                    yield ""
+                    yield f"{one_line(name)}:"
+                speaker = name
+                yield from (f"  {line}" for line in printable(entry.text).strip("\n").split("\n"))
+            case "tool" if last[entry.data.get("call")] == entry.id:
+                yield f"  {tool_line(entry)}"
+            case "ask" if entry.data.get("state") == "open":
+                yield f"  ? {one_line(entry.text)}"
+            case "ask":
+                yield f"    {one_line(entry.text)}"
+            case "notice" if entry.text:
+                yield f"  ! {one_line(entry.text)}"
+            case _:
+                pass
+
+
+def _changes(old: str, new: str) -> list[str]:
+    lines = difflib.unified_diff(
+        printable(old).splitlines(), printable(new).splitlines(), lineterm="", n=1
+    )
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def _shortened(lines: Sequence[str]) -> Iterator[str]:
+    yield from lines[:SHOWN_LINES]
+    if len(lines) > SHOWN_LINES:
+        yield f"… {len(lines) - SHOWN_LINES} more lines"

@@ -1,0 +1,217 @@
+"""`sessions` and `agents`: asked of the running bridge, else read from store and settings."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.agents.catalog import known_agents
+from app.agents.isolation import shelter_all
+from app.agents.registry import Registry
+from app.cli.lines import one_line, transcript_lines
+from app.cli.running import is_running
+from app.cli.tables import show_table
+from app.config import Configuration
+from app.core.ports import SessionStore, TranscriptStore, TurnStore
+from app.core.types import SessionState
+from app.errors import NotFound
+from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut, TurnOut
+
+ROWS: Final = 200
+"""Rows per read."""
+
+
+class Source(Protocol):
+    """Where conversations are read from."""
+
+    async def sessions(
+        self, *, agent: str | None, state: str | None, limit: int
+    ) -> list[SessionOut]:
+        """List sessions, the one used last first."""
+
+    async def session(self, session: int) -> SessionDetail:
+        """Read a session with its turns."""
+
+    async def transcript(self, session: int) -> list[EntryOut]:
+        """Read what happened, in order."""
+
+
+class Shelf:
+    """The store itself, while no bridge runs."""
+
+    def __init__(
+        self, sessions: SessionStore, turns: TurnStore, transcript: TranscriptStore
+    ) -> None:
+        self._sessions = sessions
+        self._turns = turns
+        self._transcript = transcript
+
+    async def sessions(
+        self, *, agent: str | None, state: str | None, limit: int
+    ) -> list[SessionOut]:
+        """List sessions, the one used last first."""
+        found = await self._sessions.recent(agent=agent, state=state, before=None, limit=limit)
+        return [SessionOut.of(session) for session in found]
+
+    async def session(self, session: int) -> SessionDetail:
+        """Read a session with its turns."""
+        found = self._sessions.session(session)
+        if found is None:
+            raise NotFound("session", session)
+        turns = [TurnOut.of(turn) for turn in await self._turns.turns(session)]
+        return SessionDetail(**SessionOut.of(found).model_dump(), turns=turns)
+
+    async def transcript(self, session: int) -> list[EntryOut]:
+        """Read what happened, in order."""
+        found: list[EntryOut] = []
+        while rows := await self._transcript.read(
+            session, after=found[-1].id if found else 0, limit=ROWS
+        ):
+            found += [EntryOut.of(row) for row in rows]
+        return found
+
+
+class Nothing:
+    """Before the first start: there is no store yet."""
+
+    async def sessions(self, **_: object) -> list[SessionOut]:
+        """List nothing."""
+        return []
+
+    async def session(self, session: int) -> SessionDetail:
+        """Find nothing."""
+        raise NotFound("session", session)
+
+    async def transcript(self, session: int) -> list[EntryOut]:  # noqa: ARG002 - the port's
+        """Read nothing."""
+        return []
+
+
+def sessions_table(
+    configuration: Configuration, *, agent: str | None, state: SessionState | None, limit: int
+) -> None:
+    """Show the conversations.
+
+    Raises:
+        BridgeError: neither bridge nor store can tell.
+    """
+
+    async def read() -> list[SessionOut]:
+        async with _source(configuration) as source:
+            return await source.sessions(agent=agent, state=state, limit=limit)
+
+    found = asyncio.run(read())
+    if not found:
+        sys.stderr.write("There are no such sessions. `agent-bridge ask` begins one.\n")
+        return
+    show_table(
+        ("id", "state", "agent", "thread", "used", "title"),
+        [
+            (str(each.id), each.state, each.agent, each.thread, when(each.updated_at), each.title)
+            for each in found
+        ],
+    )
+
+
+def transcript(configuration: Configuration, session: int) -> None:
+    """Show one conversation.
+
+    Raises:
+        BridgeError: there is no such session, or neither bridge nor store can tell.
+    """
+
+    async def read() -> tuple[SessionDetail, list[EntryOut]]:
+        async with _source(configuration) as source:
+            return await source.session(session), await source.transcript(session)
+
+    found, entries = asyncio.run(read())
+    head = f"Session {found.id} · {found.agent} · {found.state} · {when(found.updated_at)}"
+    sys.stdout.write(f"{head}\n{one_line(found.title)}\n")
+    for line in transcript_lines(entries, found.agent):
+        sys.stdout.write(f"{line}\n")
+
+
+def agents_table(configuration: Configuration) -> None:
+    """Show the agents.
+
+    Raises:
+        BridgeError: neither bridge nor settings can tell.
+    """
+    cards = asyncio.run(_cards(configuration))
+    show_table(
+        ("agent", "name", "command", "isolation", "services"),
+        [
+            (
+                f"{card.name} (default)" if card.default else card.name,
+                card.display_name,
+                card.command
+                if shutil.which(card.command, path=configuration.path)
+                else f"{card.command} (not found)",
+                card.isolation,
+                ", ".join(card.services),
+            )
+            for card in cards
+        ],
+    )
+
+
+def when(at: float) -> str:
+    """Tell a time as people here write it."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def cards_of(configuration: Configuration) -> list[AgentOut]:
+    """Describe the agents of the settings, without a bridge."""
+    registry = Registry(configuration, known_agents())
+    # How an agent would be kept apart does not depend on the folder, and listing makes none.
+    with tempfile.TemporaryDirectory() as folder:
+        shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
+    return [
+        AgentOut(
+            name=entry.name,
+            display_name=registry.display_name(entry.name),
+            description=entry.description or "",
+            default=entry.name == configuration.default_agent,
+            command=entry.command[0],
+            isolation=shelters[entry.name].words,
+            services=["web"],
+        )
+        for entry in registry
+    ]
+
+
+async def _cards(configuration: Configuration) -> list[AgentOut]:
+    if is_running(configuration.data_dir):
+        from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that the settings do not need
+
+        async with connected(configuration) as client:
+            if client is not None:
+                return await client.agents()
+    return await asyncio.to_thread(cards_of, configuration)
+
+
+@asynccontextmanager
+async def _source(configuration: Configuration) -> AsyncIterator[Source]:
+    """Reach the running bridge, else open the store for reading."""
+    if is_running(configuration.data_dir):
+        from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that the store does not need
+
+        async with connected(configuration) as client:
+            if client is not None:
+                yield client
+                return
+    from app.store.reading import reading  # noqa: PLC0415 - 0.5 s that a running bridge saves
+
+    with reading(configuration.database_url) as stores:
+        if stores is None:
+            yield Nothing()
+        else:
+            yield Shelf(stores.sessions, stores.turns, stores.transcript)

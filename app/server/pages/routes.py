@@ -1,0 +1,180 @@
+"""What people read: the page itself, its stream of events, and the whole of what it shortened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from app.errors import NotFound
+from app.server.login import Visitor, visitor
+from app.server.pages import sight
+from app.server.pages.assets import addresses
+from app.server.pages.stream import Stream
+from app.server.parts import Parts, PartsOf
+from app.services.web import render
+from app.services.web.blocks import Call
+from app.services.web.render import Renderer
+from app.services.web.views import Cast, Missing, Page, Place, path_of
+
+ARTICLES: Final = 60
+"""Messages and turns that a page shows at first: more than anybody scrolls through."""
+THREADS: Final = 100
+"""Threads in the list at first."""
+EXAMPLES: Final = (
+    "Hello! What can you do?",
+    "What is in your folder?",
+    "Write a small script that prints the date.",
+)
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+router = APIRouter(include_in_schema=False)
+Who = Annotated[Visitor, Depends(visitor)]
+Threads = Annotated[int, Query(ge=1, le=5_000)]
+Articles = Annotated[int, Query(ge=1, le=100_000)]
+
+
+@router.get("/")
+async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREADS) -> HTMLResponse:
+    """Show the list of threads and an empty message box."""
+    cast = sight.cast_of(parts)
+    picked = to if to in cast.agents else next(a.name for a in cast.agents.values() if a.default)
+    listed = await sight.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
+    shown = Page(
+        cast=cast,
+        threads=listed,
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        events=f"/events?threads={threads}",
+        missing=tuple(Missing(each.title, each.install) for each in parts.missing),
+        examples=cast[picked].examples or EXAMPLES,
+        picked=picked,
+    )
+    return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/t/{service}/{name:path}")
+async def read_thread(
+    parts: PartsOf,
+    who: Who,
+    service: str,
+    name: str,
+    *,
+    articles: Articles = ARTICLES,
+    threads: Threads = THREADS,
+) -> HTMLResponse:
+    """Show a thread."""
+    cast = sight.cast_of(parts)
+    try:
+        key = sight.place_key(service, name)
+    except NotFound:
+        return await _lost(parts, who, cast, threads)
+    first = await parts.transcript.window(key, articles=articles)
+    reading = await sight.read_thread(parts, key, begin=first)
+    place = await sight.place_of(parts, cast, key, reading.fold)
+    if place is None:
+        return await _lost(parts, who, cast, threads)
+    renderer = Renderer(cast, place.path)
+    blocks = reading.fold.blocks
+    log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
+    here = f"{place.path}?articles={articles}"
+    shown = Page(
+        cast=cast,
+        threads=await sight.threads_of(parts, cast, key, threads, f"{here}&threads={threads * 5}"),
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        place=place,
+        log=log,
+        events=f"/events{place.path}?begin={first}&threads={threads}",
+        after=reading.last,
+        earlier=_earlier(place, articles, blocks[0].id) if first and blocks else "",
+    )
+    return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/events")
+async def follow_list(
+    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS
+) -> StreamingResponse:
+    """Follow the list of threads."""
+    more = f"/?threads={threads * 5}"
+    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who)), 0)
+
+
+@router.get("/events/t/{service}/{name:path}")
+async def follow_thread(
+    request: Request,
+    parts: PartsOf,
+    who: Who,
+    service: str,
+    name: str,
+    *,
+    begin: int = 0,
+    after: int = 0,
+    threads: Threads = THREADS,
+    last_event_id: Annotated[int | None, Header()] = None,
+) -> StreamingResponse:
+    """Follow a thread, from a number on, as a page that began at another one shows it."""
+    key = sight.place_key(service, name)
+    more = f"{path_of(key)}?threads={threads * 5}"
+    watched = Stream(parts, key, begin, threads, more, _welcome(request, parts, who))
+    return _stream(watched, max(after, last_event_id or 0))
+
+
+@router.get("/whole/t/{service}/{name:path}")
+async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
+    """Show all that a tool call was given and gave."""
+    key = sight.place_key(service, name)
+    found = await parts.transcript.read_place(key, after=row - 1, limit=1)
+    if not found or found[0].id != row or found[0].kind != "tool":
+        raise NotFound("tool call", row)
+    call = Call("", row, found[0].data, "", "")
+    renderer = Renderer(sight.cast_of(parts), path_of(key))
+    made = await asyncio.to_thread(renderer.call_whole, call)
+    return HTMLResponse(made, headers=HEADERS)
+
+
+async def _lost(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HTMLResponse:
+    shown = Page(
+        cast=cast,
+        threads=await sight.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}"),
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        events=f"/events?threads={threads}",
+    )
+    words = "There is no such thread."
+    return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)
+
+
+def _earlier(place: Place, articles: int, first: str) -> str:
+    """Lead to a longer page, at the place where this one begins."""
+    return f"{place.path}?articles={articles * 4}#{first}"
+
+
+def _welcome(request: Request, parts: Parts, who: Visitor) -> Callable[[], bool]:
+    """Make a function that tells whether a log-in still lasts; the admin token always does."""
+    cookie = request.cookies.get(parts.door.cookie_name, "")
+    return lambda: not who.login or parts.door.login_of(cookie) is not None
+
+
+def _stream(watched: Stream, after: int) -> StreamingResponse:
+    return StreamingResponse(
+        watched.events(after),
+        media_type="text/event-stream",
+        headers={**HEADERS, "X-Accel-Buffering": "no"},
+    )

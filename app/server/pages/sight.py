@@ -1,0 +1,175 @@
+"""Gathers what a page shows: agents, the list of threads, one thread with its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.keys import SERVICES, PlaceKey
+from app.core.types import Session, SessionState, TurnState
+from app.errors import NotFound
+from app.server.parts import Parts
+from app.services.web.thread import Fold
+from app.services.web.views import (
+    Agent,
+    Cast,
+    Decided,
+    Member,
+    Place,
+    ThreadList,
+    Waiting,
+    money,
+    shown_state,
+    stoppable,
+    thread_list,
+    tokens,
+)
+
+ROWS_AT_ONCE = 1_000
+"""Rows per read while a page is built: few reads, little memory."""
+DECISIONS = 6
+"""Decisions beside a thread: those that somebody may still have in mind."""
+WAITING_CHARACTERS = 200
+"""What is shown of a message that waits: enough to know which one it is."""
+
+_BUSY = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+
+
+@dataclass(slots=True)
+class Reading:
+    """A thread as far as it was read, and the number of its last row."""
+
+    fold: Fold
+    last: int
+
+
+def place_key(service: str, name: str) -> PlaceKey:
+    """Name a place by its address.
+
+    Raises:
+        NotFound: there is no such service.
+    """
+    if service not in SERVICES:
+        raise NotFound("service", service)
+    return PlaceKey(service, name)
+
+
+def cast_of(parts: Parts) -> Cast:
+    """List the agents as the page shows them."""
+    return Cast.of(
+        Agent(
+            name=card.name,
+            title=card.display_name,
+            description=card.description,
+            isolation=card.isolation,
+            command=card.command,
+            default=card.default,
+            examples=card.examples,
+        )
+        for card in parts.agents.values()
+    )
+
+
+async def threads_of(
+    parts: Parts, cast: Cast, current: PlaceKey | None, limit: int, more: str
+) -> ThreadList:
+    """List the threads."""
+    found = await parts.sessions.threads(limit=limit)
+    return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
+
+
+async def read_thread(
+    parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
+) -> Reading:
+    """Fold the rows of a place, from one number up to another."""
+    fold = Fold(_AgentOf(parts), whole=begin == 0)
+    last = begin
+    while rows := await parts.transcript.read_place(key, after=last, limit=ROWS_AT_ONCE):
+        shown = [row for row in rows if until is None or row.id <= until]
+        fold.add(shown)
+        last = shown[-1].id if shown else last
+        if len(shown) < len(rows) or len(rows) < ROWS_AT_ONCE:
+            break
+    return Reading(fold, last)
+
+
+async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place | None:
+    """Describe a thread as it stands now; None if nothing was ever said there."""
+    thread = await parts.sessions.thread(key)
+    if thread is None:
+        return None
+    first = await parts.transcript.read_place(key, after=0, limit=1)
+    sessions = parts.sessions.in_place(key)
+    floor = parts.intake.untagged(key)
+    return Place(
+        key=key,
+        title=thread.title or key.name,
+        link=thread.link,
+        began=first[0] if first else None,
+        members=tuple(_member(session, cast, fold) for session in sessions),
+        waiting=tuple(
+            [
+                wait
+                for session in sessions
+                if session.state in _BUSY
+                for wait in await _waiting(parts, session, cast)
+            ]
+        ),
+        decisions=_decisions(fold),
+        untagged=floor.agents,
+        why=floor.reason,
+    )
+
+
+class _AgentOf:
+    """Tells whose session it is, asking the store once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._known: dict[int, str] = {}
+
+    def __call__(self, session_id: int) -> str:
+        if session_id not in self._known:
+            session = self._parts.sessions.session(session_id)
+            self._known[session_id] = session.key.agent if session is not None else ""
+        return self._known[session_id]
+
+
+def _member(session: Session, cast: Cast, fold: Fold) -> Member:
+    usage = fold.usage.get(session.id, {})
+    return Member(
+        session=session.id,
+        agent=cast[session.key.agent],
+        state=shown_state(session),
+        stoppable=stoppable(session),
+        mode=session.mode or "",
+        model=session.model or "",
+        tokens=tokens(usage.get("used"), usage.get("size")),
+        cost=money(usage.get("cost"), usage.get("currency")),
+    )
+
+
+async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
+    """List what waits for an agent; a turn that is about to begin does not count."""
+    if not parts.turns.waiting(session.id):
+        return []
+    queued = [
+        turn for turn in await parts.turns.turns(session.id) if turn.state == TurnState.QUEUED
+    ]
+    return [
+        Waiting(
+            session=session.id,
+            agent=cast[session.key.agent],
+            messages=tuple(
+                (message.number, message.speaker.name, message.text[:WAITING_CHARACTERS])
+                for message in parts.turns.messages(turn.id)
+            ),
+            held=turn.held,
+        )
+        for turn in queued
+        if not turn.continued
+    ]
+
+
+def _decisions(fold: Fold) -> tuple[Decided, ...]:
+    answered = [each for each in fold.questions.values() if each.state == "answered"]
+    return tuple(Decided(each.at, each.title, each.note) for each in answered[-DECISIONS:][::-1])

@@ -1,0 +1,137 @@
+"""Keeps what people attach, each file in a folder that nobody can guess, and gives it back.
+
+A file is never more than data: it is shown only if it is a picture by its first bytes, and whatever
+is inside cannot run anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import shutil
+import unicodedata
+from pathlib import Path
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import FileResponse, Response
+from starlette.datastructures import UploadFile
+
+from app.errors import BridgeError, NotFound
+from app.server.login import Visitor, visitor
+from app.server.parts import PartsOf
+from app.services.web.events import SaidFile
+
+FILES: Final = 10
+"""Files of one message."""
+FILE_BYTES: Final = 20 * 1024 * 1024
+"""What one file may hold: any screenshot, most documents."""
+NAME_CHARACTERS: Final = 100
+PIECE_BYTES: Final = 256 * 1024
+
+_PICTURES: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+)
+_HEAD_BYTES: Final = 16
+_UNUSABLE: Final = re.compile(r"[^\w.()+@ -]+")
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
+
+router = APIRouter(include_in_schema=False)
+
+
+class TooLarge(BridgeError):
+    """A file is larger than may be attached."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is larger than {FILE_BYTES // 1024 // 1024} MB")
+
+
+async def keep(folder: Path, files: list[UploadFile]) -> tuple[SaidFile, ...]:
+    """Keep the files of one message.
+
+    Raises:
+        TooLarge: one of them is.
+        OSError: one of them cannot be written.
+    """
+    kept: list[SaidFile] = []
+    try:
+        for file in files:
+            kept.append(await asyncio.to_thread(_keep, folder, file))  # noqa: PERF401 - see below
+    except BaseException:
+        for each in kept:
+            await asyncio.to_thread(shutil.rmtree, (folder / each.url).parent, ignore_errors=True)
+        raise
+    return tuple(kept)
+
+
+def safe_name(name: str) -> str:
+    """Make a name of a file that is nothing but a name, and still tells what it is."""
+    plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
+    plain = _UNUSABLE.sub("_", plain).strip(". ")
+    stem, dot, ending = plain.rpartition(".")
+    if dot and len(plain) > NAME_CHARACTERS:
+        plain = f"{stem[: NAME_CHARACTERS - 12]}.{ending[:10]}"
+    return plain[:NAME_CHARACTERS].strip(". ") or "file"
+
+
+def picture_type(head: bytes) -> str | None:
+    """Tell by its first bytes which kind of picture a file is; None if it is none."""
+    return next((name for pattern, name in _PICTURES if pattern.match(head)), None)
+
+
+@router.get("/uploads/{folder}/{name}")
+async def read_upload(
+    parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], folder: str, name: str
+) -> Response:
+    """Give back what somebody attached."""
+    path = parts.uploads / folder / name
+    if not folder.isalnum() or name != safe_name(name) or not await asyncio.to_thread(path.is_file):
+        raise NotFound("file", name)
+    shown = await asyncio.to_thread(_picture_of, path)
+    return FileResponse(
+        path,
+        media_type=shown or "application/octet-stream",
+        filename=name,
+        content_disposition_type="inline" if shown else "attachment",
+        headers={
+            "Cache-Control": "private, max-age=86400",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+def _keep(uploads: Path, file: UploadFile) -> SaidFile:
+    name = safe_name(file.filename or "")
+    folder = uploads / secrets.token_hex(16)
+    folder.mkdir(mode=0o700, parents=True)
+    path = folder / name
+    size = 0
+    with path.open("xb") as kept:
+        while piece := file.file.read(PIECE_BYTES):
+            size += len(piece)
+            if size > FILE_BYTES:
+                break
+            kept.write(piece)
+    if size > FILE_BYTES:
+        path.unlink()
+        folder.rmdir()
+        raise TooLarge(name)
+    claimed = (file.content_type or "").partition(";")[0].strip().lower()
+    media_type = claimed if _MEDIA_TYPE.fullmatch(claimed) else "application/octet-stream"
+    shown = _picture_of(path)
+    return SaidFile(
+        name=name,
+        # A picture is what its bytes say; what only claims to be one is a file like all others.
+        media_type=shown or (media_type if not media_type.startswith("image/") else "text/plain"),
+        url=f"{folder.name}/{name}",
+    )
+
+
+def _picture_of(path: Path) -> str | None:
+    with path.open("rb") as file:
+        return picture_type(file.read(_HEAD_BYTES))

@@ -1,0 +1,283 @@
+"""What the page shows around a thread, as values: agents, the list of threads, the state; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from app.core.keys import PlaceKey
+from app.core.types import Entry, Session, SessionState, Thread
+from app.services.web.mentions import Names
+
+COLOURS = 8
+"""Colours of agents in the style sheet."""
+LAST_WORDS = 90
+"""Characters of the last words in the list: a little more than one line shows."""
+
+Dot = Literal["wait", "work", ""]
+GROUPS: tuple[tuple[Dot, str], ...] = (("wait", "Needs you"), ("work", "Working"), ("", "Earlier"))
+SERVICES = {"web": "", "slack": "Slack", "github": "GitHub", "linear": "Linear"}
+_UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
+_WORKING = {SessionState.WORKING, SessionState.QUEUED}
+STOPPABLE = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+HELD = "held"
+"""What is shown when nothing runs and what waits was held by a stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as the page shows it."""
+
+    name: str
+    title: str
+    description: str = ""
+    isolation: str = ""
+    command: str = ""
+    default: bool = False
+    examples: tuple[str, ...] = ()
+    letters: str = ""
+    colour: int | None = None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether it is kept apart."""
+        return self.isolation.startswith("isolated")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A known agent that is not on this machine."""
+
+    title: str
+    install: str
+
+
+@dataclass(frozen=True)
+class Cast:
+    """All agents of the bridge, by name."""
+
+    agents: Mapping[str, Agent]
+
+    @classmethod
+    def of(cls, agents: Iterable[Agent]) -> Cast:
+        """Give each agent its colour and its letters; two letters where one would not do."""
+        listed = list(agents)
+        first = Counter(agent.title[:1].upper() for agent in listed)
+        return cls(
+            {
+                agent.name: replace(
+                    agent,
+                    colour=number % COLOURS,
+                    letters=_letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
+                )
+                for number, agent in enumerate(listed)
+            }
+        )
+
+    @property
+    def names(self) -> Names:
+        """What the agents may be called in a message."""
+        return Names.of((agent.name, agent.title) for agent in self.agents.values())
+
+    def __getitem__(self, name: str) -> Agent:
+        """Return an agent; one that is gone keeps its name and loses its colour."""
+        return self.agents.get(name) or Agent(name, name or "bridge", letters=_letters(name, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLine:
+    """One thread in the list."""
+
+    path: str
+    title: str
+    words: str
+    dot: Dot
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadList:
+    """The list of threads, in groups."""
+
+    groups: tuple[tuple[str, tuple[ThreadLine, ...]], ...]
+    more: str = ""
+    """Where the rest of them is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An agent that is in a thread."""
+
+    session: int
+    agent: Agent
+    state: str
+    stoppable: bool
+    mode: str = ""
+    model: str = ""
+    tokens: str = ""
+    cost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages that wait until an agent has time."""
+
+    session: int
+    agent: Agent
+    messages: tuple[tuple[int, str, str], ...]
+    """The number of each message, who said it, and what."""
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What somebody decided."""
+
+    at: float
+    title: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A thread and what goes on in it, beside what was said."""
+
+    key: PlaceKey
+    title: str
+    link: str = ""
+    began: Entry | None = None
+    members: tuple[Member, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    decisions: tuple[Decided, ...] = ()
+    untagged: tuple[str, ...] = ()
+    """Who answers a message that names nobody."""
+    why: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where the thread is."""
+        return path_of(self.key)
+
+    @property
+    def service(self) -> str:
+        """What people call the service; empty for the page itself."""
+        return SERVICES.get(self.key.service, self.key.service)
+
+    @property
+    def dot(self) -> Dot:
+        """The worst of its members' states."""
+        return _dot(member.state for member in self.members)
+
+    @property
+    def busy(self) -> tuple[Member, ...]:
+        """Those that can be stopped."""
+        return tuple(member for member in self.members if member.stoppable)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything a whole page shows."""
+
+    cast: Cast
+    threads: ThreadList
+    csrf: str
+    visitor: str
+    assets: Mapping[str, str]
+    place: Place | None = None
+    log: str = ""
+    events: str = ""
+    after: int = 0
+    earlier: str = ""
+    missing: tuple[Missing, ...] = ()
+    examples: tuple[str, ...] = field(default_factory=tuple)
+    picked: str = ""
+
+
+def path_of(place: PlaceKey) -> str:
+    """Name the page of a thread."""
+    return f"/t/{place.service}/{in_path(place.name)}"
+
+
+def in_path(name: str) -> str:
+    """Write a name as part of an address."""
+    return _UNSAFE.sub(lambda sign: "".join(f"%{byte:02X}" for byte in sign[0].encode()), name)
+
+
+def thread_list(
+    threads: Sequence[Thread], cast: Cast, *, current: PlaceKey | None = None, more: str = ""
+) -> ThreadList:
+    """Put threads into groups; whoever waits for a person comes first."""
+    lines = [_line(thread, cast, current) for thread in threads]
+    groups = ((title, tuple(line for line in lines if line.dot == dot)) for dot, title in GROUPS)
+    return ThreadList(tuple((title, group) for title, group in groups if group), more)
+
+
+def tokens(used: int | None, size: int | None) -> str:
+    """Say how full an agent's memory is."""
+    if used is None:
+        return ""
+    return f"{_short(used)} of {_short(size)}" if size else _short(used)
+
+
+def money(cost: float | None, currency: str | None) -> str:
+    """Say what something cost; less than a cent is still something."""
+    if not cost:
+        return ""
+    amount, less = (f"{cost:.2f}", "") if cost >= 0.01 else ("0.01", "<")
+    return f"{less}${amount}" if currency in {None, "", "USD"} else f"{less}{amount} {currency}"
+
+
+def duration(seconds: float) -> str:
+    """Say how long something took."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s" if rest else f"{minutes}m"
+    return f"{minutes // 60}h {minutes % 60}m"
+
+
+def _line(thread: Thread, cast: Cast, current: PlaceKey | None) -> ThreadLine:
+    agents = ", ".join(cast[session.key.agent].title for session in thread.sessions)
+    service = SERVICES.get(thread.place.service, thread.place.service)
+    words = " ".join(thread.last.text.replace("`", "").replace("**", "").split())[:LAST_WORDS]
+    return ThreadLine(
+        path=path_of(thread.place),
+        title=thread.title or thread.place.name,
+        words=" · ".join(filter(None, (service, agents, words))),
+        dot=_dot(shown_state(session) for session in thread.sessions),
+        current=thread.place == current,
+    )
+
+
+def _dot(states: Iterable[str]) -> Dot:
+    seen = set(states)
+    if seen & {SessionState.WAITING, HELD}:
+        return "wait"
+    return "work" if seen & _WORKING else ""
+
+
+def shown_state(session: Session) -> str:
+    """Say what a session is doing."""
+    return HELD if session.held and session.state == SessionState.QUEUED else session.state
+
+
+def stoppable(session: Session) -> bool:
+    """Tell whether there is anything to stop."""
+    return shown_state(session) in STOPPABLE
+
+
+def _letters(title: str, count: int) -> str:
+    return title[:count].capitalize() or "?"
+
+
+def _short(number: int) -> str:
+    if number < 1_000:
+        return str(number)
+    if number < 1_000_000:
+        return f"{number / 1_000:.1f}".removesuffix(".0") + "k"
+    return f"{number / 1_000_000:.1f}".removesuffix(".0") + "M"

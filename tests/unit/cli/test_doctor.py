@@ -1,0 +1,281 @@
+"""The checks: each has a verdict, a reason and a remedy, and none tells a secret."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.agents.catalog import AgentProgram, known_agents
+from app.agents.isolation import shelter_all
+from app.cli.checks import Finding, Verdict, agents, machine
+from app.config import Configuration, ensure_secrets, load
+from app.store.database import Database, sqlite_url
+from tests.support.bridge import DEMO
+
+KEY = "sk-canary-0123456789abcdef"
+Configure = Callable[..., Configuration]
+
+
+@pytest.fixture(autouse=True)
+def dumpable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the process of the tests as it is."""
+    monkeypatch.setattr(agents, "make_undumpable", lambda: True)
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Configure:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+
+    def make(agents: dict[str, Any] | None = None, **settings: str) -> Configuration:
+        entries = agents or {"demo": {"command": DEMO, "sandbox": "none"}}
+        given = {
+            "DATA_DIR": str(tmp_path / "data"),
+            "PATH": f"{tools}:/usr/bin:/bin",
+            "AGENTS_JSON": json.dumps(entries),
+            **settings,
+        }
+        return load(given, home=tmp_path / "home", known=known_agents())
+
+    return make
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / "tools" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def known(name: str) -> AgentProgram:
+    return next(each for each in known_agents() if each.name == name)
+
+
+def verdicts(findings: Iterator[Finding]) -> list[tuple[str, Verdict]]:
+    return [(finding.what, finding.verdict) for finding in findings]
+
+
+async def versions(configuration: Configuration, about: AgentProgram) -> list[Finding]:
+    entry = configuration.agents[configuration.default_agent]
+    shelter = shelter_all(configuration)[entry.name]
+    return [each async for each in agents.versions(configuration, entry, about, shelter)]
+
+
+def test_before_the_first_start_all_is_well_and_nothing_is_made(
+    configure: Configure, tmp_path: Path
+) -> None:
+    configuration = configure()
+
+    found = [*machine.folder(configuration), machine.store(configuration)]
+
+    assert {finding.verdict for finding in found} == {Verdict.OK}
+    assert not (tmp_path / "data").exists()
+
+
+def test_folders_and_files_that_others_can_read_are_warned_of(
+    configure: Configure, data: Path, tmp_path: Path
+) -> None:
+    data.chmod(0o755)
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("")
+    dotenv.chmod(0o644)
+    configuration = replace(configure(), dotenv=dotenv)
+
+    (folder, *_), (_, env) = (
+        list(machine.folder(configuration)),
+        machine.configuration_of(configuration),
+    )
+
+    assert (folder.verdict, folder.remedy) == (Verdict.WARNING, f"chmod 700 {data}")
+    assert (env.verdict, env.remedy) == (Verdict.WARNING, f"chmod 600 {dotenv}")
+
+
+def test_a_full_disk_is_a_problem(
+    configure: Configure, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "NO_DISK", 1 << 62)
+
+    assert ("DATA_DIR", Verdict.PROBLEM) in verdicts(machine.folder(configure()))
+
+
+def test_secrets_that_others_can_read_are_a_problem(configure: Configure, data: Path) -> None:
+    configuration = configure()
+    ensure_secrets(configuration)
+    assert ("admin token", Verdict.OK) in verdicts(machine.folder(configuration))
+
+    (data / "secrets").chmod(0o644)
+
+    assert ("admin token", Verdict.PROBLEM) in verdicts(machine.folder(configuration))
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("0000", Verdict.OK), ("9999", Verdict.PROBLEM)],
+)
+def test_an_older_database_is_brought_up_and_a_newer_one_is_a_problem(
+    configure: Configure, data: Path, version: str, verdict: Verdict
+) -> None:
+    database = Database(sqlite_url(data))
+    database.open()
+    assert machine.store(configure()).verdict is Verdict.OK
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(f"update alembic_version set version_num = '{version}'")
+    database.close()
+
+    assert machine.store(configure()).verdict is verdict
+
+
+def test_a_database_that_cannot_be_read_is_a_problem(configure: Configure, data: Path) -> None:
+    (data / "bridge.db").write_text("no database" * 100)
+
+    assert machine.store(configure()).verdict is Verdict.PROBLEM
+
+
+def test_a_port_that_somebody_else_has_is_a_problem(configure: Configure, taken: int) -> None:
+    finding = machine.port(configure(PORT=str(taken)))
+
+    assert finding.verdict is Verdict.PROBLEM
+    assert "PORT" in finding.remedy
+
+
+def test_a_service_without_an_adapter_is_warned_of(configure: Configure) -> None:
+    configuration = configure(SLACK_BOT_TOKEN="xoxb-1-2", SLACK_APP_TOKEN="xapp-1-2")
+
+    assert ("slack", Verdict.WARNING) in verdicts(machine.configuration_of(configuration))
+
+
+def test_a_machine_without_git_is_warned_of(configure: Configure, tmp_path: Path) -> None:
+    assert machine.git(replace(configure(), path=str(tmp_path))).verdict is Verdict.WARNING
+
+
+def test_a_command_that_is_missing_is_told_with_how_to_install_it(configure: Configure) -> None:
+    configuration = configure({"claude": {"driver": "claude", "sandbox": "none"}})
+    entry = configuration.agents["claude"]
+
+    finding = agents.command(configuration, entry, known("claude"))
+
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.remedy == f"Install it: {known('claude').install}"
+
+
+def test_a_key_is_told_by_its_name_and_its_absence_with_the_way_to_log_in(
+    configure: Configure,
+) -> None:
+    entries = {"claude": {"driver": "claude", "sandbox": "none"}}
+    without, given = configure(entries), configure(entries, ANTHROPIC_API_KEY=KEY)
+    about = known("claude")
+
+    (missing,) = agents.keys(without, without.agents["claude"], about)
+    (present,) = agents.keys(given, given.agents["claude"], about)
+
+    assert (missing.verdict, missing.remedy) == (Verdict.WARNING, about.login)
+    assert present == Finding(Verdict.OK, "claude", "gets ANTHROPIC_API_KEY")
+
+
+def test_an_agent_that_lives_in_the_persons_home_needs_no_key(configure: Configure) -> None:
+    configuration = configure({"claude": {"driver": "claude", "home": "user", "sandbox": "none"}})
+
+    assert not list(agents.keys(configuration, configuration.agents["claude"], known("claude")))
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        ("echo v22.1.0", Verdict.OK),
+        ("echo v18.19.1", Verdict.PROBLEM),
+        ("exit 1", Verdict.PROBLEM),
+    ],
+)
+async def test_a_node_that_is_missing_or_too_old_is_a_problem(
+    configure: Configure, data: Path, tmp_path: Path, script: str, verdict: Verdict
+) -> None:
+    program(tmp_path, "node", script)
+
+    (finding,) = await versions(configure(), replace(known("claude"), version=()))
+
+    assert finding.verdict is verdict
+
+
+async def test_a_version_is_asked_for_in_the_agents_own_environment(
+    configure: Configure, data: Path, tmp_path: Path
+) -> None:
+    program(tmp_path, "agent", 'echo "agent 1.2 of ${HOME##*/}"')
+    about = replace(known("demo"), version=("agent", "--version"))
+
+    (finding,) = await versions(configure(), about)
+
+    assert finding == Finding(Verdict.OK, "demo", "version agent 1.2 of demo")
+
+
+@pytest.mark.parametrize("script", ["exec sleep 60", "exit 3", "yes | head -c 100000; exit 1"])
+async def test_a_version_that_does_not_come_is_warned_of_within_its_bound(
+    configure: Configure,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+) -> None:
+    monkeypatch.setattr(agents, "VERSION_SECONDS", 0.5)
+    program(tmp_path, "agent", script)
+    about = replace(known("demo"), version=("agent", "--version"))
+
+    (finding,) = await versions(configure(), about)
+
+    assert finding.verdict is Verdict.WARNING
+
+
+async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
+    found = [each async for each in agents.check_agents(configure())]
+
+    assert [finding.what for finding in found] == ["demo", "demo"]
+    assert found[-1].verdict is Verdict.WARNING
+    assert "not isolated: it can read DATA_DIR" in found[-1].reason
+
+
+async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
+    configure: Configure, tmp_path: Path
+) -> None:
+    found = [each async for each in agents.check_agents(configure())]
+
+    assert [finding.what for finding in found] == ["demo", "demo"]
+    assert not (tmp_path / "data").exists()
+
+
+async def test_what_a_running_bridge_found_out_is_believed(
+    configure: Configure, data: Path
+) -> None:
+    words = {"demo": "isolated (bubblewrap)"}
+
+    found = [each async for each in agents.check_agents(configure(), words)]
+
+    assert found[-1] == Finding(Verdict.OK, "demo", "isolated (bubblewrap)")
+
+
+async def test_an_agent_that_cannot_be_isolated_is_a_problem(
+    configure: Configure, tmp_path: Path
+) -> None:
+    entries = {"demo": {"command": DEMO, "sandbox": "bubblewrap"}}
+    configuration = replace(configure(entries), path=str(tmp_path))
+
+    (finding,) = [each async for each in agents.check_agents(configuration)]
+
+    assert (finding.what, finding.verdict) == ("isolation", Verdict.PROBLEM)

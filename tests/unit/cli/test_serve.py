@@ -1,0 +1,89 @@
+"""What a person reads when the bridge starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.agents.catalog import known_agents
+from app.agents.registry import Registry
+from app.cli.serve import addresses, missing, welcome
+from app.config import Configuration, load
+from app.server.parts import AgentCard
+
+TOKEN = "a-token-nobody-may-see"
+AGENTS = json.dumps(
+    {
+        "claude": {"driver": "claude", "sandbox": "none"},
+        "own": {"command": "no-such", "sandbox": "none"},
+    }
+)
+Configure = Callable[..., Configuration]
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Configure:
+    def make(**settings: str) -> Configuration:
+        given = {"DATA_DIR": str(tmp_path / "data"), "PATH": str(tmp_path), **settings}
+        return load(given, home=tmp_path / "home", known=known_agents())
+
+    return make
+
+
+def cards(configuration: Configuration) -> dict[str, AgentCard]:
+    return {
+        entry.name: AgentCard(
+            name=entry.name,
+            display_name=entry.name,
+            description="",
+            default=entry.name == configuration.default_agent,
+            command=entry.command[0],
+            isolation="isolated (bubblewrap)",
+            services=("web",),
+        )
+        for entry in configuration.agents.values()
+    }
+
+
+def test_the_table_shows_agents_isolation_and_services_but_no_token(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configuration = configure(AGENTS_JSON=AGENTS, BRIDGE_ADMIN_TOKEN=TOKEN)
+
+    welcome(configuration, cards(configuration))
+
+    shown = capsys.readouterr().out
+    assert "claude (default)  claude-agent-acp (not found)  isolated (bubblewrap)  web" in shown
+    assert "Listening on http://127.0.0.1:8000\n" in shown
+    assert TOKEN not in shown
+
+
+def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:
+    configuration = configure(
+        AGENTS_JSON=AGENTS, SLACK_BOT_TOKEN="xoxb-1-2", SLACK_APP_TOKEN="xapp-1-2"
+    )
+    registry = Registry(configuration, known_agents())
+
+    assert list(missing(configuration, registry, cards(configuration))) == [
+        "claude: 'claude-agent-acp' was not found on PATH. "
+        "Install it: npm install -g @agentclientprotocol/claude-agent-acp",
+        "own: 'no-such' was not found on PATH. Check its command.",
+        "slack: it has credentials, but this version has no adapter for it yet.",
+    ]
+
+
+def test_where_the_token_is_stands_beside_the_address(configure: Configure, tmp_path: Path) -> None:
+    made, given = configure(), configure(BRIDGE_ADMIN_TOKEN=TOKEN)
+
+    assert f"BRIDGE_ADMIN_TOKEN in {tmp_path}/data/secrets" in "\n".join(addresses(made))
+    assert "BRIDGE_ADMIN_TOKEN as it was set" in "\n".join(addresses(given))
+
+
+def test_a_public_address_is_shown_beside_the_local_one(configure: Configure) -> None:
+    lines = list(addresses(configure(BRIDGE_BASE_URL="https://bridge.example.com")))
+
+    assert "Listening on http://127.0.0.1:8000" in lines
+    assert "Reached at   https://bridge.example.com" in lines

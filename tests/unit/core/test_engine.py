@@ -1,0 +1,96 @@
+"""The turn engine: nothing before recovery, everything put back at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.types import TurnState
+from app.store.database import FILE_NAME
+from tests.support.desk import open_desk, running_desk
+from tests.support.memory import decision, heard
+
+pytestmark = pytest.mark.anyio
+
+
+@contextmanager
+def locked_store(folder: Path) -> Iterator[None]:
+    """Keep everybody else from writing."""
+    with closing(sqlite3.connect(folder / FILE_NAME, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+async def test_nothing_runs_before_recovery(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.stores.decisions.accept(decision(heard("one"), "demo"))
+        await desk.stores.turns.starting(1)
+        await desk.stores.turns.prompted(1, "one", "conversation-0", 1)
+        await desk.stores.decisions.accept(decision(heard("two"), "demo"))
+
+        desk.engine.submit(1)
+        await desk.manager.admit(decision(heard("three"), "demo"))
+        await desk.engine.start()
+        assert desk.launcher.lines == []
+        desk.engine.resume()
+        await desk.reached(2, "done")
+
+        first, second = desk.launcher.told("prompt")
+        assert "continuation" in first
+        assert "> one" in first
+        assert "two" in second
+        assert (desk.turn(1).state, desk.turn(1).cuts) == (TurnState.DONE, 1)
+
+
+async def test_a_stop_before_recovery_is_kept_and_starts_nothing(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.stores.decisions.accept(decision(heard("one"), "demo"))
+        await desk.stores.turns.starting(1)
+        await desk.stores.turns.prompted(1, "one", "conversation-0", 1)
+
+        await desk.manager.stop(1)
+        await desk.engine.start()
+        desk.engine.resume()
+
+        assert desk.turn(1).state == TurnState.CANCELLED
+        assert desk.launcher.lines == []
+
+
+async def test_a_shutdown_ends_in_time_although_a_stop_was_given_and_the_store_is_locked(
+    tmp_path: Path,
+) -> None:
+    async with running_desk(tmp_path) as desk, asyncio.TaskGroup() as group:
+        deaf = asyncio.Event()
+        desk.launcher.script = lambda _listener: asyncio.Event().wait()
+        desk.launcher.cancelling = deaf.wait
+        await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(1, "prompted")
+        group.create_task(desk.manager.stop(desk.session().id))
+        await desk.until(lambda: bool(desk.launcher.told("cancel")))
+
+        with locked_store(tmp_path):
+            async with asyncio.timeout(5):
+                await desk.engine.drain(grace=0)
+        deaf.set()
+        await desk.stores.turns.recover()
+
+        assert desk.turn(1).state == TurnState.CANCELLED
+
+
+async def test_a_polite_shutdown_puts_a_turn_back(tmp_path: Path) -> None:
+    async with running_desk(tmp_path) as desk:
+        desk.launcher.script = lambda _listener: asyncio.Event().wait()
+        await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(1, "prompted")
+
+        await desk.engine.drain(grace=0)
+
+        turn = desk.turn(1)
+        assert (turn.state, turn.continued, turn.cuts) == (TurnState.QUEUED, True, 0)

@@ -1,0 +1,127 @@
+"""The intake: whatever arrives is settled, and no place waits for what cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.keys import PlaceKey
+from app.core.types import AskOption, AskRequest, PlaceView
+from app.errors import DeliveryUnreadable
+from app.store.retention import DAY_SECONDS, forget
+from tests.support.clock import ManualClock
+from tests.support.desk import STRANGER, Desk, Rules, running_desk
+from tests.support.memory import decision, heard
+
+pytestmark = pytest.mark.anyio
+
+HALF = "\ud83d"
+"""The first half of a surrogate pair: JSON may carry it, no database keeps it."""
+PLACE = PlaceKey("web", "t1")
+MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with running_desk(tmp_path, rules=Rules(agents=("demo", "other"))) as desk:
+        yield desk
+
+
+async def test_half_a_surrogate_pair_does_not_wedge_its_place(desk: Desk) -> None:
+    poisoned = await desk.hear(replace(heard(f"hello {HALF}"), mentions=("demo",)))
+    following = await desk.hear(replace(heard("fine words"), mentions=("demo",)))
+
+    (message, *_) = desk.stores.turns.messages(poisoned.turns[0].turn)
+    assert message.text == "hello ?"
+    assert len(following.turns) == 1
+
+
+async def test_a_message_of_which_nothing_can_be_kept_does_not_wedge_its_place(desk: Desk) -> None:
+    with pytest.raises(DeliveryUnreadable):
+        await desk.hear(replace(heard("hello"), mentions=("demo",), link=f"https://{HALF}"))
+    failed = await desk.last_delivery()
+    following = await desk.hear(replace(heard("fine words"), mentions=("demo",)))
+
+    assert failed.state == "failed"
+    assert len(following.turns) == 1
+
+
+async def test_a_message_whose_decision_was_forgotten_does_not_wedge_its_place(
+    desk: Desk,
+) -> None:
+    first = await desk.hear(replace(heard("hello", message_id="m1"), mentions=("demo",)))
+    await desk.reached(first.turns[0].turn, "done")
+    in_forty_days = desk.clock.now() + 40 * DAY_SECONDS
+    await forget(desk.database, now=in_forty_days, days=30)
+
+    again = await desk.hear(replace(heard("hello", message_id="m1"), mentions=("demo",)))
+    following = await desk.hear(replace(heard("next", message_id="m2"), mentions=("demo",)))
+
+    assert again.repeated
+    assert len(following.turns) == 1
+
+
+async def test_an_answer_for_an_agent_that_is_gone_is_refused(desk: Desk) -> None:
+    accepted = await desk.stores.decisions.accept(decision(heard("hello"), "gone"))
+    ask, _ = await desk.stores.asks.open(MAY_I, accepted.turns[0])
+
+    await desk.answer(ask.id, "yes")
+
+    assert desk.deliveries.settled == [("refused", "gone is not here any more")]
+    kept = desk.stores.asks.ask(ask.id)
+    assert kept is not None
+    assert kept.state == "open"
+
+
+async def test_an_answer_to_an_ask_that_never_was_is_refused(desk: Desk) -> None:
+    await desk.answer(77, "yes")
+
+    assert desk.deliveries.settled == [("refused", "there is no ask 77")]
+
+
+async def test_an_answer_with_an_absurd_number_is_settled_as_failed(desk: Desk) -> None:
+    await desk.answer(2**70, "yes")
+
+    ((state, _),) = desk.deliveries.settled
+    assert state == "failed"
+
+
+@pytest.mark.parametrize("mentions", [(), ("demo",), ("demo", "other")])
+@pytest.mark.parametrize("command", ["listen all", "full", "quiet"])
+async def test_a_refused_person_changes_nothing_in_a_place(
+    desk: Desk, command: str, mentions: tuple[str, ...]
+) -> None:
+    await desk.hear(replace(heard("hello"), mentions=("demo", "other")))
+
+    accepted = await desk.hear(replace(heard(command, speaker=STRANGER), mentions=mentions))
+
+    assert desk.stores.decisions.place(PLACE) == PlaceView(("demo", "other"), "other")
+    assert (await desk.last_delivery()).state == "refused"
+    assert len(accepted.posts) == max(1, len(mentions))
+
+
+async def test_a_refused_person_changes_nothing_where_only_one_agent_is(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, clock=ManualClock()) as desk:
+        await desk.hear(replace(heard("hello"), mentions=("demo",)))
+
+        await desk.hear(heard("listen all", speaker=STRANGER))
+
+        assert desk.stores.decisions.place(PLACE) == PlaceView(("demo",), "demo")
+        assert (await desk.last_delivery()).state == "refused"
+
+
+@pytest.mark.parametrize("mentions", [(), ("demo",)])
+async def test_somebody_who_may_sets_how_a_place_listens(
+    desk: Desk, mentions: tuple[str, ...]
+) -> None:
+    await desk.hear(replace(heard("hello"), mentions=("demo", "other")))
+
+    await desk.hear(replace(heard("listen all"), mentions=mentions))
+    await desk.hear(replace(heard("full"), mentions=mentions))
+
+    assert desk.stores.decisions.place(PLACE) == PlaceView(
+        ("demo", "other"), "other", "all", "full"
+    )

@@ -1,0 +1,577 @@
+"""Signing in: a link opens once, a cookie counts while it may, and no other page can use it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fastapi import Depends, FastAPI, Form
+from fastapi.responses import PlainTextResponse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from itsdangerous import URLSafeSerializer
+from pydantic import SecretStr
+
+from app.core.types import Delivery
+from app.server import api, login, problems
+from app.server.door import LINK_SECONDS, LOGIN_SECONDS, Door
+from app.server.front import Front
+from app.server.login import Visitor, visitor
+from app.server.metrics import Metrics
+from app.server.parts import AgentCard, Parts
+from app.store.database import FILE_NAME
+from app.vault import Vault
+from tests.support.clock import ManualClock
+from tests.support.memory import open_stores
+
+pytestmark = pytest.mark.anyio
+
+BASE_URL = "http://bridge.test"
+ADMIN_TOKEN = "admin-token-of-the-tests"
+BEARER = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+ORIGIN = {"Origin": BASE_URL}
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+SECRET_KEY = "secret-key-of-the-tests-0123456789abcdef"
+CARD = AgentCard("demo", "Demo", "", default=True, command="demo", isolation="none")
+
+
+class Scene:
+    """Signing in and the API, with a page of the test at / that can be talked to and changed."""
+
+    def __init__(self, door: Door, vault: Vault, clock: ManualClock, sessions: Any) -> None:
+        self.door = door
+        self.vault = vault
+        self.clock = clock
+        self.application = FastAPI()
+        self.application.state.parts = _parts(door, clock, sessions)
+        problems.install(self.application)
+        login.install(self.application)
+        self.application.include_router(api.router)
+        self.application.add_api_route("/", _page, methods=["GET"])
+        self.application.add_api_route("/say", _say, methods=["POST"])
+        self.application.add_api_route("/change", _change, methods=["POST", "PUT", "DELETE"])
+        self.http = self.browser()
+
+    def browser(self) -> httpx.AsyncClient:
+        """Open a browser that knows nothing yet."""
+        address = self.door.base_url
+        front = Front(self.application, _take, self.clock, hosts={address.partition("://")[2]})
+        return httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url=address)
+
+    async def sign_in(self) -> str:
+        """Open a new link; returns what the pages of this log-in send along."""
+        answer = await self.http.get(await self.door.make_link())
+        assert answer.status_code == 303
+        return (await self.http.get("/")).text.partition(" ")[2]
+
+    async def status_with(self, cookie: str) -> int:
+        """Open the page in a new browser that has only this cookie."""
+        headers = [(b"cookie", f"{self.door.cookie_name}={cookie}".encode())]
+        return (await self.browser().get("/", headers=headers)).status_code
+
+    @property
+    def cookie(self) -> str:
+        value = self.http.cookies[self.door.cookie_name]
+        assert value
+        return value
+
+
+async def _take(_delivery: Delivery) -> None:
+    raise AssertionError("nobody sends webhooks here")
+
+
+async def _page(who: Annotated[Visitor, Depends(visitor)]) -> PlainTextResponse:
+    return PlainTextResponse(f"{who.name} {who.csrf}")
+
+
+async def _say(
+    who: Annotated[Visitor, Depends(visitor)], text: Annotated[str, Form()]
+) -> PlainTextResponse:
+    return PlainTextResponse(f"{who.name}: {text}")
+
+
+async def _change(who: Annotated[Visitor, Depends(visitor)]) -> PlainTextResponse:
+    return PlainTextResponse(who.name)
+
+
+def _parts(door: Door, clock: ManualClock, sessions: Any) -> Parts:
+    parts: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
+    used = {
+        "agents": {"demo": CARD},
+        "sessions": sessions,
+        "clock": clock,
+        "metrics": Metrics(),
+        "door": door,
+        "admin_token": ADMIN_TOKEN,
+    }
+    return Parts(**parts | used)
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path,
+    clock: ManualClock,
+    *,
+    base_url: str = BASE_URL,
+    key: str = SECRET_KEY,
+) -> AsyncIterator[Scene]:
+    """Start a bridge on a folder."""
+    with open_stores(folder, clock) as (_, stores):
+        vault = Vault()
+        door = Door(stores.logins, clock, vault, base_url=base_url, secret_key=SecretStr(key))
+        yield Scene(door, vault, clock, stores.sessions)
+
+
+@pytest.fixture
+async def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Scene]:
+    async with opened(tmp_path, clock) as scene:
+        yield scene
+
+
+# The link.
+
+
+async def test_a_link_signs_in_and_leads_to_the_page(scene: Scene) -> None:
+    answer = await scene.http.get(await scene.door.make_link())
+    page = await scene.http.get(answer.headers["location"])
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert page.status_code == 200
+    assert page.text.startswith("operator ")
+
+
+async def test_a_link_works_once_and_then_says_so(scene: Scene) -> None:
+    link = await scene.door.make_link()
+    await scene.http.get(link)
+
+    again = await scene.browser().get(link)
+
+    assert again.status_code == 410
+    assert "set-cookie" not in again.headers
+    assert "does not work any more" in again.text
+    assert "agent-bridge serve" in again.text
+
+
+async def test_of_twenty_who_open_a_link_at_once_one_gets_in(scene: Scene) -> None:
+    link = await scene.door.make_link()
+
+    answers = await asyncio.gather(*(scene.browser().get(link) for _ in range(20)))
+
+    assert sorted(answer.status_code for answer in answers) == [303] + [410] * 19
+    assert sum("set-cookie" in answer.headers for answer in answers) == 1
+
+
+async def test_a_link_runs_out(scene: Scene) -> None:
+    link = await scene.door.make_link()
+
+    await scene.clock.advance(LINK_SECONDS)
+
+    assert (await scene.http.get(link)).status_code == 410
+
+
+async def test_looking_at_the_head_of_a_link_does_not_use_it_up(scene: Scene) -> None:
+    link = await scene.door.make_link()
+
+    assert (await scene.http.head(link)).status_code == 405
+    assert (await scene.http.get(link)).status_code == 303
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(token=st.text(st.characters(codec="utf-8"), min_size=1, max_size=60))
+async def test_no_guessed_link_signs_in(scene: Scene, token: str) -> None:
+    answer = await scene.browser().get(f"/login/{quote(token, safe='')}")
+
+    assert answer.status_code in (307, 404, 410)  # 307: a slash at the end is taken away
+    assert "set-cookie" not in answer.headers
+
+
+async def test_a_link_is_in_no_log_and_not_in_the_store(
+    scene: Scene, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    link = await scene.door.make_link()
+    token = link.rpartition("/")[2]
+    await scene.http.get(link)
+    await scene.browser().get(link)
+
+    kept = [(tmp_path / f"{FILE_NAME}{end}").read_bytes() for end in ("", "-wal")]
+    ours = [line.getMessage() for line in caplog.records if line.name.startswith("app.")]
+    assert "somebody signed in with a log-in link" in ours
+    assert not any(token in line for line in ours)
+    assert not any(token.encode() in content for content in kept)
+    assert token not in scene.vault.redact(f"GET {link}")
+
+
+# The cookie.
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(scene: Scene) -> None:
+    answer = await scene.http.get(await scene.door.make_link())
+
+    name, *attributes = answer.headers["set-cookie"].split("; ")
+    assert name.startswith("agent_bridge=")
+    assert {each.lower() for each in attributes} == {
+        "httponly",
+        f"max-age={LOGIN_SECONDS}",
+        "path=/",
+        "samesite=lax",
+    }
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_over_tls_the_cookie_is_bound_to_tls_and_to_this_host(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path, clock, base_url="https://bridge.test") as scene:
+        answer = await scene.http.get(await scene.door.make_link())
+        page = await scene.http.get("/")
+
+    assert answer.headers["set-cookie"].startswith("__Host-agent_bridge=")
+    assert "Secure" in answer.headers["set-cookie"]
+    assert page.status_code == 200
+
+
+async def test_two_bridges_on_two_ports_of_a_host_keep_apart(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path, clock, base_url="http://127.0.0.1:8000") as scene:
+        assert scene.door.cookie_name == "agent_bridge_8000"
+
+
+async def test_a_log_in_survives_a_restart(tmp_path: Path, clock: ManualClock) -> None:
+    async with opened(tmp_path, clock) as before:
+        await before.sign_in()
+
+    async with opened(tmp_path, clock) as after:
+        assert await after.status_with(before.cookie) == 200
+
+
+async def test_a_log_in_runs_out(scene: Scene) -> None:
+    await scene.sign_in()
+
+    await scene.clock.advance(LOGIN_SECONDS)
+
+    assert (await scene.http.get("/")).status_code == 401
+
+
+async def test_another_secret_key_ends_every_log_in(tmp_path: Path, clock: ManualClock) -> None:
+    async with opened(tmp_path, clock) as before:
+        await before.sign_in()
+
+    async with opened(tmp_path, clock, key=SECRET_KEY[::-1]) as after:
+        assert await after.status_with(before.cookie) == 401
+
+
+async def test_a_cookie_of_another_database_opens_nothing(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    async with opened(tmp_path / "old", clock) as before:
+        await before.sign_in()
+
+    async with opened(tmp_path / "new", clock) as after:
+        await after.sign_in()
+        assert await after.status_with(before.cookie) == 401
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(cookie=st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=120))
+async def test_no_forged_cookie_counts(scene: Scene, cookie: str) -> None:
+    assert await scene.status_with(cookie) == 401
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(payload=st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=5))
+async def test_not_even_a_signature_makes_up_for_a_log_in_that_is_none(
+    scene: Scene, payload: object
+) -> None:
+    signed = scene.door._serializer.dumps(payload)
+
+    assert await scene.status_with(str(signed)) == 401
+
+
+async def test_a_changed_cookie_counts_for_nothing(scene: Scene) -> None:
+    await scene.sign_in()
+    whole = scene.cookie
+    changed = [
+        f"{whole[:at]}{'A' if letter != 'A' else 'B'}{whole[at + 1 :]}"
+        # The last letter of base64 carries spare bits: some changes of it change nothing.
+        for at, letter in enumerate(whole[:-1])
+    ]
+
+    assert {await scene.status_with(cookie) for cookie in changed} == {401}
+    assert await scene.status_with(whole) == 200
+
+
+async def test_a_cookie_signed_for_another_purpose_counts_for_nothing(scene: Scene) -> None:
+    await scene.sign_in()
+    name = scene.door.login_of(scene.cookie)
+    other = URLSafeSerializer(SECRET_KEY, salt="another purpose").dumps(name)
+
+    assert await scene.status_with(str(other)) == 401
+
+
+# The end.
+
+
+async def test_signing_out_ends_the_log_in_and_takes_the_cookie_away(scene: Scene) -> None:
+    csrf = await scene.sign_in()
+    cookie = scene.cookie
+
+    answer = await scene.http.post("/logout", data={"csrf": csrf}, headers=ORIGIN)
+
+    assert answer.status_code == 200
+    assert "signed out" in answer.text
+    assert scene.door.cookie_name not in scene.http.cookies
+    assert await scene.status_with(cookie) == 401
+
+
+async def test_another_page_cannot_sign_anybody_out(scene: Scene) -> None:
+    await scene.sign_in()
+
+    answer = await scene.http.post("/logout", headers=ORIGIN)
+
+    assert answer.status_code == 403
+    assert (await scene.http.get("/")).status_code == 200
+
+
+async def test_the_admin_token_ends_every_log_in_and_every_link(scene: Scene) -> None:
+    await scene.sign_in()
+    link = await scene.door.make_link()
+
+    answer = await scene.browser().delete("/api/v1/logins", headers=BEARER)
+
+    assert answer.status_code == 204
+    assert (await scene.http.get("/")).status_code == 401
+    assert (await scene.http.get(link)).status_code == 410
+
+
+async def test_the_admin_token_makes_links_on_a_running_bridge(scene: Scene) -> None:
+    answer = await scene.browser().post("/api/v1/login-links", headers=BEARER)
+
+    assert answer.status_code == 201
+    assert answer.json()["url"].startswith(f"{BASE_URL}/login/")
+    assert (await scene.http.get(answer.json()["url"])).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/api/v1/login-links"), ("DELETE", "/api/v1/logins")]
+)
+async def test_a_log_in_makes_no_links_and_ends_no_other(
+    scene: Scene, method: str, path: str
+) -> None:
+    csrf = await scene.sign_in()
+
+    answer = await scene.http.request(method, path, headers=ORIGIN | {"X-CSRF-Token": csrf})
+
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+# Pages without a log-in.
+
+
+async def test_a_page_says_in_plain_words_how_to_sign_in(scene: Scene) -> None:
+    answer = await scene.http.get("/", headers=BROWSER)
+
+    assert answer.status_code == 401
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "You are not signed in" in answer.text
+    assert "Open the log-in link" in answer.text
+    assert f"{BASE_URL}/api/v1/login-links" in answer.text
+
+
+async def test_pages_without_a_log_in_run_no_script_and_stay_nowhere(scene: Scene) -> None:
+    answer = await scene.http.get("/", headers=BROWSER)
+
+    assert "<script" not in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe-inline" not in policy
+
+
+@pytest.mark.parametrize(("method", "accept"), [("GET", "*/*"), ("POST", BROWSER["Accept"])])
+async def test_whatever_is_no_page_is_refused_with_a_problem(
+    scene: Scene, method: str, accept: str
+) -> None:
+    path = "/" if method == "GET" else "/change"
+
+    answer = await scene.http.request(method, path, headers=ORIGIN | {"Accept": accept})
+
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_the_api_refuses_with_a_problem_also_in_a_browser(scene: Scene) -> None:
+    answer = await scene.http.get("/api/v1/agents", headers=BROWSER)
+
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+# What changes something.
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+async def test_a_script_of_our_own_page_may_change_things(scene: Scene, method: str) -> None:
+    csrf = await scene.sign_in()
+
+    answer = await scene.http.request(method, "/change", headers=ORIGIN | {"X-CSRF-Token": csrf})
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("files", [None, {"file": ("a.txt", b"words")}])
+async def test_a_form_of_our_own_page_may_change_things(scene: Scene, files: Any) -> None:
+    csrf = await scene.sign_in()
+    form = {"csrf": csrf, "text": "hello"}
+
+    said = await scene.http.post("/say", data=form, files=files, headers=ORIGIN)
+    changed = await scene.http.post("/change", data=form, files=files, headers=ORIGIN)
+
+    assert said.text == "operator: hello"
+    assert changed.status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("csrf", [{}, {"X-CSRF-Token": ""}, {"X-CSRF-Token": "0" * 64}])
+async def test_without_the_token_of_the_page_nothing_is_changed(
+    scene: Scene, method: str, csrf: dict[str, str]
+) -> None:
+    await scene.sign_in()
+
+    answer = await scene.http.request(method, "/change", headers=ORIGIN | csrf)
+
+    assert answer.status_code == 403
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "reload the page" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("csrf", ["", "0" * 64, "ü"])
+async def test_a_form_with_a_wrong_token_changes_nothing(scene: Scene, csrf: str) -> None:
+    await scene.sign_in()
+
+    answer = await scene.http.post("/say", data={"csrf": csrf, "text": "hello"}, headers=ORIGIN)
+
+    assert answer.status_code == 403
+
+
+async def test_a_file_is_no_token(scene: Scene) -> None:
+    csrf = await scene.sign_in()
+
+    answer = await scene.http.post(
+        "/change", files={"csrf": ("csrf", csrf.encode())}, headers=ORIGIN
+    )
+
+    assert answer.status_code == 403
+
+
+async def test_the_token_of_another_log_in_changes_nothing(scene: Scene) -> None:
+    others = await scene.sign_in()
+    scene.http = scene.browser()
+    own = await scene.sign_in()
+
+    answer = await scene.http.post("/change", headers=ORIGIN | {"X-CSRF-Token": others})
+
+    assert own != others
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        ({"Origin": "http://evil.test"}, 403),
+        ({"Origin": "http://evil.test", "Sec-Fetch-Site": "same-origin"}, 403),
+        ({"Origin": "null", "Sec-Fetch-Site": "same-origin"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": BASE_URL}, 200),
+    ],
+)
+async def test_a_cookie_changes_things_only_from_our_own_origin(
+    scene: Scene, headers: dict[str, str], status: int
+) -> None:
+    csrf = await scene.sign_in()
+
+    answer = await scene.http.post("/change", headers=headers | {"X-CSRF-Token": csrf})
+
+    assert answer.status_code == status
+
+
+# The API.
+
+
+async def test_the_api_can_be_read_with_a_log_in(scene: Scene) -> None:
+    await scene.sign_in()
+
+    answer = await scene.http.get("/api/v1/agents")
+
+    assert [agent["name"] for agent in answer.json()["items"]] == ["demo"]
+
+
+async def test_the_api_takes_changes_with_a_log_in_and_its_token_only(scene: Scene) -> None:
+    csrf = await scene.sign_in()
+    title = {"title": "Another"}
+
+    bare = await scene.http.patch("/api/v1/sessions/1", json=title, headers=ORIGIN)
+    full = await scene.http.patch(
+        "/api/v1/sessions/1", json=title, headers=ORIGIN | {"X-CSRF-Token": csrf}
+    )
+
+    assert bare.status_code == 403
+    assert full.json()["detail"] == "there is no session 1"
+
+
+async def test_nothing_that_a_stranger_sends_to_the_api_is_read(scene: Scene) -> None:
+    read: list[bytes] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        read.append(b"{")
+        yield read[-1]
+
+    answer = await scene.http.post(
+        "/api/v1/sessions", content=endless(), headers={"Content-Type": "application/json"}
+    )
+
+    assert answer.status_code == 401
+    assert read == []
+
+
+async def test_the_bearer_of_the_admin_token_needs_neither_origin_nor_page(scene: Scene) -> None:
+    renamed = await scene.http.patch("/api/v1/sessions/1", json={"title": "A"}, headers=BEARER)
+    changed = await scene.http.post("/change", headers=BEARER)
+
+    assert renamed.status_code == 404
+    assert changed.status_code == 200
+
+
+@pytest.mark.parametrize("token", ["wrong", "", "ü"])
+async def test_a_wrong_token_is_not_made_good_by_a_cookie(scene: Scene, token: str) -> None:
+    await scene.sign_in()
+    headers = [(b"authorization", f"Bearer {token}x".encode("latin-1"))]
+
+    assert (await scene.http.get("/api/v1/agents", headers=headers)).status_code == 401

@@ -1,0 +1,56 @@
+"""Attachments: names that are nothing but names, pictures by their bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.server.pages.uploads import NAME_CHARACTERS, picture_type, safe_name
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("shot.png", "shot.png"),
+        ("Bericht über März.pdf", "Bericht über März.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\x\\a.txt", "a.txt"),
+        (".bashrc", "bashrc"),
+        ("..", "file"),
+        ("", "file"),
+        ("a\x00b\n.png", "a_b_.png"),
+        ("<img src=x onerror=alert(1)>.png", "_img src_x onerror_alert(1)_.png"),
+        ("exe.\u202egnp.txt", "exe._gnp.txt"),
+        ("x" * 200 + ".tar", "x" * 88 + ".tar"),
+    ],
+)
+def test_a_name_is_nothing_but_a_name(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+@given(st.text())
+def test_any_name_becomes_one_that_stays_as_it_is(name: str) -> None:
+    safe = safe_name(name)
+
+    assert safe
+    assert not set(safe) & set("/\\\0<>\"'&")
+    assert not safe.startswith(".")
+    assert len(safe) <= NAME_CHARACTERS
+    assert safe_name(safe) == safe
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n....", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\x00\x01\x02\x03WEBP", "image/webp"),
+        (b"<svg xmlns=", None),
+        (b"<!doctype html>", None),
+        (b"", None),
+    ],
+)
+def test_a_picture_is_known_by_its_bytes(head: bytes, kind: str | None) -> None:
+    assert picture_type(head) == kind
