@@ -13,7 +13,7 @@ from typing import Any
 
 from app.acp.updates import bridge_update
 from app.core.ports import AgentListener
-from app.core.types import (
+from app.core.updates import (
     AskRequest,
     BridgeUpdate,
     StateUpdate,

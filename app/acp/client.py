@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from app.acp.audience import Audience
 from app.acp.updates import ask_request
-from app.core.types import AskRequest
+from app.core.updates import AskRequest
 from app.errors import BridgeError
 
 logger = logging.getLogger(__name__)

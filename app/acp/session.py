@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from app.acp.offers import NotOffered, Offers, SetMode, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.core.ports import AgentListener
-from app.core.types import PromptEnd, UsageUpdate
+from app.core.updates import PromptEnd, UsageUpdate
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
 NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from app.core.types import (
+from app.core.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from app.core.clock import persist
 from app.core.keys import SessionKey
-from app.core.ports import Adapter, Clock, Counters, PostStore
+from app.core.ports import Adapter, Clock, Counters
+from app.core.posts import Post, PostContent, PostSend, PostSent
+from app.core.stores import PostStore
 from app.core.tasks import Tasks
-from app.core.types import Post, PostContent, PostSend, PostSent
 from app.errors import PostDelayed, PostRejected
 from app.vault import Vault
 

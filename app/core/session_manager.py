@@ -17,19 +17,11 @@ from app.core.commands import HELP, Command
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock, IntakeStore, SessionStore, TurnEngine, TurnStore
+from app.core.ports import Clock, TurnEngine
+from app.core.posts import NewPost, PostContent
+from app.core.stores import IntakeStore, SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
-from app.core.types import (
-    Accepted,
-    Decision,
-    Delivery,
-    Effect,
-    Heard,
-    NewPost,
-    PostContent,
-    Session,
-    SessionState,
-)
+from app.core.types import Accepted, Decision, Delivery, Effect, Heard, Session, SessionState
 from app.errors import AgentError, NotFound
 
 logger = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import NewPost
 
 
 class SessionState(StrEnum):
@@ -274,136 +275,6 @@ class Message:
     """The number of its row in the transcript."""
 
 
-# What an agent does, in our words.
-
-
-@dataclass(frozen=True, slots=True)
-class TextUpdate:
-    """A piece of the agent's answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThoughtUpdate:
-    """A piece of the agent's thinking."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUpdate:
-    """The state of one tool call; fields that are None did not change."""
-
-    call: str
-    title: str | None = None
-    kind: str | None = None
-    status: str | None = None
-    input: Any = None
-    output: str | None = None
-    diffs: tuple[Diff, ...] | None = None
-    locations: tuple[str, ...] | None = None
-    parent: str | None = None
-    """The call whose sub-agent made this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """One file before and after."""
-
-    path: str
-    old: str | None
-    new: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """One line of a plan."""
-
-    text: str
-    status: Literal["pending", "in_progress", "completed"] = "pending"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanUpdate:
-    """The whole plan as it stands now."""
-
-    steps: tuple[PlanStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UsageUpdate:
-    """How much context and money the session has used."""
-
-    used: int | None = None
-    size: int | None = None
-    cost: float | None = None
-    currency: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StateUpdate:
-    """Something about the session itself changed: title, mode, commands, options."""
-
-    what: Literal["title", "mode", "commands", "options"]
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownUpdate:
-    """A kind of update this bridge does not know, kept as it came."""
-
-    kind: str
-    raw: Mapping[str, Any]
-
-
-BridgeUpdate = (
-    TextUpdate | ThoughtUpdate | ToolUpdate | PlanUpdate | UsageUpdate | StateUpdate | UnknownUpdate
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AskOption:
-    """One answer an agent offers, named as the agent names it."""
-
-    id: str
-    name: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class AskRequest:
-    """What an agent wants a person to decide; everything needed to show it alone."""
-
-    call: str
-    title: str
-    options: tuple[AskOption, ...]
-    tool: ToolUpdate | None = None
-    arguments_hash: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """An ask as it is kept."""
-
-    id: int
-    session: int
-    turn: int
-    title: str
-    options: tuple[AskOption, ...]
-    state: Literal["open", "answered", "cancelled", "lost"]
-    answer: str | None = None
-    answered_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PromptEnd:
-    """How the agent ended a prompt."""
-
-    stop_reason: str
-    usage: UsageUpdate | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row of the transcript, as the page and the API read it."""
@@ -416,66 +287,6 @@ class Entry:
     turn: int | None = None
     id: int = 0
     at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class PostContent:
-    """What a post says, before any platform's form."""
-
-    kind: Literal["turn", "ask", "notice"]
-    state: str = ""
-    text: str = ""
-    note: str = ""
-    """One line by the bridge itself."""
-    plan: tuple[PlanStep, ...] = ()
-    tools: tuple[str, ...] = ()
-    ask: int | None = None
-    options: tuple[AskOption, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NewPost:
-    """A post to be created; the key makes sure that it is created once."""
-
-    key: str
-    target: SessionKey
-    content: PostContent
-    session: int | None = None
-    turn: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """One outbound message as it is kept."""
-
-    id: int
-    target: SessionKey
-    marker: str
-    content: PostContent
-    state: Literal["new", "open", "closing", "done", "failed"]
-    remote_id: str | None = None
-    consumed: int = 0
-    session: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PostSend:
-    """One call to a platform: what to do with which message."""
-
-    op: Literal["create", "replace", "append", "finish"]
-    target: SessionKey
-    marker: str
-    content: PostContent
-    remote_id: str | None = None
-    consumed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PostSent:
-    """What the platform made of it, and how much of the text is settled there."""
-
-    remote_id: str
-    consumed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

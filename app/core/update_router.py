@@ -13,20 +13,20 @@ from typing import Any, Literal
 
 from app.core.clock import persist
 from app.core.feed import Feed, Unfinished
-from app.core.ports import Clock, TranscriptStore
+from app.core.ports import Clock
+from app.core.posts import PostContent
+from app.core.stores import TranscriptStore
 from app.core.tasks import Tasks
-from app.core.types import (
+from app.core.types import Entry, TurnRef
+from app.core.updates import (
     BridgeUpdate,
     Diff,
-    Entry,
     PlanStep,
     PlanUpdate,
-    PostContent,
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
     ToolUpdate,
-    TurnRef,
     UnknownUpdate,
     UsageUpdate,
 )

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.ports import Clock, LoginStore
+from app.core.ports import Clock
+from app.core.stores import LoginStore
 from app.vault import Vault
 
 LINK_SECONDS = 15 * 60

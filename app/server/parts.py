@@ -12,15 +12,9 @@ from fastapi import Depends, Request
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.reader import Intake
-from app.core.ports import (
-    Clock,
-    DeliveryStore,
-    PostStore,
-    SessionStore,
-    TranscriptStore,
-    TurnStore,
-)
+from app.core.ports import Clock
 from app.core.session_manager import SessionManager
+from app.core.stores import DeliveryStore, PostStore, SessionStore, TranscriptStore, TurnStore
 from app.server.door import Door
 from app.server.metrics import Metrics
 

@@ -7,7 +7,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.core.types import Ask, DeliveryLine, Entry, Post, Session, Turn
+from app.core.posts import Post
+from app.core.types import DeliveryLine, Entry, Session, Turn
+from app.core.updates import Ask
 
 T = TypeVar("T")
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
 from app.core.keys import SessionKey
-from app.core.types import Ask, AskRequest, Entry, NewPost, PostContent, TurnRef
+from app.core.posts import NewPost, PostContent
+from app.core.types import Entry, TurnRef
+from app.core.updates import Ask, AskRequest
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post
 from app.store.tables import ask, surface, turn

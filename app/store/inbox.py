@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
+from app.core.posts import NewPost, PostContent
 from app.core.types import (
     Accepted,
     BridgeSessionRequest,
@@ -18,9 +19,7 @@ from app.core.types import (
     DeliveryState,
     Effect,
     Heard,
-    NewPost,
     PlaceView,
-    PostContent,
     TurnRef,
 )
 from app.store.database import Database

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, case, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.types import NewPost, Post, PostContent, PostSent
+from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.store.database import Database
 from app.store.tables import post, surface
 from app.store.values import content_row, post_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.core.ports import (
+from app.core.stores import (
     AskStore,
     DeliveryStore,
     IntakeStore,

@@ -10,15 +10,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
 
-from app.core.types import (
-    OPEN_TURN_STATES,
-    Entry,
-    Message,
-    PostContent,
-    Turn,
-    TurnRef,
-    TurnState,
-)
+from app.core.posts import PostContent
+from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.store.asks import close_asks
 from app.store.database import Database
 from app.store.posts import finish_post, turn_post_key

@@ -12,21 +12,9 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.types import (
-    Ask,
-    AskOption,
-    Entry,
-    File,
-    Message,
-    PlanStep,
-    Post,
-    PostContent,
-    Session,
-    SessionState,
-    Speaker,
-    Turn,
-    TurnState,
-)
+from app.core.posts import Post, PostContent
+from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
+from app.core.updates import Ask, AskOption, PlanStep
 
 
 def session_of(row: Row[Any]) -> Session:

@@ -8,7 +8,8 @@ import pytest
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Adapter
-from app.core.types import PostContent, PostSend, Speaker
+from app.core.posts import PostContent, PostSend
+from app.core.types import Speaker
 from app.services.web.adapter import WebAdapter
 from tests.support.hook import HookAdapter
 from tests.support.platform import Platform

@@ -1,4 +1,4 @@
-"""Agents that die, hang, flood and babble: people are told, nobody else notices, nothing is left."""
+"""Agents that die, hang, flood or babble: people are told, others notice nothing, none is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         "witness": demo(),
         "late": {"command": [str(folder / "late-agent")], "sandbox": "none"},
     }
-    with Platform() as platform, Observed(folder, platform, agents=agents, timeouts=QUICK) as bridge:
+    with (
+        Platform() as platform,
+        Observed(folder, platform, agents=agents, timeouts=QUICK, pace=1.0) as bridge,
+    ):
         yield bridge
 
 
@@ -64,7 +67,7 @@ def broken(bridge: Observed, faults: str) -> Iterator[None]:
 
 
 def assert_readable(seen: dict[str, Any]) -> None:
-    """A person reads this: one line, no traceback, no secret."""
+    """See that a person can read this: one line, no traceback, no secret."""
     assert "\n" not in seen["note"]
     assert len(seen["note"]) < 700
     shown = json.dumps(seen)
@@ -145,14 +148,50 @@ def test_an_agent_killed_in_its_turn_is_explained_and_remembers_in_the_next(
     assert "say remember me" in bridge.ask("killed", "recall")["text"]
 
 
+def kill_idle(bridge: Observed, place: str) -> None:
+    """Kill the process of a session that idles, and wait until the bridge knows."""
+    query = 'select "group" from process where session = ?'
+    session = bridge.session(place)
+    os.kill(bridge.rows(query, session)[0][0], signal.SIGKILL)
+    bridge.wait(lambda: not bridge.rows(query, session), "it still counts as alive", PATIENCE)
+
+
+def test_an_agent_killed_while_it_idles_comes_back_with_its_memory(bridge: Observed) -> None:
+    bridge.ask("idle", "say remember me")
+    kill_idle(bridge, "idle")
+
+    seen = bridge.ask("idle", "recall")
+
+    assert (seen["state"], seen["note"]) == ("done", "")
+    assert seen["text"] == "You told me:\n- say remember me"
+
+
+@pytest.mark.parametrize("fault", ["hang-resume", "fail-resume,fail-load"])
+def test_an_agent_that_cannot_take_up_its_conversation_begins_anew_and_says_so(
+    bridge: Observed, fault: str
+) -> None:
+    bridge.ask(fault, "say remember me")
+    kill_idle(bridge, fault)
+
+    with nobody_notices(bridge), broken(bridge, fault):
+        seen = bridge.ask(fault, "say here again")
+
+    assert (seen["state"], seen["text"]) == ("done", "here again")
+    assert seen["note"].startswith("The agent could not bring its conversation back")
+
+
+AT_WORK = "say at work\ntell begun"
+
+
 @pytest.mark.parametrize(
     ("faults", "words"),
-    [("hang-cancel", "say at work\ntell begun\nhold never"), ("1", "say at work\ntell begun\nhang")],
+    [
+        ("hang-cancel", "say at work\ntell begun\nhold never"),
+        ("1", "say at work\ntell begun\nhang"),
+    ],
     ids=["deaf to cancel", "deaf to everything"],
 )
-def test_stop_ends_an_agent_that_does_not_listen(
-    bridge: Observed, faults: str, words: str
-) -> None:
+def test_stop_ends_an_agent_that_does_not_listen(bridge: Observed, faults: str, words: str) -> None:
     place, before = uuid4().hex, bridge.agent_pids()
 
     with nobody_notices(bridge), broken(bridge, faults):
@@ -307,8 +346,19 @@ def test_nothing_that_an_agent_started_outlives_it(bridge: Observed, ending: str
     bridge.gone("demo", but=before)
 
 
+def test_a_final_post_stays_final_however_soon_the_next_turn_comes(bridge: Observed) -> None:
+    seen = [bridge.ask("hasty", f"say {number}")["text"] for number in range(20)]
+    bridge.ask("hasty", "slow 2")
+
+    shown = [(post.content["state"], post.content["text"]) for post in bridge.turns("hasty")]
+
+    assert seen == [str(number) for number in range(20)]
+    assert shown[:-1] == [("done", text) for text in seen]
+    assert [post.finished for post in bridge.turns("hasty")] == [1] * 21
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["thoughts 1000000", "tools 50000"])
+@pytest.mark.parametrize("kind", ["thoughts 1000000", "tools 10000"])
 def test_other_floods_cost_bounded_memory_too(bridge: Observed, kind: str) -> None:
     bridge.ask("torrent", "say warm")
     held_before = bridge.memory()

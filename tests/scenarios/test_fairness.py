@@ -1,16 +1,18 @@
-"""Many sessions on few slots and few processes: everybody's turn comes, in order, and is remembered."""
+"""Many sessions on few slots and few processes: everybody's turn comes, in order, remembered."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.bridge import DEMO
+from app.core.turns.slots import Slot, Slots
 from tests.support.observe import PATIENCE, Observed, demo
 from tests.support.platform import Platform
 
 SLOTS = 4
+DOOMED = 'touch "$HOME/begun"; until [ -e "$HOME/fail" ]; do sleep 0.02; done; exit 3'
 ASKING = [f"asking-{number}" for number in range(6)]
 WORKING = [f"working-{number}" for number in range(44)]
 
@@ -67,7 +69,7 @@ def test_fifty_sessions_share_four_slots_and_those_who_wait_for_people_hold_none
         assert max(at_once) == SLOTS
         assert bridge.open_asks(len(ASKING)) == asks
         answers = {place: _said(bridge, place) for place in WORKING}
-        assert answers == dict.fromkeys(WORKING, ["go is here.", "first", "second"])
+        assert answers == {place: ["go is here.", "first", "second"] for place in WORKING}
 
         for ask in asks:
             bridge.answer(ask)
@@ -79,13 +81,13 @@ def test_fifty_sessions_share_four_slots_and_those_who_wait_for_people_hold_none
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
-    """A bridge with room for two processes and agents of different patience."""
+    """Run a bridge with room for two processes and agents of different patience."""
     folder = tmp_path_factory.mktemp("room")
     agents = {
         "demo": demo(),
         "sleepy": demo(idle_minutes=0.001),
         "forgetful": demo("no-load", idle_minutes=0.001),
-        "missing": {"command": [str(folder / "no-such-command"), *DEMO], "sandbox": "none"},
+        "doomed": {"command": ["sh", "-c", DOOMED], "sandbox": "none"},
     }
     settings = {"MAX_TURNS": "2", "MAX_PROCESSES": "2"}
     with (
@@ -158,18 +160,48 @@ def test_an_answer_goes_through_while_others_wait_for_a_process(bridge: Observed
 
 
 def test_a_start_that_fails_makes_room_for_whoever_waits_for_a_process(bridge: Observed) -> None:
-    bridge.begin("holding", "tell begun\nhold go")
-    bridge.held("holding", "begun")
+    bridge.begin("holding", "ask Go on? | Yes | No")
+    (ask,) = bridge.open_asks(1)
+    bridge.begin("doomed", "say hello", "doomed")
+    begun = bridge.data_dir / "homes" / "doomed" / "begun"
+    bridge.wait(begun.exists, "it was not started", PATIENCE)
+    bridge.begin("hopeful", "say hello")
+    starting = "select 1 from turn where state = 'starting'"
+    bridge.wait(lambda: len(bridge.rows(starting)) == 2, "nobody waits", PATIENCE)
 
-    for place in ("gone-1", "gone-2", "gone-3"):
-        bridge.begin(place, "say hello", "missing")
-        bridge.begin(place, "say hello")
+    begun.with_name("fail").touch()
 
-    for place in ("gone-1", "gone-2", "gone-3"):
-        assert "was not found" in bridge.end(place, 0, "missing")["note"]
-        assert bridge.end(place, 0)["text"] == "hello"
-    bridge.release("holding", "go")
-    assert bridge.end("holding", 0)["state"] == "done"
+    assert "(exit status 3)" in bridge.end("doomed", 0, "doomed")["note"]
+    assert bridge.end("hopeful", 0)["text"] == "hello"
+    bridge.answer(ask, "option-1")
+    assert bridge.end("holding", 0)["text"] == "You chose Yes."
+
+
+@pytest.mark.anyio
+async def test_two_asks_of_a_turn_that_end_together_take_its_slot_back_once() -> None:
+    slots = Slots(1)
+    taken, answered = asyncio.Event(), asyncio.Event()
+
+    async def other() -> None:
+        async with slots.one():
+            taken.set()
+            await answered.wait()
+
+    async def ask(slot: Slot) -> None:
+        async with slot.lent():
+            await taken.wait()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with slots.one() as slot:
+            first = group.create_task(ask(slot))
+            group.create_task(other())
+            await taken.wait()
+            second = group.create_task(ask(slot))
+            await asyncio.sleep(0)
+            answered.set()
+            await asyncio.wait([first, second])
+        async with slots.one():
+            pass
 
 
 def _said(bridge: Observed, place: str) -> list[str]:

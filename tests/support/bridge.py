@@ -1,4 +1,4 @@
-"""A bridge in a process of its own, as a test starts it, talks to it, kills it and starts it again."""
+"""A bridge in a process of its own, as a test starts it, talks to it and kills it."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ class BridgeProcess:
             base_url=f"http://127.0.0.1:{self.port}",
             headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
             trust_env=False,
+            verify=False,  # it is plain HTTP, and loading certificates takes 0.1 s
             timeout=SECONDS,
         )
 
@@ -136,14 +137,23 @@ class BridgeProcess:
         """Whether the process is gone."""
         return self.process is None or self.process.poll() is not None
 
+    @property
+    def listens(self) -> bool:
+        """Whether somebody could talk to it."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), SECONDS).close()
+        except ConnectionError:
+            return False
+        return True
+
     def arm(
         self,
         step: str,
         when: Literal["before", "after"] = "before",
         nth: int = 1,
-        act: Literal["kill", "pause", "mute"] = "kill",
+        act: Literal["kill", "pause", "mute", "ignore"] = "kill",
     ) -> None:
-        """Have it die or pause when it next comes to a step; `mute` only its deadly agent."""
+        """Have it die or pause when it next comes to a step; the other acts are its agent's."""
         self.reached.unlink(missing_ok=True)
         new = self.armed.with_suffix(".new")
         new.write_text(json.dumps({"step": step, "when": when, "nth": nth, "act": act}))
@@ -157,15 +167,23 @@ class BridgeProcess:
         """Let it go on where it pauses."""
         self.reached.unlink()
 
+    def post(
+        self, event: dict[str, Any], *, agent: str = "demo", delivery_id: str | None = None
+    ) -> httpx.Response:
+        """Send a signed event.
+
+        Raises:
+            httpx.TransportError: there was no answer.
+        """
+        body, headers = request(event, delivery_id)
+        return self.http.post(f"/webhooks/hook/{agent}", content=body, headers=headers)
+
     def deliver(
         self, event: dict[str, Any], *, agent: str = "demo", delivery_id: str | None = None
     ) -> int:
         """Send a signed event; returns the status, 0 if there was no answer."""
-        body, headers = request(event, delivery_id)
         try:
-            return self.http.post(
-                f"/webhooks/hook/{agent}", content=body, headers=headers
-            ).status_code
+            return self.post(event, agent=agent, delivery_id=delivery_id).status_code
         except httpx.TransportError:
             return 0
 

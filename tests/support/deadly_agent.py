@@ -1,10 +1,10 @@
 """The demo agent behind a proxy that kills the bridge when a certain message passes.
 
-Run as `deadly_agent.py ARMED REACHED COMMAND...`: a single stdlib file, as every agent of the tests.
+Run as `deadly_agent.py ARMED REACHED COMMAND...`; a single stdlib file, as any agent of the tests.
 Steps are `agent.<method>` for what the bridge says (`agent.session/prompt`), `agent.update.<kind>`
 and `agent.ask` for what the agent says, and `agent.answer` for the end of a prompt; `before` means
 that the message was not passed on, `after` that it was. With the act `mute` the bridge lives, and
-the agent is never heard again.
+the agent is never heard again; with `ignore` only this message is kept from whom it was meant for.
 
 After the kill neither the proxy nor the agent leaves by itself: somebody has to end them.
 """
@@ -48,10 +48,10 @@ class Proxy:
     def _pump(self, source: IO[bytes], sink: IO[bytes]) -> None:
         for line in source:
             step = self._step(line)
-            self._pass(step, "before")
-            sink.write(line)
-            sink.flush()
-            self._pass(step, "after")
+            if self._passes(step, "before"):
+                sink.write(line)
+                sink.flush()
+                self._passes(step, "after")
         if source is not sys.stdin.buffer:
             os._exit(self._agent.wait())
 
@@ -73,13 +73,14 @@ class Proxy:
             return "agent.answer"
         return f"agent.{method}"
 
-    def _pass(self, step: str, when: str) -> None:
+    def _passes(self, step: str, when: str) -> bool:
         with self._lock:
             act = self._act(step, when)
             if act == "kill":
                 os.kill(self._bridge, signal.SIGKILL)
-            if act is not None:
+            if act in ("kill", "mute"):
                 threading.Event().wait()
+            return act is None
 
     def _act(self, step: str, when: str) -> str | None:
         try:

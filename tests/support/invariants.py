@@ -1,4 +1,4 @@
-"""What must be true after any number of crashes, read off the platform, the store and the agent's own files.
+"""What must be true after any number of crashes: read off the platform, the store and the agent.
 
 Each check returns what is wrong in words; a test wants the whole list to be empty.
 """
@@ -35,7 +35,7 @@ def violations(world: World) -> list[str]:
 
 
 def outcomes(world: World) -> Iterator[str]:
-    """Every event led to one turn per agent that was asked, which ended; nothing waits."""
+    """Check that every event led to one turn per agent, which ended, and that nothing waits."""
     for said in world.said:
         decisions = world.bridge.rows(
             "select count(*) from decision where message_id = ?", said.event["message_id"]
@@ -60,11 +60,15 @@ def outcomes(world: World) -> Iterator[str]:
             yield f"{found[0][0]} {what} are unsettled"
 
 
+def told(world: World, word: str) -> list[str]:
+    """List the prompts with which an agent was told a message."""
+    return [p for history in _histories(world) for p in history if _holds(p, word)]
+
+
 def repetitions(world: World) -> Iterator[str]:
-    """No words reached an agent twice as if they were new, and nobody tried a third time."""
-    prompts = [prompt for history in _histories(world) for prompt in history]
+    """Check that no words reached an agent twice as if they were new, or a third time."""
     for said in world.said:
-        for_this = [prompt for prompt in prompts if said.agents and _holds(prompt, said)]
+        for_this = told(world, said.word)
         fresh = [prompt for prompt in for_this if CONTINUATION not in prompt.partition("\n")[0]]
         if len(fresh) > len(said.agents):
             yield f"{_name(said)} was told {len(fresh)} times as if it were new"
@@ -75,7 +79,7 @@ def repetitions(world: World) -> Iterator[str]:
 
 
 def disorder(world: World) -> Iterator[str]:
-    """Turns of a session took the messages in order and ran one after another."""
+    """Check that turns took the messages in order and ran one after another."""
     for place in {said.place for said in world.said}:
         here = [said for said in world.said if said.place == place]
         taken = [turn for said in here for turn, _ in _turns_of(world, said)[:1]]
@@ -89,14 +93,17 @@ def disorder(world: World) -> Iterator[str]:
         if earlier[0] == later[0] and earlier[3] > later[2]:
             yield f"turn {later[1]} began before turn {earlier[1]} ended"
     for history in _histories(world):
-        first = [next((i for i, p in enumerate(history) if _holds(p, s)), None) for s in world.said]
-        heard = [number for number in first if number is not None]
+        heard = [
+            next(number for number, prompt in enumerate(history) if _holds(prompt, said.word))
+            for said in world.said
+            if any(_holds(prompt, said.word) for prompt in history)
+        ]
         if heard != sorted(heard):
             yield f"an agent heard the messages in the order {heard}"
 
 
 def posts(world: World) -> Iterator[str]:
-    """The place shows one post per turn and per ask, each once, each final and left alone then."""
+    """Check that the place shows each turn and ask once, final, and left alone then."""
     kept = world.bridge.rows(
         "select post.marker, turn.state from post join turn on post.key = 'turn:' || turn.id"
     )
@@ -123,7 +130,7 @@ def posts(world: World) -> Iterator[str]:
 
 
 def silences(world: World) -> Iterator[str]:
-    """A turn that was cut off says so in the place, and no other turn does."""
+    """Check that a turn that was cut off says so in the place, and no other turn does."""
     turns = world.bridge.rows(
         "select turn.id, turn.continued, post.marker from turn "
         "join post on post.key = 'turn:' || turn.id"
@@ -139,7 +146,7 @@ def silences(world: World) -> Iterator[str]:
 
 
 def gaps(world: World) -> Iterator[str]:
-    """The history is there: every message once, and every word that a place shows."""
+    """Check that the history has every message once, and every word that a place shows."""
     for said in world.said:
         found = world.bridge.rows(
             "select speaker from transcript where kind = 'message' and text = ?",
@@ -160,7 +167,7 @@ def gaps(world: World) -> Iterator[str]:
 
 
 def leftovers(world: World) -> Iterator[str]:
-    """Nothing that the bridge started is still there."""
+    """Check that nothing that the bridge started is still there."""
     for pid, marker in agent_processes(world.bridge.data_dir):
         yield f"process {pid} ({marker}) is left"
 
@@ -199,10 +206,10 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             continue  # a kill tore it
 
 
-def _holds(prompt: str, said: Said) -> bool:
-    """Whether a prompt tells this message, not merely quotes it as an earlier one."""
+def _holds(prompt: str, word: str) -> bool:
+    """Whether a prompt tells a message, not merely quotes it as an earlier one."""
     _, data, rest = prompt.partition("\n</data>\n")
-    return bool(said.word) and said.word in (rest if data else prompt)
+    return bool(word) and word in (rest if data else prompt)
 
 
 def _turns_of(world: World, said: Said) -> list[tuple[int, str]]:

@@ -14,6 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -29,7 +31,9 @@ class Fork:
     def __init__(self, nursery: Nursery, pid: int, stdout: TextIO) -> None:
         self._nursery = nursery
         self._handle = os.pidfd_open(pid)
+        weakref.finalize(self, os.close, self._handle)
         self._status: int | None = None
+        self._lock = threading.Lock()
         self.pid = pid
         self.stdout = stdout
 
@@ -55,8 +59,9 @@ class Fork:
 
     def _look(self, timeout: float | None) -> int | None:
         if self._status is None and select.select([self._handle], [], [], timeout)[0]:
-            self._status = self._nursery.collect(self.pid)
-            os.close(self._handle)
+            with self._lock:
+                if self._status is None:
+                    self._status = self._nursery.collect(self.pid)
         return self._status
 
 
@@ -64,6 +69,7 @@ class Nursery:
     """The process that forks bridges, seen from a test."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -78,17 +84,17 @@ class Nursery:
         """Start a bridge by a plan."""
         reading, writing = os.pipe()
         with log.open("a") as errors, os.fdopen(writing, "w") as output:
-            files = [output.fileno(), errors.fileno()]
-            socket.send_fds(self._line, [json.dumps({"plan": str(plan)}).encode()], files)
-        return Fork(self, self._answer(), os.fdopen(reading))
+            pid = self._order({"plan": str(plan)}, output.fileno(), errors.fileno())
+        return Fork(self, pid, os.fdopen(reading))
 
     def collect(self, pid: int) -> int:
         """Take the status of a bridge that has ended; until then its number stays its own."""
-        self._line.send(json.dumps({"collect": pid}).encode())
-        return self._answer()
+        return self._order({"collect": pid})
 
-    def _answer(self) -> int:
-        answer = self._line.recv(MESSAGE_BYTES)
+    def _order(self, order: dict[str, object], *files: int) -> int:
+        with self._lock:
+            socket.send_fds(self._line, [json.dumps(order).encode()], files)
+            answer = self._line.recv(MESSAGE_BYTES)
         if not answer:
             raise RuntimeError("the nursery of the bridges is gone")
         return int(json.loads(answer))
@@ -140,7 +146,7 @@ def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
         run(plan)
         status = 0
     except SystemExit as error:
-        print(error.code, file=sys.stderr)
+        sys.stderr.write(f"{error.code}\n")
     except BaseException:  # noqa: BLE001 - whatever happens, a fork never goes on as the nursery
         sys.excepthook(*sys.exc_info())
     finally:
@@ -152,6 +158,7 @@ def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
 def _main() -> None:
     # Everything that a bridge imports on its way, early or late.
     import alembic.command
+
     import app.acp.launcher
     from tests.support import startup
 

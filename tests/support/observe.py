@@ -21,7 +21,7 @@ from tests.support.platform import FINAL, RemotePost
 
 PATIENCE = 90.0
 """Seconds: how long a turn may take on a machine that many share."""
-QUICK = {"initialize": 8.0, "new": 8.0, "load": 12.0, "configure": 8.0, "cancel": 3.0}
+QUICK = {"initialize": 8.0, "new": 8.0, "load": 6.0, "configure": 8.0, "cancel": 3.0}
 """Seconds an agent may take in tests of agents that hang."""
 
 
@@ -39,6 +39,8 @@ class Observed(BridgeProcess):
     dotenv: Path | None = None
     hooks: bool = True
     """Whether the adapters are those of the tests; else the product's own."""
+    pace: float = HookAdapter.pace
+    """Seconds between two edits of one post."""
 
     def start(self) -> None:
         """Start it and wait until it listens."""
@@ -114,9 +116,7 @@ class Observed(BridgeProcess):
             "join place on place.id = session.place "
             "where ask.state = 'open' and place.name like ? order by ask.id"
         )
-        self.wait(
-            lambda: len(self.rows(query, place or "%")) >= count, f"{count} asks", PATIENCE
-        )
+        self.wait(lambda: len(self.rows(query, place or "%")) >= count, f"{count} asks", PATIENCE)
         return [row[0] for row in self.rows(query, place or "%")]
 
     def answer(self, ask: int, option: str = "allow", agent: str = "demo") -> None:
@@ -177,12 +177,49 @@ class Observed(BridgeProcess):
         try:
             self.platform.wait(done, PATIENCE)
         except TimeoutError as error:
-            raise TimeoutError(f"{error}\n{self.log.read_text()[-4000:]}") from error
+            raise TimeoutError(f"{str(error)[-4000:]}\n{self.log.read_text()[-4000:]}") from None
 
     def _plan(self) -> dict[str, Any]:
         dotenv = None if self.dotenv is None else str(self.dotenv)
-        own = {"timeouts": self.timeouts, "dotenv": dotenv, "hooks": self.hooks}
+        own = {"timeouts": self.timeouts, "dotenv": dotenv, "hooks": self.hooks, "pace": self.pace}
         return super()._plan() | own
+
+
+def mismatches(
+    value: object, schema: dict[str, Any], document: dict[str, Any], where: str = "$"
+) -> list[str]:
+    """List where a value is not what an OpenAPI document promises: the part of it that we use."""
+    if "$ref" in schema:
+        named = schema["$ref"].rpartition("/")[2]
+        return mismatches(value, document["components"]["schemas"][named], document, where)
+    if "anyOf" in schema:
+        tried = [mismatches(value, choice, document, where) for choice in schema["anyOf"]]
+        return [] if [] in tried else [f"{where}: none of its choices", *tried[0]]
+    kind = TYPES.get(schema.get("type", ""), (object,))
+    wrong = [] if isinstance(value, kind) else [f"{where}: {value!r} is no {schema['type']}"]
+    if "enum" in schema and value not in schema["enum"]:
+        wrong.append(f"{where}: {value!r} is none of {schema['enum']}")
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            wrong += mismatches(item, schema["items"], document, f"{where}[{number}]")
+    if isinstance(value, dict) and "properties" in schema:
+        known = schema["properties"]
+        wrong += [f"{where}: {name} is missing" for name in schema["required"] if name not in value]
+        wrong += [f"{where}: {name} is not described" for name in value if name not in known]
+        for name in known.keys() & value.keys():
+            wrong += mismatches(value[name], known[name], document, f"{where}.{name}")
+    return wrong
+
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
 
 
 def main(plan_file: str) -> None:
@@ -201,12 +238,18 @@ def main(plan_file: str) -> None:
         home=Path(plan["home"]),
     )
 
+    def listening() -> None:
+        sys.stdout.write("listening\n")
+        sys.stdout.flush()
+
     async def run() -> None:
         hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.shelters]
+        for hook in hooks:
+            hook.pace = plan["pace"]
         adapters = hooks if plan["hooks"] else web_adapters(configuration)
         bridge = Bridge(base, adapters, timeouts=plan["timeouts"])
         port = bound(configuration.host, configuration.port)
-        await serve(bridge, port, listening=lambda: print("listening", flush=True))
+        await serve(bridge, port, listening=listening)
 
     with founded(configuration) as base:
         asyncio.run(run())

@@ -1,18 +1,18 @@
 """A platform on loopback that outlives any bridge: it takes posts, finds them again, and remembers.
 
-It refuses what a real one refuses: edits of messages that do not exist, and callers without its token.
+It refuses what a real one refuses: edits of messages that do not exist, callers without its token.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
-
 
 FINAL = {"done", "failed", "stopped"}
 
@@ -52,6 +52,17 @@ class RemotePost:
         final = call["op"] == "finish" or self.state in FINAL
         self.reopened += self.finished > 0 and not final
         self.finished += final
+
+
+class Server(ThreadingHTTPServer):
+    """A server whose callers may die in the middle of a call."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of callers that are gone."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @dataclass
@@ -107,8 +118,7 @@ class Platform:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> Self:

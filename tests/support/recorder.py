@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.types import Delivery, Inbound, PostSend, PostSent, Speaker
+from app.core.posts import PostSend, PostSent
+from app.core.types import Delivery, Inbound, Speaker
 from app.errors import PostRejected
 
 

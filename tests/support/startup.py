@@ -1,4 +1,4 @@
-"""Starts a bridge the way the tests want it: hook adapters in place of platforms, fail-points around ports.
+"""Starts a bridge as the tests want it: hook adapters as platforms, fail-points around ports.
 
 Run as `python -m tests.support.startup PLAN`, where PLAN is a JSON file that `tests.support.bridge`
 wrote. The product has no switch for any of this: everything here wraps what `app.main` joins.
@@ -12,18 +12,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from sqlalchemy import event
 
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
 from app.main import Bridge, Foundation, founded, serve
+from app.server.front import Send
 from app.server.listener import bound
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
@@ -70,7 +71,7 @@ class FailPoints:
     async def meet(self, step: str, when: str) -> None:
         """Go past a step in a coroutine."""
         if self.passing(step, when):
-            while self.reached.exists():
+            while self.reached.exists():  # noqa: ASYNC110 - whoever lets it go is another process
                 await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -125,7 +126,7 @@ class GuardedBridge(Bridge):
     def application(self) -> Any:
         front = super().application()
 
-        async def application(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+        async def application(scope: Any, receive: Any, send: Send) -> None:
             async def acknowledging(message: Any) -> None:
                 if message.get("status") == HTTPStatus.OK:
                     await self.points.meet("ack", "before")
@@ -155,7 +156,8 @@ def main(plan_file: str) -> None:
         with founded(configuration, wrap=wrap) as base:
             _watch_commits(base, points)
             _limit_pages(base, Path(plan["full"]))
-            asyncio.run(_run(base, plan, points))
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_run(base, plan, points))
     except BridgeError as error:
         sys.exit(str(error))
 
@@ -168,7 +170,12 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     bridge = GuardedBridge(base, adapters)
     bridge.points = points
     port = bound(configuration.host, configuration.port)
-    await serve(bridge, port, listening=lambda: print("listening", flush=True))
+    await serve(bridge, port, listening=_say_so)
+
+
+def _say_so() -> None:
+    sys.stdout.write("listening\n")
+    sys.stdout.flush()
 
 
 def _watch_commits(base: Foundation, points: FailPoints) -> None:

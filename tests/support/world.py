@@ -1,11 +1,13 @@
-"""People, a platform, and a bridge that may die at any moment: what was said is said until it is heard.
+"""People, a platform, and a bridge that may die at any moment.
 
-Every message carries a word of its own, by which it is found again in what the agent was told, in
-the transcript and in the place.
+What is said is said again until it is acknowledged. Every message carries a word of its own, by
+which it is found again in what the agent was told, in the transcript and in the place.
 """
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +64,8 @@ class World:
         self.deaths = 0
         self.polite_ends = 0
         self._answered: set[int] = set()
+        self._numbers = itertools.count(1)
+        self._reviving = threading.Lock()
 
     def __enter__(self) -> Self:
         self.platform.__enter__()
@@ -76,7 +80,7 @@ class World:
 
     def say(self, place: str, text: str, *agents: str, speaker: str = "Ann") -> str:
         """Say something until it is acknowledged; returns the word by which it is found again."""
-        word = f"word-{len(self.said) + 1:03d}"
+        word = f"word-{next(self._numbers):03d}"
         agents = agents or ("demo",)
         event = message(place, f"{text}\nsay {word}", *agents, speaker=speaker)
         self.said.append(Said(event, word, agents))
@@ -105,17 +109,20 @@ class World:
 
     def revive(self) -> None:
         """Start the bridge again if it is dead."""
-        while self.bridge.dead:
-            self.deaths += 1
-            self.bridge.start()
+        with self._reviving:
+            while self.bridge.dead:
+                self.deaths += 1
+                self.bridge.start()
 
     def restart(self) -> None:
         """End the bridge politely and start it again."""
-        self.end()
-        self.bridge.start()
+        with self._reviving:
+            self.end()
+            self.bridge.start()
 
     def end(self) -> None:
-        """End the bridge politely."""
+        """End the bridge politely; what it was to die of is forgotten."""
+        self.bridge.armed.unlink(missing_ok=True)
         assert self.bridge.stop() == 0
         self.polite_ends += 1
 
@@ -134,11 +141,11 @@ class World:
         for post in self.platform.shown("ask"):
             number = int(post.content["ask"])
             if post.state == "open" and number not in self._answered:
-                self._answered.add(number)
                 self.answer(number, self.option)
 
     def answer(self, ask: int, option: str, speaker: str = "Ann") -> None:
         """Press a button."""
+        self._answered.add(ask)
         person = {"id": speaker.lower(), "name": speaker}
         self.deliver({"ask": ask, "option": option, "speaker": person, "press": uuid4().hex})
 
@@ -146,19 +153,39 @@ class World:
         """List what a place shows of its turns."""
         return self.platform.turns(place)
 
-    def wait_for(self, state: str, place: str = "t1", number: int = -1) -> RemotePost:
+    def wait_for(
+        self, state: str, place: str = "t1", number: int = -1, seconds: float = SECONDS
+    ) -> RemotePost:
         """Wait until a turn of a place shows a state."""
 
         def shown(_: list[RemotePost]) -> bool:
             return [post.state for post in self.turns(place)][number:][:1] == [state]
 
-        self.platform.wait(shown, SECONDS)
+        self.platform.wait(shown, seconds)
         return self.turns(place)[number]
 
-    def wait_file(self, name: str, session: int = 1) -> None:
-        """Wait until an agent has made a file in its workspace."""
+    def kill(self) -> None:
+        """Kill the bridge with -9 and start it again."""
+        self.bridge.kill()
+        self.revive()
+
+    def wait_file(self, name: str, session: int = 1, *, take: bool = False) -> None:
+        """Wait until an agent has made a file in its workspace, and take it away if so told."""
         path = self.bridge.workspace(session=session) / name
         self.bridge.wait(path.exists, f"{name} never appeared")
+        if take:
+            path.unlink()
+
+    def wait_row(self, words: str) -> None:
+        """Wait until the transcript holds these words."""
+        query = "select count(*) from transcript where instr(text, ?)"
+        self.bridge.wait(lambda: self.bridge.rows(query, words) != [(0,)], f"{words} not written")
+
+    def wait_decided(self, word: str) -> None:
+        """Wait until it is decided what a message leads to."""
+        query = "select count(*) from decision where message_id = ?"
+        number = next(said.event["message_id"] for said in self.said if said.word == word)
+        self.bridge.wait(lambda: self.bridge.rows(query, number) == [(1,)], f"{word} undecided")
 
     def touch(self, name: str, session: int = 1) -> None:
         """Make a file in an agent's workspace, so that it goes on."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import AskStore, SessionStore
-from app.core.types import Ask, AskRequest, Session, TurnRef
+from app.core.stores import AskStore, SessionStore
+from app.core.types import Session, TurnRef
+from app.core.updates import Ask, AskRequest
 from app.errors import Conflict, NotFound
 from app.vault import Vault
 

@@ -18,8 +18,10 @@ from app.core.consent.ledger import Ledger
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Adapter, Clock, DeliveryStore, IntakeStore
+from app.core.ports import Adapter, Clock
+from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
+from app.core.stores import DeliveryStore, IntakeStore
 from app.core.tasks import Tasks
 from app.core.types import (
     Accepted,
@@ -29,8 +31,6 @@ from app.core.types import (
     Delivery,
     DeliveryState,
     Heard,
-    NewPost,
-    PostContent,
     Speaker,
     Untagged,
 )

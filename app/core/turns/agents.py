@@ -12,15 +12,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.ports import (
-    AgentLauncher,
-    AgentSession,
-    Clock,
-    SessionStore,
-    Workspaces,
-)
+from app.core.ports import AgentLauncher, AgentSession, Clock, Workspaces
+from app.core.stores import SessionStore
 from app.core.tasks import Tasks
-from app.core.types import AskRequest, BridgeUpdate, Session, StateUpdate
+from app.core.types import Session
+from app.core.updates import AskRequest, BridgeUpdate, StateUpdate
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,11 @@ import logging
 from contextlib import suppress
 
 from app.core.clock import persist
+from app.core.posts import PostContent
 from app.core.tasks import Tasks
 from app.core.turns.runner import TurnRun, Workshop
 from app.core.turns.slots import Slots
-from app.core.types import PostContent, TurnState
+from app.core.types import TurnState
 
 logger = logging.getLogger(__name__)
 

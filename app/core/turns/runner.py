@@ -15,31 +15,15 @@ from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import (
-    AgentSession,
-    Clock,
-    Counters,
-    PostStore,
-    SessionStore,
-    TranscriptStore,
-    TurnStore,
-    Workspaces,
-)
+from app.core.ports import AgentSession, Clock, Counters, Workspaces
+from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
-from app.core.types import (
-    AskRequest,
-    BridgeUpdate,
-    Entry,
-    PromptEnd,
-    Session,
-    Turn,
-    TurnRef,
-    TurnState,
-)
+from app.core.types import Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
+from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.errors import AgentError, BridgeError
 from app.vault import Vault
 

@@ -49,7 +49,19 @@ Who = Annotated[Visitor, Depends(visitor)]
 @router.post("/send")
 async def send(request: Request, parts: PartsOf, who: Who) -> Response:
     """Say something, in a thread that exists or in a new one."""
-    form = await request.form(max_files=uploads.FILES, max_fields=FIELDS, max_part_size=TEXT_BYTES)
+    async with request.form(
+        max_files=uploads.FILES, max_fields=FIELDS, max_part_size=TEXT_BYTES
+    ) as form:
+        said = await _said(parts, who, form)
+    await _settle(parts, said)
+    path = path_of(events.place_key(said.thread))
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse({"path": path}, headers={"Cache-Control": "no-store"})
+    return RedirectResponse(path, 303)
+
+
+async def _said(parts: Parts, who: Visitor, form: FormData) -> events.Said:
+    """Make a message of a form, and keep its files."""
     text, thread = _words(form), _field(form, "thread")
     sent = [
         item for item in form.getlist("files") if isinstance(item, UploadFile) and item.filename
@@ -63,21 +75,16 @@ async def send(request: Request, parts: PartsOf, who: Who) -> Response:
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     names = sight.cast_of(parts).names
-    said = events.Said(
+    return events.Said(
         thread=thread or uuid4().hex[:12],
         text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
         spoken=names.after(text),
         speaker_id=who.name,
         speaker_name=who.name,
-        mentions=_meant(parts, names, text, _field(form, "to"), new=not thread),
+        mentions=await _meant(parts, names, text, _field(form, "to"), new=not thread),
         files=files,
         title=_title(names, text) or files[0].name,
     )
-    await _settle(parts, said)
-    path = path_of(events.place_key(said.thread))
-    if "application/json" in request.headers.get("accept", ""):
-        return JSONResponse({"path": path}, headers={"Cache-Control": "no-store"})
-    return RedirectResponse(path, 303)
 
 
 @router.post("/asks/{ask}")
@@ -121,13 +128,13 @@ async def _settle(parts: Parts, said: events.Said) -> None:
         raise StoreUnavailable("the message is kept and waits to be dealt with") from None
 
 
-def _meant(parts: Parts, names: Names, text: str, to: str, *, new: bool) -> tuple[str, ...]:
-    """Tell whom a message names: in words, else by the picker, else in a new thread the default."""
+async def _meant(parts: Parts, names: Names, text: str, to: str, *, new: bool) -> tuple[str, ...]:
+    """Tell whom a message names: in words, else by the picker, else in a new thread the usual."""
     if mentioned := names.mentioned(text):
         return mentioned
     if to in parts.agents:
         return (to,)
-    return tuple(card.name for card in parts.agents.values() if card.default) if new else ()
+    return (await sight.usual_agent(parts),) if new else ()
 
 
 def _words(form: FormData) -> str:

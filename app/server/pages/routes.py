@@ -50,7 +50,7 @@ Articles = Annotated[int, Query(ge=1, le=100_000)]
 async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREADS) -> HTMLResponse:
     """Show the list of threads and an empty message box."""
     cast = sight.cast_of(parts)
-    picked = to if to in cast.agents else next(a.name for a in cast.agents.values() if a.default)
+    picked = to if to in cast.agents else await sight.usual_agent(parts)
     listed = await sight.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
     shown = Page(
         cast=cast,

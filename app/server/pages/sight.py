@@ -69,6 +69,14 @@ def cast_of(parts: Parts) -> Cast:
     )
 
 
+async def usual_agent(parts: Parts) -> str:
+    """Name the agent that a new thread goes to: the one used last, else the default."""
+    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
+        if session.key.agent in parts.agents:
+            return session.key.agent
+    return next(card.name for card in parts.agents.values() if card.default)
+
+
 async def threads_of(
     parts: Parts, cast: Cast, current: PlaceKey | None, limit: int, more: str
 ) -> ThreadList:
@@ -99,7 +107,6 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         return None
     first = await parts.transcript.read_place(key, after=0, limit=1)
     sessions = parts.sessions.in_place(key)
-    floor = parts.intake.untagged(key)
     return Place(
         key=key,
         title=thread.title or key.name,
@@ -115,8 +122,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             ]
         ),
         decisions=_decisions(fold),
-        untagged=floor.agents,
-        why=floor.reason,
+        untagged=parts.intake.untagged(key).agents,
     )
 
 
@@ -172,4 +178,6 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
 
 def _decisions(fold: Fold) -> tuple[Decided, ...]:
     answered = [each for each in fold.questions.values() if each.state == "answered"]
-    return tuple(Decided(each.at, each.title, each.note) for each in answered[-DECISIONS:][::-1])
+    return tuple(
+        Decided(each.closed, each.title, each.note) for each in answered[-DECISIONS:][::-1]
+    )

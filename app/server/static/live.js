@@ -162,9 +162,16 @@
     location.reload();
   };
 
+  let retry = null;
+  const connectIn = (milliseconds) => {
+    clearTimeout(retry);
+    retry = setTimeout(connect, milliseconds);
+  };
+
   const connect = () => {
     const address = body.dataset.events;
     if (!address) return;
+    source?.close();
     source = new EventSource(`${address}&after=${after}`);
     source.addEventListener("open", () => {
       failures = 0;
@@ -175,7 +182,10 @@
       after = Number(event.lastEventId) || after;
     });
     source.addEventListener("live", (event) => takeLive(JSON.parse(event.data)));
-    source.addEventListener("state", (event) => takeState(JSON.parse(event.data)));
+    source.addEventListener("state", (event) => {
+      takeState(JSON.parse(event.data));
+      if (resting) rest();
+    });
     source.addEventListener("error", () => {
       source.close();
       takeBackLive();
@@ -186,9 +196,27 @@
         connection.hidden = false;
       }
       if (failures % 5 === 0) askWhy();
-      setTimeout(connect, wait * (0.8 + Math.random() * 0.4));
+      connectIn(wait * (0.8 + Math.random() * 0.4));
     });
   };
+
+  // A browser holds six connections per host. A page that nobody sees gives its own back and only
+  // looks in now and then, so that its title still tells when somebody is needed.
+  const REST_AFTER = 60000;
+  const LOOK_EVERY = 20000;
+  let resting = false;
+  let nap = null;
+  const rest = () => {
+    resting = true;
+    source?.close();
+    takeBackLive();
+    connectIn(LOOK_EVERY);
+  };
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(nap);
+    if (document.hidden) nap = setTimeout(rest, REST_AFTER);
+    else if (resting) { resting = false; connectIn(0); }
+  });
 
   // An event stream does not tell why it was refused; a log-in that ended needs a person.
   const askWhy = async () => {

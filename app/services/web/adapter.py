@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.types import Delivery, Heard, PostSend, PostSent, Speaker
+from app.core.posts import PostSend, PostSent
+from app.core.types import Delivery, Heard, Speaker
 from app.services.web import events
 
 

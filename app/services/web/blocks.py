@@ -115,6 +115,7 @@ class Question:
     state: str = "open"
     answer: str = ""
     note: str = ""
+    closed: float = 0.0
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from app.services.web.blocks import Block, Call
 from app.services.web.views import Cast, Page, Place, ThreadList
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
 _OPEN_DIFF_LINES = 40
 """Changes that are shown without a click: about a screen."""
@@ -111,6 +112,7 @@ def _environment() -> Environment:
     made.globals.update(
         money=views.money,
         kind_of=_kind_of,
+        noun_of=_noun_of,
         tone_of=_tone_of,
         opened=_opened,
         source_of=_source_of,
@@ -134,6 +136,10 @@ def _clock(at: float) -> Markup:
 def _kind_of(call: Call) -> str:
     kind = str(call.data.get("kind") or call.kind)
     return _SHOWN_KINDS.get(kind, kind)
+
+
+def _noun_of(call: Call) -> str:
+    return _NOUNS.get(call.kind, "calls")
 
 
 def _opened(changes: list[cards.Change]) -> bool:

@@ -231,11 +231,12 @@ class Fold:
             self._put(turn.body, known, turn)
         if data["state"] != "open":
             known.state, known.note = str(data["state"]), row.text
-            known.answer = str(data.get("answer", ""))
+            known.answer, known.closed = str(data.get("answer", "")), row.at
             self._mark(known)
         call = self._calls.get((row.turn or 0, known.call))
         if call is not None:
             known.carded = True
+            self._mark(known)
             call.decided = known.note if known.state == "answered" else ""
             self._mark(call)
 

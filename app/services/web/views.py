@@ -154,7 +154,6 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """Who answers a message that names nobody."""
-    why: str = ""
 
     @property
     def path(self) -> str:

@@ -17,15 +17,8 @@ from app.acp.launcher import AcpLauncher
 from app.acp.peer import AgentTimeouts
 from app.children.environment import agent_environment
 from app.core.keys import PlaceKey, SessionKey
-from app.core.types import (
-    AskRequest,
-    BridgeUpdate,
-    ProcessRecord,
-    PromptEnd,
-    Session,
-    SessionState,
-    TextUpdate,
-)
+from app.core.types import ProcessRecord, Session, SessionState
+from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 
 BOUND = 5.0
 DEMO = Path(__file__).parents[3] / "app" / "demo_agent.py"

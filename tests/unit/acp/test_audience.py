@@ -11,7 +11,7 @@ from acp.schema import PermissionOption, ToolCallUpdate
 
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
-from app.core.types import (
+from app.core.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,

@@ -15,7 +15,8 @@ import pytest
 from app.acp.peer import AgentTimeouts
 from app.children.layout import Confinement
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.core.types import ProcessRecord, StateUpdate
+from app.core.types import ProcessRecord
+from app.core.updates import StateUpdate
 from app.errors import (
     AgentDied,
     AgentMisbehaved,

@@ -14,7 +14,7 @@ from app.acp import transport
 from app.acp.launcher import Opened
 from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
-from app.core.types import (
+from app.core.updates import (
     BridgeUpdate,
     PromptEnd,
     StateUpdate,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
-from app.core.types import AskOption, AskRequest, PlaceView
+from app.core.types import PlaceView
+from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.types import NewPost, PostContent
+from app.core.posts import NewPost, PostContent
 from app.errors import PostDelayed, PostRejected
 from app.server.metrics import Metrics
 from app.store.database import Database

@@ -12,7 +12,8 @@ from sqlalchemy import insert
 
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
-from app.core.types import Effect, Heard, TextUpdate, ToolUpdate, TurnState
+from app.core.types import Effect, Heard, TurnState
+from app.core.updates import TextUpdate, ToolUpdate
 from app.store.tables import surface
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

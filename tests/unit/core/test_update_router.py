@@ -12,18 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.core.feed import Feed, Unfinished
-from app.core.types import (
-    Entry,
+from app.core.posts import PostContent
+from app.core.types import Entry, TurnRef
+from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
+from app.core.updates import (
     PlanStep,
     PlanUpdate,
-    PostContent,
     TextUpdate,
     ThoughtUpdate,
     ToolUpdate,
-    TurnRef,
     UsageUpdate,
 )
-from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.clock import ManualClock

@@ -9,17 +9,9 @@ import pytest
 
 from app.core.clock import SystemClock
 from app.core.keys import SessionKey
-from app.core.types import (
-    AskOption,
-    AskRequest,
-    Effect,
-    Entry,
-    PostContent,
-    SessionState,
-    Speaker,
-    TurnRef,
-    TurnState,
-)
+from app.core.posts import PostContent
+from app.core.types import Effect, Entry, SessionState, Speaker, TurnRef, TurnState
+from app.core.updates import AskOption, AskRequest
 from app.store.stores import Stores
 from tests.support.memory import decision, delivery, heard, open_stores
 

@@ -1,0 +1,293 @@
+"""The Protocols that the store implements for the core: one per kind of decision.
+
+A port has one method per decision. Whatever must be true together is one method, hence one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import Post, PostContent, PostSent
+from app.core.types import (
+    Accepted,
+    Decision,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Effect,
+    Entry,
+    Message,
+    PlaceView,
+    ProcessRecord,
+    Session,
+    Thread,
+    Turn,
+    TurnRef,
+    TurnState,
+)
+from app.core.updates import Ask, AskRequest
+
+
+class DeliveryStore(Protocol):
+    """What came in, as it came."""
+
+    async def add(self, delivery: Delivery) -> None:
+        """Keep a delivery; one that is known by id or by signature changes nothing."""
+        ...
+
+    async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
+        """List what nobody has dealt with, in order of arrival."""
+        ...
+
+    async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
+        """Say what became of a delivery that led to no message."""
+        ...
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
+        """List deliveries without what they held, the newest first."""
+        ...
+
+
+class IntakeStore(Protocol):
+    """What the intake must know and what it decides."""
+
+    def decided(self, place: PlaceKey, message_id: str) -> bool:
+        """Tell whether this message was decided on before, by whichever adapter heard it."""
+        ...
+
+    def place(self, place: PlaceKey) -> PlaceView:
+        """Tell who is in a place."""
+        ...
+
+    async def accept(self, decision: Decision) -> Accepted:
+        """Write all that follows from one message."""
+        ...
+
+    async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
+        """Write what an operator changed; returns the posts to send."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Sessions and how people find them."""
+
+    def session(self, session: int) -> Session | None:
+        """Read one session."""
+        ...
+
+    def find(self, key: SessionKey) -> Session | None:
+        """Find the session that a key names."""
+        ...
+
+    def in_place(self, place: PlaceKey) -> Sequence[Session]:
+        """List the sessions of a place."""
+        ...
+
+    async def recent(
+        self,
+        *,
+        agent: str | None,
+        state: str | None,
+        before: tuple[float, int] | None,
+        limit: int,
+    ) -> Sequence[Session]:
+        """List sessions, the one used last first."""
+        ...
+
+    async def threads(self, *, limit: int) -> Sequence[Thread]:
+        """List places, the one where something happened last first."""
+        ...
+
+    async def thread(self, place: PlaceKey) -> Thread | None:
+        """Read one place as it stands in the list."""
+        ...
+
+    async def rename(self, session: int, title: str) -> None:
+        """Give a session a title."""
+        ...
+
+    async def remove(self, session: int) -> None:
+        """Take an agent out of its place; what was said stays readable."""
+        ...
+
+
+class TurnStore(Protocol):
+    """Turns, from queued to their end; every step is one commit."""
+
+    def turn(self, turn: int) -> Turn | None:
+        """Read one turn."""
+        ...
+
+    async def turns(self, session: int) -> Sequence[Turn]:
+        """List the turns of a session, oldest first."""
+        ...
+
+    def next_turn(self, session: int) -> Turn | None:
+        """Tell which queued turn of a session comes next, unless it is held."""
+        ...
+
+    def messages(self, turn: int) -> Sequence[Message]:
+        """List the messages that became part of a turn, in order."""
+        ...
+
+    def waiting(self, session: int) -> int:
+        """Count the turns of a session that wait."""
+        ...
+
+    async def starting(self, turn: int) -> bool:
+        """Take a queued turn; False if it is no longer there to be taken."""
+        ...
+
+    async def prompted(self, turn: int, prompt: str, acp_session_id: str, generation: int) -> bool:
+        """Note, before the bytes are written, what the agent is about to be told.
+
+        False if somebody stopped the turn meanwhile: then nothing may be written.
+        """
+        ...
+
+    async def finish(
+        self,
+        turn: int,
+        state: TurnState,
+        content: PostContent,
+        entries: Sequence[Entry],
+        error: str = "",
+    ) -> tuple[int, ...] | None:
+        """End a turn with its last entries and its final post; returns the posts to send.
+
+        A turn that has ended stays as it ended: then nothing is written and None returned.
+        """
+        ...
+
+    async def interrupt(self, turn: int) -> None:
+        """Put a turn back that a polite shutdown cut off; that does not count as a cut.
+
+        One that somebody had stopped ends as stopped.
+        """
+        ...
+
+    async def recover(self) -> Sequence[TurnRef]:
+        """Sort out what the last run left behind and list the sessions that have work.
+
+        Cut off in `starting`: queued again. Cut off in `prompted`: queued as a continuation, or
+        failed when it was cut before, or ended when somebody had stopped it. Open asks are lost.
+        The places are told in the same commit.
+        """
+        ...
+
+
+class TranscriptStore(Protocol):
+    """What happened, as the page shows it."""
+
+    async def append(self, entries: Sequence[Entry]) -> Sequence[int]:
+        """Add entries and return their numbers."""
+        ...
+
+    async def read(self, session: int, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read a session's entries, its messages among them, in order."""
+        ...
+
+    async def read_place(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read the entries of all sessions of a place, and everything said there, in order."""
+        ...
+
+    async def window(self, place: PlaceKey, *, articles: int) -> int:
+        """Tell after which number the last messages and turns of a place begin.
+
+        Turns that are open lie inside, however long ago they began. 0: everything does.
+        """
+        ...
+
+    async def history(self, session: int, *, before_turn: int, limit: int) -> Sequence[Entry]:
+        """Read the last messages and answers of the current conversation, oldest first."""
+        ...
+
+
+class AskStore(Protocol):
+    """Asks: one row each, answered once."""
+
+    async def open(self, request: AskRequest, ref: TurnRef) -> tuple[Ask, int]:
+        """Keep an ask and its post; returns the ask and the post's id."""
+        ...
+
+    async def answer(self, ask: int, option: str, by: str) -> Sequence[int] | None:
+        """Answer an open ask; returns the posts to send, None if it is not open any more."""
+        ...
+
+    def ask(self, ask: int) -> Ask | None:
+        """Read one ask."""
+        ...
+
+    async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
+        """List asks."""
+        ...
+
+
+class PostStore(Protocol):
+    """What goes out."""
+
+    def post(self, post: int) -> Post | None:
+        """Read one post."""
+        ...
+
+    def of_turn(self, turn: int) -> Post | None:
+        """Read the post that shows a turn."""
+        ...
+
+    async def unsent(self) -> Sequence[Post]:
+        """List what has not gone out, in order."""
+        ...
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
+        """List posts, the newest first."""
+        ...
+
+    async def sent(self, post: int, sent: PostSent, *, final: bool) -> None:
+        """Note what the platform made of a post."""
+        ...
+
+    async def failed(self, post: int, error: str) -> None:
+        """Note that a post can never be sent, and that its surface cannot be reached."""
+        ...
+
+
+class ProcessStore(Protocol):
+    """Agent processes that a crash could leave behind."""
+
+    async def started(self, process: ProcessRecord) -> None:
+        """Remember a process."""
+        ...
+
+    async def ended(self, marker: str) -> None:
+        """Forget a process that is gone."""
+        ...
+
+    async def leftovers(self) -> Sequence[ProcessRecord]:
+        """List the processes that were never said to be gone."""
+        ...
+
+
+class LoginStore(Protocol):
+    """Log-ins, each begun by a link that works once."""
+
+    async def offer(self, link_hash: str, *, until: float) -> None:
+        """Keep a link, by the hash of its secret part."""
+        ...
+
+    async def begin(self, link_hash: str, *, until: float) -> str | None:
+        """Use up a link; returns the name of the log-in, None if the link is of no use."""
+        ...
+
+    def lasts(self, login: str) -> bool:
+        """Tell whether a log-in was begun and has neither ended nor been revoked."""
+        ...
+
+    async def revoke(self, login: str) -> None:
+        """End a log-in."""
+        ...
+
+    async def revoke_all(self) -> None:
+        """End every log-in and every link."""
+        ...

@@ -1,0 +1,420 @@
+"""The core on a real store, with scripted agents and adapters that hear what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from app.core.clock import SystemClock
+from app.core.consent.ledger import Ledger
+from app.core.feed import Feed
+from app.core.intake.access import Access
+from app.core.intake.reader import Intake
+from app.core.keys import PlaceKey, SessionKey
+from app.core.outbox import Outbox
+from app.core.ports import AgentListener, AgentSession, Clock
+from app.core.posts import PostSend, PostSent
+from app.core.repo_provider import Folders
+from app.core.session_manager import SessionManager
+from app.core.stores import DeliveryStore
+from app.core.turns.agents import LiveAgents
+from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.runner import Workshop
+from app.core.types import (
+    Accepted,
+    Answered,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Heard,
+    Inbound,
+    Session,
+    Speaker,
+    Turn,
+)
+from app.core.updates import PromptEnd, TextUpdate
+from app.server.metrics import Metrics
+from app.store.database import Database
+from app.store.stores import Stores
+from app.vault import Vault
+from tests.support.memory import ANN, delivery, open_stores
+from tests.support.recorder import Recorder
+
+STRANGER = Speaker("stranger", "Stranger")
+"""Whom no platform lets trigger an agent."""
+
+PATIENCE_SECONDS = 5.0
+
+Hook = Callable[[], Awaitable[object]]
+Script = Callable[[AgentListener], Awaitable[object]]
+
+
+class Stir:
+    """Wakes whoever waits for something to happen at the desk."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def __call__(self) -> None:
+        self._changed.set()
+
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not seen():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was asked of an agent."""
+
+    what: Literal["open", "configure", "prompt", "cancel", "close"]
+    session: SessionKey
+    words: str = ""
+    """The prompt, the mode, or the conversation that is to be brought back."""
+
+
+async def at_once() -> None:
+    """Wait for nothing."""
+
+
+async def say_ok(listener: AgentListener) -> None:
+    """Answer as the agent that has nothing to say."""
+    await listener.on_update(TextUpdate("ok"))
+
+
+class ScriptedLauncher:
+    """The launcher port; it keeps a transcript of what agents were told, and acts as told."""
+
+    def __init__(self, stir: Stir) -> None:
+        self.lines: list[Line] = []
+        self.opened: list[Session] = []
+        """The sessions as they were handed over."""
+        self.opening: Hook = at_once
+        self.cancelling: Hook = at_once
+        self.closing: Hook = at_once
+        self.script: Script = say_ok
+        """What an agent does with a prompt."""
+        self.remembers = True
+        """Whether agents can bring an earlier conversation back."""
+        self._names = (f"conversation-{number}" for number in count(1))
+        self._stir = stir
+
+    def note(self, line: Line) -> None:
+        """Keep a line of the transcript."""
+        self.lines.append(line)
+        self._stir()
+
+    def told(self, what: str, place: str | None = None) -> list[str]:
+        """List the words of one kind, in one place or everywhere."""
+        return [
+            line.words
+            for line in self.lines
+            if line.what == what and place in {None, line.session.external}
+        ]
+
+    async def open(self, session: Session, workspace: Path, listener: AgentListener) -> OpenedAgent:
+        self.opened.append(session)
+        self.note(Line("open", session.key, session.acp_session_id or ""))
+        await self.opening()
+        if session.acp_session_id is None or not self.remembers:
+            how: Literal["new", "lost"] = "lost" if session.acp_session_id else "new"
+            return OpenedAgent(ScriptedAgent(self, session.key, next(self._names)), how)
+        return OpenedAgent(ScriptedAgent(self, session.key, session.acp_session_id), "resumed")
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAgent:
+    """An agent that came to life."""
+
+    session: AgentSession
+    how: Literal["new", "resumed", "loaded", "lost"]
+
+
+class ScriptedAgent:
+    """The port of one conversation; a cancelled prompt ends, however long its script is."""
+
+    def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
+        self.acp_session_id = name
+        self.alive = True
+        self._launcher = launcher
+        self._key = key
+        self._cancelled = asyncio.Event()
+
+    async def prompt(self, text: str, listener: AgentListener) -> PromptEnd:
+        self._note("prompt", text)
+        self._cancelled.clear()
+        script = asyncio.ensure_future(self._launcher.script(listener))
+        stop = asyncio.ensure_future(self._cancelled.wait())
+        try:
+            await asyncio.wait({script, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if self._cancelled.is_set():
+                return PromptEnd("cancelled")
+            await script
+            return PromptEnd("end_turn")
+        finally:
+            stop.cancel()
+            script.cancel()
+            await asyncio.wait({script, stop})
+
+    async def cancel(self) -> None:
+        self._note("cancel")
+        await self._launcher.cancelling()
+        self._cancelled.set()
+
+    async def configure(self, *, mode: str | None, model: str | None) -> None:
+        self._note("configure", mode or model or "")
+
+    async def close(self) -> None:
+        self._note("close")
+        self.alive = False
+        await self._launcher.closing()
+
+    def _note(
+        self, what: Literal["prompt", "cancel", "configure", "close"], words: str = ""
+    ) -> None:
+        self._launcher.note(Line(what, self._key, words))
+
+
+class Presence(Recorder):
+    """An adapter that hears in a delivery what the test put there; strangers may nothing."""
+
+    def __init__(self, agent: str, inbound: Mapping[str, Inbound], stir: Stir) -> None:
+        super().__init__(agent, pace=0.0)
+        self._inbound = inbound
+        self._stir = stir
+
+    def parse(self, delivery: Delivery) -> Inbound | None:
+        return self._inbound[delivery.delivery_id]
+
+    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
+        return speaker != STRANGER
+
+    async def send(self, post: PostSend) -> PostSent:
+        sent = await super().send(post)
+        self._stir()
+        return sent
+
+
+class StirringDeliveries:
+    """The delivery port as it is, and a word about everything that was settled."""
+
+    def __init__(self, inner: DeliveryStore, stir: Stir) -> None:
+        self._inner = inner
+        self._stir = stir
+        self.settled: list[tuple[DeliveryState, str]] = []
+
+    async def add(self, delivery: Delivery) -> None:
+        await self._inner.add(delivery)
+
+    async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
+        return await self._inner.pending(adapter, after)
+
+    async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
+        await self._inner.settle(seq, state, reason)
+        self.settled.append((state, reason))
+        self._stir()
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
+        return await self._inner.recent(before=before, limit=limit)
+
+
+class StirringFeed(Feed):
+    """The feed as it is; whoever waits at the desk is woken with the followers."""
+
+    def __init__(self, stores: Stores, stir: Stir) -> None:
+        super().__init__(stores.transcript, stores.sessions)
+        self._stir = stir
+
+    def notify(self, session: int) -> None:
+        super().notify(session)
+        self._stir()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an operator may set."""
+
+    agents: tuple[str, ...] = ("demo",)
+    max_turns: int = 4
+    max_processes: int = 8
+    idle_seconds: float = 600.0
+    turn_seconds: float = 3600.0
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass
+class Desk:
+    """A core that runs, and what a test does with it."""
+
+    database: Database
+    stores: Stores
+    clock: Clock
+    stir: Stir
+    launcher: ScriptedLauncher
+    adapters: dict[str, Presence]
+    deliveries: StirringDeliveries
+    live: LiveAgents
+    engine: EmbeddedTurnEngine
+    manager: SessionManager
+    intake: Intake
+    inbound: dict[str, Inbound] = field(default_factory=dict)
+
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        await self.stir.until(seen)
+
+    async def hear(self, heard: Heard) -> Accepted:
+        """Let the first adapter hear something, and wait until it is known what became of it."""
+        arrived = delivery(next(iter(self.adapters)))
+        self.inbound[arrived.delivery_id] = heard
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await self.intake.settle(arrived)
+
+    async def answer(self, ask: int, option: str) -> None:
+        """Let the first adapter hear an answer, and wait until it is settled."""
+        arrived = delivery(next(iter(self.adapters)))
+        self.inbound[arrived.delivery_id] = Answered(ask, option, ANN)
+        before = len(self.deliveries.settled)
+        await self.intake.take(arrived)
+        await self.until(lambda: len(self.deliveries.settled) > before)
+
+    def session(self, place: str = "t1", agent: str = "demo") -> Session:
+        """Read the session of an agent in a place."""
+        found = self.stores.sessions.find(SessionKey("web", place, agent))
+        assert found is not None
+        return found
+
+    def turn(self, turn: int) -> Turn:
+        """Read a turn."""
+        found = self.stores.turns.turn(turn)
+        assert found is not None
+        return found
+
+    async def reached(self, turn: int, state: str) -> None:
+        """Wait until a turn is in a state."""
+        await self.until(lambda: self.turn(turn).state == state)
+
+    async def last_delivery(self) -> DeliveryLine:
+        """Read what became of the last delivery."""
+        (last,) = await self.stores.deliveries.recent(before=None, limit=1)
+        return last
+
+    def posts(self, agent: str = "demo") -> list[PostSend]:
+        """List what one agent's adapter was asked to send."""
+        return self.adapters[f"web:{agent}"].calls
+
+
+@asynccontextmanager
+async def open_desk(
+    folder: Path, *, clock: Clock | None = None, rules: Rules | None = None
+) -> AsyncIterator[Desk]:
+    """Join a core; nothing of it runs before `start`."""
+    clock, rules = clock or SystemClock(), rules or Rules()
+    with open_stores(folder, clock) as (database, stores):
+        desk, outbox = _joined(folder, clock, rules, database, stores)
+        try:
+            yield desk
+        finally:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await desk.intake.close()
+                await desk.engine.drain(grace=0)
+                await desk.live.close()
+                await outbox.close(grace=0)
+
+
+@asynccontextmanager
+async def running_desk(
+    folder: Path, *, clock: Clock | None = None, rules: Rules | None = None
+) -> AsyncIterator[Desk]:
+    """Join a core that reads its inbox and runs turns."""
+    async with open_desk(folder, clock=clock, rules=rules) as desk:
+        await desk.engine.start()
+        desk.intake.start()
+        yield desk
+
+
+def _joined(
+    folder: Path, clock: Clock, rules: Rules, database: Database, stores: Stores
+) -> tuple[Desk, Outbox]:
+    stir, vault, metrics = Stir(), Vault(rules.secrets), Metrics()
+    inbound: dict[str, Inbound] = {}
+    presences = [Presence(agent, inbound, stir) for agent in rules.agents]
+    adapters = {presence.service_name: presence for presence in presences}
+    launcher = ScriptedLauncher(stir)
+    deliveries = StirringDeliveries(stores.deliveries, stir)
+    feed = StirringFeed(stores, stir)
+    outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
+    ledger = Ledger(stores.asks, stores.sessions, outbox, feed, vault)
+    workspaces = Folders(folder / "workspaces", folder / "uploads")
+    live = LiveAgents(
+        launcher,
+        workspaces,
+        stores.sessions,
+        clock,
+        vault,
+        max_processes=rules.max_processes,
+        idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
+    )
+    shop = Workshop(
+        turns=stores.turns,
+        sessions=stores.sessions,
+        transcript=stores.transcript,
+        posts=stores.posts,
+        live=live,
+        workspaces=workspaces,
+        ledger=ledger,
+        outbox=outbox,
+        feed=feed,
+        clock=clock,
+        counters=metrics,
+        vault=vault,
+        speaking_of=lambda _session: nullcontext(),
+        turn_seconds=rules.turn_seconds,
+    )
+    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
+    manager = SessionManager(
+        stores.decisions,
+        stores.sessions,
+        stores.turns,
+        engine=engine,
+        live=live,
+        outbox=outbox,
+        feed=feed,
+        clock=clock,
+    )
+    intake = Intake(
+        deliveries,
+        stores.decisions,
+        manager,
+        ledger,
+        adapters=adapters,
+        access=Access(),
+        untagged="mention",
+        clock=clock,
+    )
+    desk = Desk(
+        database=database,
+        stores=stores,
+        clock=clock,
+        stir=stir,
+        launcher=launcher,
+        adapters=adapters,
+        deliveries=deliveries,
+        live=live,
+        engine=engine,
+        manager=manager,
+        intake=intake,
+        inbound=inbound,
+    )
+    return desk, outbox

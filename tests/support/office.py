@@ -1,0 +1,250 @@
+"""A bridge without agents: real stores, intake, ledger and page; turns are written by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import SecretStr
+
+from app.core.clock import SystemClock
+from app.core.consent.ledger import Ledger
+from app.core.feed import Feed
+from app.core.intake.access import Access
+from app.core.intake.reader import Intake
+from app.core.keys import PlaceKey
+from app.core.outbox import Outbox
+from app.core.posts import PostContent
+from app.core.session_manager import SessionManager
+from app.core.types import Entry, TurnRef, TurnState
+from app.core.updates import AskOption, AskRequest
+from app.server.application import build
+from app.server.door import Door
+from app.server.front import Front
+from app.server.metrics import Metrics
+from app.server.pages.stream import Stream
+from app.server.parts import AgentCard, MissingAgent, Parts
+from app.services.web.adapter import WebAdapter
+from app.store.stores import Stores
+from app.vault import Vault
+from tests.support.memory import open_stores
+
+BASE_URL = "http://bridge.test"
+ADMIN_TOKEN = "admin-token-of-the-tests"
+SECONDS = 5.0
+ALLOW = AskOption("allow", "Allow once", "allow_once")
+CARDS = {
+    "claude": AgentCard(
+        "claude", "Claude", "", default=True, command="claude", isolation="isolated (bubblewrap)"
+    ),
+    "codex": AgentCard(
+        "codex", "Codex", "", default=False, command="codex", isolation="not isolated: a reason"
+    ),
+}
+
+
+@dataclass
+class Engine:
+    """The engine port: it notes what it is told, and runs nothing."""
+
+    submitted: list[int] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
+
+    def submit(self, session: int) -> None:
+        self.submitted.append(session)
+
+    async def cancel(self, session: int) -> None:
+        self.cancelled.append(session)
+
+    async def run(self, turn: int) -> None:
+        raise AssertionError("nobody runs turns here")
+
+
+class Office:
+    """One bridge, and a browser that is signed in."""
+
+    def __init__(self, stores: Stores, folder: Path) -> None:
+        clock, vault, metrics = SystemClock(), Vault(), Metrics()
+        adapters = {f"web:{name}": WebAdapter(name) for name in CARDS}
+        live: Any = None
+        self.stores = stores
+        self.engine = Engine()
+        self.feed = Feed(stores.transcript, stores.sessions)
+        outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
+        self.ledger = Ledger(stores.asks, stores.sessions, outbox, self.feed, vault)
+        manager = SessionManager(
+            stores.decisions,
+            stores.sessions,
+            stores.turns,
+            engine=self.engine,
+            live=live,
+            outbox=outbox,
+            feed=self.feed,
+            clock=clock,
+        )
+        self.intake = Intake(
+            stores.deliveries,
+            stores.decisions,
+            manager,
+            self.ledger,
+            adapters=adapters,
+            access=Access(users=frozenset(), only_users=False, bots=frozenset()),
+            untagged="mention",
+            clock=clock,
+        )
+        self.parts = Parts(
+            agents=CARDS,
+            intake=self.intake,
+            manager=manager,
+            ledger=self.ledger,
+            feed=self.feed,
+            sessions=stores.sessions,
+            turns=stores.turns,
+            transcript=stores.transcript,
+            deliveries=stores.deliveries,
+            posts=stores.posts,
+            clock=clock,
+            metrics=metrics,
+            door=Door(
+                stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
+            ),
+            uploads=folder / "uploads",
+            admin_token=ADMIN_TOKEN,
+            ready=_ready,
+            missing=[MissingAgent("Gemini", "npm install -g gemini")],
+        )
+        self._outbox = outbox
+        self.http = self.browser()
+        self.csrf = ""
+
+    def browser(self) -> httpx.AsyncClient:
+        """Open a browser that is not signed in."""
+        front = Front(build(self.parts), self.intake.take, self.parts.clock, hosts={"bridge.test"})
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(front),
+            base_url=BASE_URL,
+            headers={"Accept": "text/html", "Origin": BASE_URL},
+        )
+
+    async def sign_in(self) -> None:
+        """Open a log-in link."""
+        await self.http.get(await self.parts.door.make_link())
+        page = await self.http.get("/")
+        found = re.search(r'<meta name="csrf" content="([0-9a-f]+)">', page.text)
+        assert found is not None
+        self.csrf = found[1]
+
+    async def close(self) -> None:
+        """End everything."""
+        self.feed.close()
+        await self.http.aclose()
+        await self.intake.close()
+        await self._outbox.close(grace=0)
+
+    async def post(self, path: str, files: Any = None, **fields: str) -> httpx.Response:
+        """Send a form as the page's script does."""
+        headers = {"X-CSRF-Token": self.csrf, "Accept": "application/json"}
+        return await self.http.post(path, data=fields, files=files, headers=headers)
+
+    async def say(self, text: str, thread: str = "", **more: Any) -> str:
+        """Say something; returns the path of the thread."""
+        answer = await self.post("/send", text=text, thread=thread, **more)
+        assert answer.status_code == 200, answer.text
+        path: str = answer.json()["path"]
+        return path
+
+    async def page(self, path: str) -> str:
+        """Read a page."""
+        answer = await self.http.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def turn_of(self, path: str, agent: str = "claude") -> TurnRef:
+        """Find the turn that waits for an agent in a thread."""
+        (session,) = (s for s in self.stores.sessions.in_place(key(path)) if s.key.agent == agent)
+        turn = self.stores.turns.next_turn(session.id)
+        assert turn is not None
+        return TurnRef(session.id, turn.id)
+
+    async def begin(self, ref: TurnRef) -> None:
+        """Let a turn begin, as the engine would."""
+        assert await self.stores.turns.starting(ref.turn)
+        assert await self.stores.turns.prompted(ref.turn, "prompt", "acp-1", 1)
+        self.feed.notify(ref.session)
+
+    async def write(self, ref: TurnRef, *entries: Entry) -> Sequence[int]:
+        """Write rows of a turn, as the router would."""
+        rows = [replace(entry, session=ref.session, turn=ref.turn) for entry in entries]
+        numbers = await self.stores.transcript.append(rows)
+        self.feed.notify(ref.session)
+        return numbers
+
+    async def end(self, ref: TurnRef) -> None:
+        """End a turn well."""
+        content = PostContent(kind="turn", state="done")
+        await self.stores.turns.finish(ref.turn, TurnState.DONE, content, [])
+        self.feed.notify(ref.session)
+
+    async def ask(self, ref: TurnRef, title: str = "Write a.txt") -> int:
+        """Open an ask; returns its number."""
+        ask, _ = await self.stores.asks.open(AskRequest("call", title, (ALLOW,)), ref)
+        self.feed.notify(ref.session)
+        return ask.id
+
+    def events(self, path: str, after: int = 0, begin: int = 0) -> Events:
+        """Follow a thread as an open page does."""
+        stream = Stream(self.parts, key(path) if path else None, begin, 100, "/more", lambda: True)
+        return Events(stream.events(after))
+
+
+class Events:
+    """What an open page is sent, one event after another."""
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+
+    async def next(self, name: str) -> tuple[int | None, Any]:
+        """Wait for the next event of a name; returns its number and what it holds."""
+        async with asyncio.timeout(SECONDS):
+            async for chunk in self._stream:
+                lines = dict(
+                    line.split(": ", 1) for line in chunk.decode().splitlines() if ": " in line[1:]
+                )
+                if lines.get("event") == name:
+                    number = lines.get("id")
+                    return (int(number) if number else None), json.loads(lines["data"])
+        raise AssertionError(f"the stream ended without {name}")
+
+    async def close(self) -> None:
+        """Go away."""
+        await self._stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+def key(path: str) -> PlaceKey:
+    """Name the place of a page."""
+    _, _, service, name = path.split("/", 3)
+    return PlaceKey(service, name)
+
+
+@asynccontextmanager
+async def office(folder: Path) -> AsyncIterator[Office]:
+    """Open a bridge in a folder and sign in."""
+    with open_stores(folder, SystemClock()) as (_, stores):
+        made = Office(stores, folder)
+        made.intake.start()
+        try:
+            await made.sign_in()
+            yield made
+        finally:
+            await made.close()
+
+
+async def _ready() -> Sequence[Any]:
+    return ()
