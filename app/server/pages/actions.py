@@ -83,7 +83,7 @@ async def _said(parts: Parts, who: Visitor, form: FormData) -> events.Said:
         speaker_name=who.name,
         mentions=await _meant(parts, names, text, _field(form, "to"), new=not thread),
         files=files,
-        title=_title(names, text) or files[0].name,
+        title=_title(names, text) or text or files[0].name,
     )
 
 

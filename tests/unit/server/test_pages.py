@@ -154,6 +154,21 @@ async def test_a_command_after_a_mention_is_a_command_and_the_message_keeps_the_
     assert "@claude stop" in part(await desk.page(path), "log").text
 
 
+async def test_a_mention_alone_is_a_message(desk: Office) -> None:
+    path = await desk.say("@codex")
+
+    assert desk.turn_of(path, "codex")
+
+
+async def test_a_new_thread_goes_to_the_agent_used_last(desk: Office) -> None:
+    await desk.say("@codex hello")
+
+    path = await desk.say("hello again")
+
+    assert desk.turn_of(path, "codex")
+    assert '<option value="codex" selected>' in await desk.page("/")
+
+
 async def test_a_form_without_script_leads_to_the_thread(desk: Office) -> None:
     answer = await desk.http.post("/send", data={"csrf": desk.csrf, "text": "hello"})
 

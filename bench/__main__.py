@@ -1,0 +1,75 @@
+"""Measures, shows the table, draws the plot; `--write` puts both into docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import accept, cold, memory, report, restart, stream
+from bench.figures import FULL, QUICK, Row, Scale
+from bench.machine import ROOT, busy, description
+
+PAGE = ROOT / "docs" / "performance.md"
+PLOT = ROOT / "docs" / "performance.svg"
+PACKAGES = ("uvicorn", "uvloop", "sqlalchemy", "starlette", "gidgethub", "aiohttp")
+
+MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
+    "accept": accept.measure,
+    "stream": stream.measure,
+    "cold": cold.measure,
+    "restart": restart.measure,
+    "start": restart.measure_start,
+    "memory": memory.measure,
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure what the command line names."""
+    options = _options(arguments)
+    console = Console(highlight=False)
+    rows: list[Row] = []
+    for name in options.only or MEASUREMENTS:
+        with (
+            console.status(f"measuring {name} ..."),
+            tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        ):
+            rows += MEASUREMENTS[name](QUICK if options.quick else FULL, Path(folder))
+    machine = description([(name, version(name)) for name in PACKAGES])
+    console.print(machine)
+    if busy():
+        console.print("[yellow]Others use this machine too: trust the CPU figures only.[/]")
+    report.show(rows, console)
+    plot = PLOT if options.write else Path(options.plot)
+    report.plot(rows, plot)
+    console.print(f"Plot: {plot}")
+    if options.write:
+        PAGE.write_text(report.insert(PAGE.read_text(), report.markdown(rows, machine)))
+        console.print(f"Written: {PAGE}")
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats: to see that it works")
+    parser.add_argument(
+        "--only", action="append", choices=MEASUREMENTS, help="one measurement; may be repeated"
+    )
+    parser.add_argument("--write", action="store_true", help=f"update {PAGE.relative_to(ROOT)}")
+    parser.add_argument(
+        "--plot",
+        default=str(Path(tempfile.gettempdir()) / "agent-bridge-bench.svg"),
+        help="where the plot goes without --write",
+    )
+    options = parser.parse_args(arguments)
+    if options.write and options.only:
+        parser.error("--write takes the whole table, not a part of it")
+    return options
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
