@@ -470,15 +470,17 @@ def _cards(
     configuration: Configuration, shelters: Mapping[str, Shelter], adapters: Mapping[str, Adapter]
 ) -> dict[str, AgentCard]:
     registry = Registry(configuration, known_agents())
-    return {
-        entry.name: AgentCard(
+    cards: dict[str, AgentCard] = {}
+    for entry in registry:
+        program = registry.program(entry.name)
+        cards[entry.name] = AgentCard(
             name=entry.name,
             display_name=registry.display_name(entry.name),
-            description=entry.description or "",
+            description=entry.description or (program.description if program else ""),
             default=entry.name == configuration.default_agent,
             command=entry.command[0],
             isolation=shelters[entry.name].words,
-            examples=program.examples if (program := registry.program(entry.name)) else (),
+            examples=program.examples if program else (),
             services=tuple(
                 sorted(
                     name.partition(":")[0]
@@ -487,5 +489,4 @@ def _cards(
                 )
             ),
         )
-        for entry in registry
-    }
+    return cards

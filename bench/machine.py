@@ -141,17 +141,21 @@ class Server:
         self.process = None
 
 
-def output_of(module: str, *arguments: str, log: Path | None = None) -> str:
-    """Run one of the bench's own programs and return what it prints."""
-    with (log or Path(os.devnull)).open("a") as errors:
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            check=True,
-        )
+def output_of(module: str, *arguments: str) -> str:
+    """Run one of the bench's own programs and return what it prints.
+
+    Raises:
+        RuntimeError: it failed, for the reason it gave.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} failed:\n{done.stderr[-LAST_WORDS:]}")
     return done.stdout
 
 

@@ -41,7 +41,7 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
             place = folder / f"{way}-{number}"
             place.mkdir(parents=True)
             count = scale.updates // (10 if way == "sdk" else 1)
-            said = output_of("bench.stream", way, str(count), str(place), log=folder / "stream.log")
+            said = output_of("bench.stream", way, str(count), str(place))
             wall, core = (float(seconds) / count for seconds in said.split())
             taken.append(Stream(wall, core))
     yield _row("a blocking readline + orjson loop", streams["bridge"], streams["blocking"], 0.25)

@@ -52,6 +52,8 @@ class AgentProgram:
     """What `driver` calls it: the name of its file."""
     title: str
     """What people call it."""
+    description: str = ""
+    """What it is, where its title does not say that."""
     command: tuple[str, ...]
     """How it is started as an ACP agent."""
     match: tuple[str, ...]

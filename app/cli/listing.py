@@ -23,7 +23,7 @@ from app.config import Configuration
 from app.core.stores import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
 from app.errors import NotFound
-from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut, TurnOut
+from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut
 
 ROWS: Final = 200
 """Rows per read."""
@@ -66,8 +66,7 @@ class Shelf:
         found = self._sessions.session(session)
         if found is None:
             raise NotFound("session", session)
-        turns = [TurnOut.of(turn) for turn in await self._turns.turns(session)]
-        return SessionDetail(**SessionOut.of(found).model_dump(), turns=turns)
+        return SessionDetail.with_turns(found, await self._turns.turns(session))
 
     async def transcript(self, session: int) -> list[EntryOut]:
         """Read what happened, in order."""

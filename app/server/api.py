@@ -31,7 +31,6 @@ from app.server.shapes import (
     SessionDetail,
     SessionOut,
     SessionTurn,
-    TurnOut,
     UnfinishedOut,
 )
 from app.services.web import events
@@ -100,9 +99,7 @@ async def list_sessions(
 async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     """Read a session with its turns."""
     session = _session(parts, session_id)
-    turns = [TurnOut.of(turn) for turn in await parts.turns.turns(session_id)]
-    last = turns[-1].id if turns else None
-    return SessionDetail(**SessionOut.of(session).model_dump(), turn=last, turns=turns)
+    return SessionDetail.with_turns(session, await parts.turns.turns(session_id))
 
 
 @router.patch("/sessions/{session_id}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -115,6 +115,13 @@ class SessionDetail(SessionTurn):
     """A session with its last turn and all of them."""
 
     turns: list[TurnOut]
+
+    @classmethod
+    def with_turns(cls, session: Session, turns: Sequence[Turn]) -> SessionDetail:
+        """Show a session with its turns."""
+        shown = [TurnOut.of(turn) for turn in turns]
+        last = shown[-1].id if shown else None
+        return cls(**SessionOut.of(session).model_dump(), turn=last, turns=shown)
 
 
 class EntryOut(BaseModel):

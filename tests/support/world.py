@@ -7,6 +7,7 @@ which it is found again in what the agent was told, in the transcript and in the
 from __future__ import annotations
 
 import itertools
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,7 +66,7 @@ class World:
         self.polite_ends = 0
         self._answered: set[int] = set()
         self._numbers = itertools.count(1)
-        self._reviving = threading.Lock()
+        self._reviving = threading.RLock()
 
     def __enter__(self) -> Self:
         self.platform.__enter__()
@@ -121,9 +122,11 @@ class World:
             self.bridge.start()
 
     def end(self) -> None:
-        """End the bridge politely; what it was to die of is forgotten."""
+        """End the bridge politely; what it was to die of is forgotten, if it did not just then."""
         self.bridge.armed.unlink(missing_ok=True)
-        assert self.bridge.stop() == 0
+        while (status := self.bridge.stop()) == -signal.SIGKILL:
+            self.settle()
+        assert status == 0
         self.polite_ends += 1
 
     def settle(self, also: Callable[[], bool] = lambda: True) -> None:

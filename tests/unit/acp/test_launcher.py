@@ -14,6 +14,7 @@ import pytest
 
 from app.acp.peer import AgentTimeouts
 from app.children.layout import Confinement
+from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
 from app.core.types import ProcessRecord
 from app.core.updates import StateUpdate
@@ -26,7 +27,7 @@ from app.errors import (
     NotFound,
     StoreUnavailable,
 )
-from tests.unit.acp.helpers import BOUND, Bench, Memory, scripted, session
+from tests.unit.acp.helpers import BOUND, DEMO, Bench, Memory, scripted, session
 from tests.unit.acp.test_session import begun, told
 from tests.unit.children.helpers import carriers
 
@@ -419,7 +420,9 @@ async def test_an_agent_can_be_confined(bench: Bench) -> None:
     if not isinstance(found, Bubblewrap):
         pytest.skip(f"bubblewrap not found on this machine: {found.reason}")
     anywhere = Path("/nowhere")  # filled in by the launcher
-    workbench = bench(sandbox=found, confinement=Confinement(home=anywhere, workspace=anywhere))
+    needed = visible_prefixes((sys.executable, str(DEMO)), path=os.environ["PATH"])
+    confinement = Confinement(home=anywhere, workspace=anywhere, prefixes=needed)
+    workbench = bench(sandbox=found, confinement=confinement)
 
     opened = await begun(workbench)
     await told(opened.session, "write mine.txt words", Memory(answer="allow"))
