@@ -85,6 +85,25 @@ _BUSY = select(turn.c.id).where(
     turn.c.id < bindparam("before"),
     turn.c.state.in_(("queued", "starting", "prompted", "parked")),
 )
+_KNOWN = select(message.c.id).where(
+    message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
+)
+_SURFACE = (
+    select(surface.c.id, surface.c.session, session.c.closed)
+    .join(session)
+    .where(
+        surface.c.service == bindparam("service"),
+        surface.c.external == bindparam("external"),
+        surface.c.agent == bindparam("agent"),
+    )
+)
+_TOUCH = update(session).where(session.c.id == bindparam("of")).values(updated_at=bindparam("now"))
+_RELEASE = (
+    update(turn)
+    .where(turn.c.session == bindparam("of"), turn.c.state == "queued")
+    .values(held=False)
+)
+_LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 _SETTLE = (
     update(delivery)
     .where(delivery.c.seq == bindparam("of"))
@@ -224,17 +243,15 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
         _say(connection, place_id, "notice", "", words, {"silence": made.silence}, now)
     if made.requests:
         latest = made.requests[-1].agent_name
-        connection.execute(update(place).where(place.c.id == place_id).values(latest=latest))
+        connection.execute(_LATEST, {"of": place_id, "agent": latest})
     _settle(connection, made.delivery, made.outcome, made.reason)
     return Accepted(tuple(ref for ref, _ in turns), tuple(posts))
 
 
 def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
     """Tell whether a message was kept before; decisions are forgotten sooner than messages."""
-    known = select(message.c.id).where(
-        message.c.place == place_id, message.c.message_id == message_id
-    )
-    return connection.execute(known).first() is not None
+    known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
+    return known.first() is not None
 
 
 def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
@@ -301,7 +318,7 @@ def _attach(
 ) -> tuple[TurnRef, int]:
     """Give a message to a session: to its waiting turn, else to a new one."""
     surface_id, session_id = _surface(connection, request, place_id, now)
-    connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
+    connection.execute(_TOUCH, {"of": session_id, "now": now})
     # The last one that waits: after a crash there may be two, and nobody overtakes anybody.
     waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
     _release(connection, session_id)
@@ -326,15 +343,12 @@ def _surface(
     connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
 ) -> tuple[int, int]:
     """Find the session a request is for, or begin one; one that was removed begins afresh."""
-    row = connection.execute(
-        select(surface.c.id, surface.c.session, session.c.closed)
-        .join(session)
-        .where(
-            surface.c.service == request.service_name,
-            surface.c.external == request.external_session_id,
-            surface.c.agent == request.agent_name,
-        )
-    ).first()
+    named = {
+        "service": request.service_name,
+        "external": request.external_session_id,
+        "agent": request.agent_name,
+    }
+    row = connection.execute(_SURFACE, named).first()
     if row is not None:
         if row.closed is not None:
             _begin_afresh(connection, row.session)
@@ -351,13 +365,7 @@ def _surface(
     ).scalar_one()
     surface_id = connection.execute(
         insert(surface).returning(surface.c.id),
-        {
-            "service": request.service_name,
-            "external": request.external_session_id,
-            "agent": request.agent_name,
-            "session": session_id,
-            "place": place_id,
-        },
+        {**named, "session": session_id, "place": place_id},
     ).scalar_one()
     return surface_id, session_id
 
@@ -392,8 +400,7 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
 
 def _release(connection: Connection, session_id: int) -> None:
     """Let everything run that was held back in a session."""
-    waiting = (turn.c.session == session_id) & (turn.c.state == "queued")
-    connection.execute(update(turn).where(waiting).values(held=False))
+    connection.execute(_RELEASE, {"of": session_id})
 
 
 def _begin_afresh(connection: Connection, session_id: int) -> None:

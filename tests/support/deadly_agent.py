@@ -20,6 +20,9 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
+STAY_SECONDS = 300.0
+"""Longer than any test, so that only a test that failed sees it leave."""
+
 
 class Proxy:
     """What passes between a bridge and an agent."""
@@ -79,7 +82,8 @@ class Proxy:
             if act == "kill":
                 os.kill(self._bridge, signal.SIGKILL)
             if act in ("kill", "mute"):
-                threading.Event().wait()
+                threading.Event().wait(STAY_SECONDS)
+                os._exit(1)
             return act is None
 
     def _act(self, step: str, when: str) -> str | None:

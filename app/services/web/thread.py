@@ -87,8 +87,8 @@ class Fold:
         if row.kind == "message":
             self._take_message(row)
         elif row.turn is not None and row.session is not None:
-            if _silent(row):
-                return
+            if row.kind == "notice" and not row.text:
+                return  # it is for machines only
             turn = self._turn(row)
             self._take_work(turn, row)
             self._clock(turn, row)
@@ -166,8 +166,9 @@ class Fold:
     def _open_words(self, turn: Turn, kind: str) -> Words | None:
         """Return the words that further words of a kind go on from."""
         last = turn.body[-1] if turn.body else None
-        goes_on = isinstance(last, Words) and last.kind == kind and turn.id not in self._broken
-        return last if goes_on and isinstance(last, Words) else None
+        if not isinstance(last, Words) or last.kind != kind or turn.id in self._broken:
+            return None
+        return last
 
     def _take_call(self, turn: Turn, row: Entry) -> None:
         assert row.turn is not None
@@ -276,11 +277,6 @@ class Fold:
         while up is not None and up.id not in self._changed:
             up = self._up.get(up.id)
         return up is not None
-
-
-def _silent(row: Entry) -> bool:
-    """Tell whether a row is for machines only."""
-    return row.kind == "notice" and not row.text
 
 
 def _clocked(head: Head, at: float) -> tuple[int, int]:
