@@ -182,7 +182,9 @@ class SessionManager:
 
     def _stopping(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
         """Stop what runs or is about to; what was held before stays held, unless it is dropped."""
-        runs = session.state in RUNNING or self._turns.next_turn(session.id) is not None
+        # In this order: a turn that begins between two looks is seen by the second.
+        waits = self._turns.next_turn(session.id) is not None
+        runs = waits or self._known(session.id).state in RUNNING
         stop = (Effect("stop", session.id),) if runs else ()
         dropped = drop and session.state in AT_WORK
         return (*stop, Effect("drop", session.id)) if dropped else stop
