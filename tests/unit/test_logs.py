@@ -171,7 +171,7 @@ def test_noise_of_the_acp_sdk_is_a_short_debug_line() -> None:
 def test_errors_of_our_own_acp_package_stay_errors() -> None:
     out = configured("json")
     record = sdk_record()
-    record.name, record.pathname = "app.acp.session", "/work/app/acp/session.py"
+    record.name, record.pathname = "app.acp.session", "/opt/bridge/app/acp/session.py"
 
     logging.getLogger("app.acp.session").handle(record)
 
