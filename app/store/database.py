@@ -88,9 +88,9 @@ class Database:
         with self.engine.connect() as connection:
             return connection.execute(statement, values).first()
 
-    async def all(self, statement: Executable) -> Sequence[Row[Any]]:
+    async def all(self, statement: Executable, **values: object) -> Sequence[Row[Any]]:
         """Read many rows in a thread."""
-        return await self.read(lambda connection: connection.execute(statement).all())
+        return await self.read(lambda connection: connection.execute(statement, values).all())
 
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a reading function of a connection in a thread."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy import Connection, Row, bindparam, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
 from app.core.posts import NewPost, PostContent
 from app.core.types import (
+    OPEN_TURN_STATES,
     Accepted,
     BridgeSessionRequest,
     Decision,
@@ -25,6 +26,7 @@ from app.core.types import (
 from app.store.database import Database
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
+    DELIVERY_IS_NEW,
     decision,
     delivery,
     heard,
@@ -58,6 +60,16 @@ _ADD = (
     .on_conflict_do_nothing()
 )
 
+_PENDING = (
+    select(delivery)
+    .where(
+        delivery.c.adapter == bindparam("adapter"),
+        delivery.c.seq > bindparam("after"),
+        DELIVERY_IS_NEW,
+    )
+    .order_by(delivery.c.seq)
+    .limit(PENDING_AT_ONCE)
+)
 _PLACE = select(place).where(
     place.c.service == bindparam("service"), place.c.name == bindparam("name")
 )
@@ -83,7 +95,7 @@ _WAITING = (
 _BUSY = select(turn.c.id).where(
     turn.c.session == bindparam("of"),
     turn.c.id < bindparam("before"),
-    turn.c.state.in_(("queued", "starting", "prompted", "parked")),
+    or_(*(turn.c.state == state for state in OPEN_TURN_STATES)),
 )
 _KNOWN = select(message.c.id).where(
     message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
@@ -133,12 +145,7 @@ class Deliveries:
 
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
         """List what nobody has dealt with, in order of arrival."""
-        rows = await self._database.all(
-            select(delivery)
-            .where(delivery.c.adapter == adapter, delivery.c.seq > after, delivery.c.state == "new")
-            .order_by(delivery.c.seq)
-            .limit(PENDING_AT_ONCE)
-        )
+        rows = await self._database.all(_PENDING, adapter=adapter, after=after)
         return [_delivery_of(row) for row in rows]
 
     async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:

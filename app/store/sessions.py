@@ -25,17 +25,19 @@ from sqlalchemy.dialects.sqlite import insert
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import ProcessRecord, Session, SessionState, Thread
 from app.store.database import Database
-from app.store.tables import ask, place, process, session, surface, transcript, turn
+from app.store.tables import ASK_IS_OPEN, ask, place, process, session, surface, transcript, turn
 from app.store.values import entry_of, session_of
 
 
 def _some_turn(*states: str) -> Any:
-    return exists().where(turn.c.session == session.c.id, turn.c.state.in_(states))
+    # Not `in_`, whose text SQLAlchemy writes anew at every execution.
+    either = or_(*(turn.c.state == state for state in states))
+    return exists().where(turn.c.session == session.c.id, either)
 
 
 _STATE: ColumnElement[str] = case(
     (session.c.closed.is_not(None), session.c.closed),
-    (exists().where(ask.c.session == session.c.id, ask.c.state == "open"), SessionState.WAITING),
+    (exists().where(ask.c.session == session.c.id, ASK_IS_OPEN), SessionState.WAITING),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
     (_some_turn("parked"), SessionState.WAITING),
     (_some_turn("queued"), SessionState.QUEUED),

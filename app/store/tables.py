@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
 )
 
@@ -44,9 +45,10 @@ delivery = Table(
     UniqueConstraint("adapter", "signature"),
     sqlite_autoincrement=True,
 )
-Index(
-    "delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=delivery.c.state == "new"
-)
+# The condition of a partial index is written out, here and where it is asked for: a value that is
+# bound there makes SQLite prepare the statement anew at every execution.
+DELIVERY_IS_NEW = delivery.c.state == literal_column("'new'")
+Index("delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=DELIVERY_IS_NEW)
 
 Index("delivery_received", delivery.c.received_at)
 
@@ -194,7 +196,8 @@ ask = Table(
     Column("closed_at", Float),
     sqlite_autoincrement=True,
 )
-Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ask.c.state == "open")
+ASK_IS_OPEN = ask.c.state == literal_column("'open'")
+Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 
 post = Table(
     "post",

@@ -140,6 +140,8 @@ class Intake:
                     last = delivery.seq
                     group.create_task(self._parse(adapter, delivery))
                     await asyncio.sleep(0)  # in order, and never many at a stretch
+            if len(found) == 1:
+                break  # it was all there was; whatever came since wakes the reader again
         return last
 
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
