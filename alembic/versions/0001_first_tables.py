@@ -257,6 +257,8 @@ def upgrade() -> None:
         sa.Column("speaker_kind", sa.String(), nullable=False),
         sa.Column("link", sa.Text(), server_default="", nullable=False),
         sa.Column("files", sa.JSON(), nullable=False),
+        sa.Column("pointed", sa.Text(), server_default="", nullable=False),
+        sa.Column("context", sa.Text(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(
             ["id"],
             ["transcript.id"],

@@ -12,6 +12,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import Post, PostContent, PostSent
 from app.core.types import (
     Accepted,
+    ActivePlace,
     Decision,
     Delivery,
     DeliveryLine,
@@ -102,6 +103,14 @@ class SessionStore(Protocol):
 
     async def thread(self, place: PlaceKey) -> Thread | None:
         """Read one place as it stands in the list."""
+        ...
+
+    async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
+        """List an agent's conversations on a service that were used since then."""
+        ...
+
+    async def link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
+        """Make a further place a surface of a session; False if the key names another one."""
         ...
 
     async def rename(self, session: int, title: str) -> None:

@@ -152,6 +152,8 @@ message = Table(
     Column("speaker_kind", String, nullable=False),
     Column("link", Text, nullable=False, server_default=""),
     Column("files", JSON, nullable=False),
+    Column("pointed", Text, nullable=False, server_default=""),
+    Column("context", Text, nullable=False, server_default=""),
     UniqueConstraint("place", "message_id"),
 )
 

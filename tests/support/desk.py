@@ -197,8 +197,8 @@ class Presence(Recorder):
     def parse(self, delivery: Delivery) -> Inbound | None:
         return self._inbound[delivery.delivery_id]
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        return speaker != STRANGER
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        return "you may not use this agent here" if speaker == STRANGER else None
 
     async def send(self, post: PostSend) -> PostSent:
         sent = await super().send(post)
@@ -379,6 +379,7 @@ def _joined(
         clock=clock,
         counters=metrics,
         vault=vault,
+        verbosity=lambda place: stores.decisions.place(place).verbosity,
         speaking_of=lambda _session: nullcontext(),
         turn_seconds=rules.turn_seconds,
     )

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentSession, Clock, Counters, Workspaces
+from app.core.posts import PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
@@ -59,6 +61,8 @@ class Workshop:
     clock: Clock
     counters: Counters
     vault: Vault
+    verbosity: Callable[[PlaceKey], Verbosity | None]
+    """How much a place wants to see, if somebody said so."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     turn_seconds: float
@@ -94,6 +98,7 @@ class TurnRun:
             clock=shop.clock,
             vault=shop.vault,
             on_progress=self._progress,
+            frame=self._post.content if self._post is not None else None,
         )
 
     async def run(self) -> None:
@@ -287,7 +292,7 @@ class TurnRun:
             shop.turns.finish,
             self._turn.id,
             state,
-            self._router.content(shown, note=words),
+            self._content(shown, note=words),
             [end] if note else [],
             note if state is TurnState.FAILED else "",
         )
@@ -295,8 +300,15 @@ class TurnRun:
         shop.outbox.send(*posts or ())
         shop.feed.notify(self._session.id)
 
+    def _content(self, state: str, *, note: str = "") -> PostContent:
+        """Say what the turn's post shows now, as much of it as the place wants to see."""
+        return replace(
+            self._router.content(state, note=note),
+            verbosity=self._shop.verbosity(self._session.place),
+        )
+
     def _progress(self) -> None:
         if self._post is not None:
             self._shop.outbox.progress(
-                self._post.id, self._post.target, lambda: self._router.content("working")
+                self._post.id, self._post.target, lambda: self._content("working")
             )
