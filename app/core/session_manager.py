@@ -26,7 +26,7 @@ from app.errors import AgentError, NotFound
 
 logger = logging.getLogger(__name__)
 
-RUNNING = {SessionState.WORKING, SessionState.WAITING}
+RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}
 
 
@@ -68,6 +68,10 @@ class SessionManager:
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
         return accepted
+
+    def sessions(self, place: PlaceKey) -> Sequence[Session]:
+        """List the sessions of a place."""
+        return self._sessions.in_place(place)
 
     def at_work(self, place: PlaceKey) -> tuple[str, ...]:
         """Tell which agents of a place have something to do."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.core.clock import persist
@@ -26,6 +26,7 @@ from app.core.tasks import Tasks
 from app.core.types import (
     Accepted,
     Answered,
+    AskAnswer,
     BridgeSessionRequest,
     Decision,
     Delivery,
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
 
+ANSWERS = "answers an ask"
+WHISPER_SECONDS = 10.0
+"""What a platform may take to tell one person something; nothing depends on it."""
 READ_AGAIN_SECONDS = 1.0
 """After a read that failed: soon enough for people, rare enough for the log."""
 
@@ -200,12 +204,36 @@ class Intake:
                 posts = await self._refused_here(delivery, heard)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
+        answers = self._answers(heard, allowed)
+        answering = {answer.request.agent_name for answer in answers}
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
-        requests = tuple(_request(heard, agent) for agent in allowed)
+        requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else "refused"
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
-        return await self._manager.admit(
-            Decision(delivery.seq, heard, outcome, reason, requests, posts, silence=silence)
+        accepted = await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                outcome,
+                ANSWERS if answers else reason,
+                requests,
+                posts,
+                silence=silence,
+                answers=answers,
+            )
+        )
+        self._ledger.settle(accepted.answered)
+        return accepted
+
+    def _answers(self, heard: Heard, agents: Sequence[str]) -> tuple[AskAnswer, ...]:
+        """Find the asks that a message answers as a whole: on some services the usual way."""
+        if heard.speaker.kind == "agent" or heard.files or not agents:
+            return ()
+        sessions = (s for s in self._manager.sessions(heard.place) if s.key.agent in agents)
+        spoken = heard.text if heard.spoken is None else heard.spoken
+        found = self._ledger.meant(sessions, spoken)
+        return tuple(
+            AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
         )
 
     def _everybody_at_work(self, heard: Heard) -> Floor:
@@ -250,8 +278,21 @@ class Intake:
             return
         if why is None:
             await self._note(delivery, "done", "answered")
-        else:
-            await self._note(delivery, "refused", why)
+            return
+        await self._note(delivery, "refused", why)
+        await self._whisper(delivery, answered, why)
+
+    async def _whisper(self, delivery: Delivery, answered: Answered, why: str) -> None:
+        """Tell somebody whose answer does not count why not."""
+        adapter = self._adapters.get(delivery.adapter)
+        key = self._ledger.surface(answered.ask)
+        if adapter is None or key is None:
+            return
+        try:
+            async with asyncio.timeout(WHISPER_SECONDS):
+                await adapter.whisper(key, answered.speaker, f"This does not count: {why}.")
+        except Exception as error:  # noqa: BLE001 - the answer is refused, whoever could be told
+            logger.info("%s could not be told: %s", answered.speaker.id, error)
 
     async def _refusal_of(self, answered: Answered) -> str | None:
         session = self._ledger.session(answered.ask)
