@@ -16,6 +16,7 @@ from app.core.consent.policy import Verdict, decide
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.ports import Clock
+from app.core.repo_provider import beside
 from app.core.types import TurnRef
 from app.core.updates import Ask, AskRequest, ToolUpdate
 
@@ -98,5 +99,6 @@ def _looked_up(call: Call, workspace: Path | None) -> Call:
     return replace(
         call,
         paths=tuple(dict.fromkeys((*call.paths, *paths))),
-        roots=tuple(dict.fromkeys((str(workspace), real))),
+        # What people attached is the agent's to read as well.
+        roots=tuple(dict.fromkeys((str(workspace), real, str(beside(workspace))))),
     )
