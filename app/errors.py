@@ -120,9 +120,10 @@ class AgentMisbehaved(AgentError):
 class AgentRefused(AgentError):
     """The agent answered with an error of its own."""
 
-    def __init__(self, agent: str, code: int, message: str) -> None:
+    def __init__(self, agent: str, code: int, message: str, data: object = None) -> None:
         self.code = code
         self.message = message
+        self.data = data
         super().__init__(f"{agent} answered with an error: {message} (code {code})")
 
 

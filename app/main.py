@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from app import logs
@@ -27,6 +28,8 @@ from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
+from app.core.consent.policy import PRESETS, Policy, Rule
+from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.listeners import Listeners
@@ -144,7 +147,15 @@ class Bridge:
         self._launcher = LateLauncher(self._make_launcher)
         self.feed = Feed(stores.transcript, stores.sessions)
         self._outbox = Outbox(stores.posts, self._adapters, clock, base.vault, base.metrics)
-        self.ledger = Ledger(stores.asks, stores.sessions, self._outbox, self.feed, base.vault)
+        self.ledger = Ledger(
+            stores.asks,
+            stores.sessions,
+            self._outbox,
+            self.feed,
+            base.vault,
+            clock=clock,
+            submit=lambda session: self._engine.submit(session),
+        )
         self._uploads = configuration.data_dir / "uploads"
         workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
         self._live = LiveAgents(
@@ -155,6 +166,7 @@ class Bridge:
             base.vault,
             max_processes=configuration.limits.max_processes,
             idle_seconds=_idle_seconds(configuration),
+            of_agent=_own_limits(configuration, "max_processes"),
         )
         shop = Workshop(
             turns=stores.turns,
@@ -179,9 +191,13 @@ class Bridge:
                 stores.decisions.place(place).verbosity or configuration.verbosity
             ),
             speaking_of=_speaking_of,
-            turn_seconds=60.0 * configuration.limits.turn_minutes,
+            terms={name: _terms(configuration, name) for name in configuration.agents},
         )
-        self._engine = EmbeddedTurnEngine(shop, max_turns=configuration.limits.max_turns)
+        self._engine = EmbeddedTurnEngine(
+            shop,
+            max_turns=configuration.limits.max_turns,
+            of_agent=_own_limits(configuration, "max_turns"),
+        )
         self.manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -261,6 +277,7 @@ class Bridge:
             # Before any turn goes on: its post may have arrived although nobody noted that.
             await self._outbox.start()
             self._engine.resume()
+            self.ledger.start()
             self._tasks.start(self._probe(), name="isolation probe")
             self._tasks.start(self._forget(), name="retention")
             self._listeners.start()
@@ -279,6 +296,7 @@ class Bridge:
                 await self._engine.drain(grace=grace)
         self._patience = None
         await self._engine.drain(grace=0)
+        await self.ledger.close()
         await self._live.close()
         await self._launcher.close()
         await self._outbox.close(grace=OUTBOX_GRACE_SECONDS)
@@ -458,6 +476,39 @@ def _idle_seconds(configuration: Configuration) -> dict[str, float]:
         name: 60.0 * (usual if entry.idle_minutes is None else entry.idle_minutes)
         for name, entry in configuration.agents.items()
     }
+
+
+def _own_limits(
+    configuration: Configuration, name: Literal["max_processes", "max_turns"]
+) -> dict[str, int]:
+    """List the agents that have a limit of their own."""
+    return {
+        agent: limit
+        for agent, entry in configuration.agents.items()
+        if (limit := getattr(entry.limits, name)) is not None
+    }
+
+
+def _terms(configuration: Configuration, agent: str) -> Terms:
+    """Say on which terms an agent works: its own, else those of the whole bridge."""
+    entry, everybody = configuration.agents[agent], configuration.limits
+    own = entry.limits
+    permissions = entry.permissions
+    return Terms(
+        policy=PRESETS[permissions]
+        if isinstance(permissions, str)
+        else Policy(
+            tuple(
+                Rule(rule.decision, rule.kind, rule.title, rule.path, rule.command)
+                for rule in permissions
+            )
+        ),
+        turn_seconds=60.0 * (own.turn_minutes or everybody.turn_minutes),
+        idle_seconds=_idle_seconds(configuration)[agent],
+        ask_seconds=3600.0 * (own.ask_hours or everybody.ask_hours),
+        budget_usd=own.budget_usd or everybody.budget_usd,
+        resume=own.resume,
+    )
 
 
 def _access(configuration: Configuration) -> Access:

@@ -86,6 +86,9 @@ def upgrade() -> None:
         sa.Column("mode", sa.String(), nullable=True),
         sa.Column("model", sa.String(), nullable=True),
         sa.Column("closed", sa.String(), nullable=True),
+        sa.Column("spent", sa.Float(), server_default="0", nullable=False),
+        sa.Column("reported", sa.Float(), server_default="0", nullable=False),
+        sa.Column("cleared", sa.Float(), server_default="0", nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("updated_at", sa.Float(), nullable=False),
         sa.ForeignKeyConstraint(
@@ -144,6 +147,7 @@ def upgrade() -> None:
         sa.Column("continued", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("held", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("stopped", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("paused", sa.String(), nullable=True),
         sa.Column("prompt", sa.Text(), server_default="", nullable=False),
         sa.Column("told", sa.Integer(), nullable=True),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
@@ -167,10 +171,18 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("session", sa.Integer(), nullable=False),
         sa.Column("turn", sa.Integer(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
         sa.Column("call", sa.String(), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text(), server_default="", nullable=False),
         sa.Column("options", sa.JSON(), nullable=False),
+        sa.Column("free_text", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("tool_kind", sa.String(), server_default="", nullable=False),
         sa.Column("arguments_hash", sa.String(), server_default="", nullable=False),
+        sa.Column("deadline", sa.Float(), nullable=False),
+        sa.Column("resume_at", sa.Float(), nullable=True),
+        sa.Column("adrift", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("state", sa.String(), server_default="open", nullable=False),
         sa.Column("answer", sa.String(), nullable=True),
         sa.Column("answered_by", sa.String(), nullable=True),
@@ -190,6 +202,8 @@ def upgrade() -> None:
     op.create_index(
         "ask_open", "ask", ["session", "id"], unique=False, sqlite_where=sa.text("state = 'open'")
     )
+    op.create_index("ask_turn", "ask", ["turn"], unique=False)
+    op.create_index("ask_session", "ask", ["session", "answer"], unique=False)
     op.create_table(
         "post",
         sa.Column("id", sa.Integer(), nullable=False),

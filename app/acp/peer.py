@@ -104,7 +104,7 @@ class AgentPeer:
         except TimeoutError:
             raise AgentTimedOut(self.name, name, seconds or 0) from None
         except RequestError as error:
-            raise AgentRefused(self.name, error.code, _explain(error)) from error
+            raise AgentRefused(self.name, error.code, _explain(error), error.data) from error
         except ValidationError as error:
             raise AgentMisbehaved(self.name, f"its answer to {name} makes no sense") from error
         except ConnectionError:

@@ -146,6 +146,11 @@ def _rule(rule: object, number: int) -> PermissionRule:
     globs = {name: _globs(value) for name, value in matchers.items()}
     if not all(globs.values()) or not set(globs.get("kind", ())) <= set(get_args(ToolKind)):
         raise refusal(problem, f"{_RULE_REMEDY} Kinds are {', '.join(get_args(ToolKind))}.")
+    if decision == "allow" and "title" in globs and "kind" not in globs:
+        raise refusal(
+            f"has a rule {number} that allows by title alone, which is the agent's own words",
+            'Name the kind as well, such as {"allow": {"kind": "other", "title": "..."}}.',
+        )
     return PermissionRule(decision, **globs)
 
 
@@ -191,7 +196,9 @@ class AgentLimits(BaseModel):
     ask_hours: Annotated[float, Field(gt=0, le=365 * 24)] | None = None
     """How long its asks can be answered."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How many dollars it may spend, where it reports its cost."""
+    """How many dollars one session of it may spend, where it reports its cost."""
+    resume: bool = False
+    """Whether what its provider's limit stopped goes on by itself when the limit is over."""
 
     @model_validator(mode="before")
     @classmethod

@@ -35,7 +35,7 @@ from app.errors import AgentError, NotFound
 
 logger = logging.getLogger(__name__)
 
-RUNNING = {SessionState.WORKING, SessionState.WAITING}
+RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}
 
 
@@ -84,6 +84,10 @@ class SessionManager:
             self._feed.notify(ref.session)
         self._outbox.send(*corrected.posts)
         self._feed.notify_place(place)
+
+    def sessions(self, place: PlaceKey) -> Sequence[Session]:
+        """List the sessions of a place."""
+        return self._sessions.in_place(place)
 
     def at_work(self, place: PlaceKey) -> tuple[str, ...]:
         """Tell which agents of a place have something to do."""

@@ -5,7 +5,8 @@ A port has one method per decision. Whatever must be true together is one method
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.keys import PlaceKey, SessionKey
@@ -128,6 +129,13 @@ class SessionStore(Protocol):
         """Take an agent out of its place; what was said stays readable."""
         ...
 
+    async def spend(self, session: int, cost: float) -> tuple[float, float]:
+        """Note the cost that an agent reports for its conversation.
+
+        Returns what the session has spent before and after, since somebody last said go on.
+        """
+        ...
+
 
 class TurnStore(Protocol):
     """Turns, from queued to their end; every step is one commit."""
@@ -178,6 +186,28 @@ class TurnStore(Protocol):
         """End a turn with its last entries and its final post; returns the posts to send.
 
         A turn that has ended stays as it ended: then nothing is written and None returned.
+        """
+        ...
+
+    async def park(self, turn: int, content: PostContent, asks: Sequence[int]) -> bool:
+        """Leave a turn to wait for the answers to these asks without a process.
+
+        False if it was stopped, or one of them was answered meanwhile: then nothing changed.
+        """
+        ...
+
+    async def pause(
+        self,
+        turn: int,
+        content: PostContent,
+        request: AskRequest,
+        *,
+        deadline: float,
+        resume_at: float | None,
+    ) -> tuple[int, ...] | None:
+        """Put a turn back until somebody says go on; the call of the request names the reason.
+
+        Returns the posts to send; None if it was stopped meanwhile: then nothing changed.
         """
         ...
 
@@ -233,19 +263,74 @@ class TranscriptStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedAsk:
+    """What became of a request: an ask to wait for, or one that was answered before."""
+
+    ask: Ask
+    posts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAnswer:
+    """What followed from answers, or from the lack of them."""
+
+    posts: tuple[int, ...] = ()
+    turns: tuple[TurnRef, ...] = ()
+    """Turns that can run now."""
+    asks: tuple[int, ...] = ()
+    """Asks that are closed now."""
+    sessions: tuple[int, ...] = ()
+
+
 class AskStore(Protocol):
     """Asks: one row each, answered once."""
 
-    async def open(self, request: AskRequest, ref: TurnRef) -> tuple[Ask, int]:
-        """Keep an ask and its post; returns the ask and the post's id."""
+    async def open(self, request: AskRequest, ref: TurnRef, *, deadline: float) -> OpenedAsk | None:
+        """Keep an ask and its post; None if its turn is over.
+
+        One that was asked before a park is found by its arguments: if it was answered meanwhile,
+        the answer is used up by this; if it is still open, it is this turn's from now on.
+        """
         ...
 
-    async def answer(self, ask: int, option: str, by: str) -> Sequence[int] | None:
-        """Answer an open ask; returns the posts to send, None if it is not open any more."""
+    async def answer(self, ask: int, answer: str, by: str) -> TakenAnswer | None:
+        """Answer an ask, with an option or in words; None if it cannot be answered any more.
+
+        If its turn was parked, a turn is begun that goes on with the work.
+        """
+        ...
+
+    async def expire(self) -> TakenAnswer:
+        """Close every ask whose time is over, and end the turns that waited for nothing else."""
         ...
 
     def ask(self, ask: int) -> Ask | None:
         """Read one ask."""
+        ...
+
+    def surface(self, ask: int) -> SessionKey | None:
+        """Tell in which conversation an ask is shown."""
+        ...
+
+    def open_in(self, session: int) -> Sequence[Ask]:
+        """List the asks of a session that can be answered, oldest first."""
+        ...
+
+    def late(self, turn: int) -> Sequence[Ask]:
+        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        ...
+
+    def grants(self, session: int) -> Mapping[str, str]:
+        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
+        ...
+
+    def due(self) -> float | None:
+        """Tell when the next ask expires or answers itself, in seconds since 1970."""
+        ...
+
+    def resumable(self) -> Sequence[int]:
+        """List the asks that answer themselves by now."""
         ...
 
     async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:

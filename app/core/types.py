@@ -190,6 +190,18 @@ class Decision:
     effects: tuple[Effect, ...] = ()
     silence: str = ""
     """Why nobody answers, for those who wonder."""
+    answers: tuple[AskAnswer, ...] = ()
+    """The asks that the message answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAnswer:
+    """A message that answers an ask; it is said to the agent if somebody answered before."""
+
+    ask: int
+    answer: str
+    """The id of an option, or the words."""
+    request: BridgeSessionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +211,8 @@ class Accepted:
     turns: tuple[TurnRef, ...] = ()
     posts: tuple[int, ...] = ()
     repeated: bool = False
+    answered: tuple[int, ...] = ()
+    """The asks that were answered."""
 
 
 Correction = Literal["changed", "dropped", "late", "unknown"]
@@ -262,6 +276,8 @@ class Session:
     updated_at: float = 0.0
     held: bool = False
     """Whether what waits was held by a stop."""
+    spent: float = 0.0
+    """Dollars, since somebody last said go on."""
 
 
 @dataclass(frozen=True, slots=True)

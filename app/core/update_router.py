@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from app.core.clock import persist
+from app.core.consent.record import NOT_ASKED, Decided
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
 from app.core.posts import Fact, PostContent, ToolLine
@@ -82,6 +83,7 @@ class UpdateRouter:
         self._held = ""
         self._tools: dict[str, ToolUpdate] = {}
         self._changed_tools: set[str] = set()
+        self._decided: dict[str, Decided] = {}
         self._timer: asyncio.Task[None] | None = None
         self._answer: list[str] = []
         self._answered = 0
@@ -107,6 +109,20 @@ class UpdateRouter:
             return
         if self._size >= ROW_CHARACTERS or self._clock.monotonic() - self._since >= ROW_SECONDS:
             await self.flush()
+
+    def tool(self, call: str) -> ToolUpdate | None:
+        """Tell what is known of a tool call."""
+        return self._tools.get(call)
+
+    @property
+    def words(self) -> str:
+        """What the agent has said, unless it also did something."""
+        return "" if self._tools else "".join((*self._answer, self._held, *self._pieces))
+
+    async def decide(self, tool: ToolUpdate, decided: Decided) -> None:
+        """Record who or what decided on a tool call."""
+        self._decided[tool.call] = decided
+        await self._take_tool(tool if tool.call not in self._tools else ToolUpdate(tool.call))
 
     async def close(self) -> None:
         """Write all that is left."""
@@ -253,12 +269,19 @@ class UpdateRouter:
             Entry(
                 kind="tool",
                 text=self._vault.redact(tool.title or ""),
-                data=self._vault.redact_json(asdict(tool)),
+                data=self._vault.redact_json({**asdict(tool), **self._decision_on(tool)}),
                 session=self._ref.session,
                 turn=self._ref.turn,
             )
             for tool in changed
         ]
+
+    def _decision_on(self, tool: ToolUpdate) -> dict[str, Decided]:
+        """Say who decided on a call, and of one that is over, if nobody did."""
+        decided = self._decided.get(tool.call)
+        if decided is None and tool.status in {"completed", "failed"}:
+            decided = NOT_ASKED
+        return {} if decided is None else {"decided": decided}
 
     def _start_timer(self) -> None:
         if self._timer is None or self._timer.done():

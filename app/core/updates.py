@@ -110,9 +110,14 @@ class AskRequest:
     options: tuple[AskOption, ...]
     tool: ToolUpdate | None = None
     arguments_hash: str = ""
-    kind: Literal["permission", "question"] = "permission"
+    kind: Literal["permission", "question", "pause"] = "permission"
+    """`pause`: the bridge itself asks whether a turn shall go on."""
     free_text: bool = False
     """Whether any words answer it, not only one of the options."""
+    tool_kind: str = ""
+    """What kind of call it is about, where that is beyond doubt."""
+    subject: str = ""
+    """What exactly would be run or touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +129,20 @@ class Ask:
     turn: int
     title: str
     options: tuple[AskOption, ...]
-    state: Literal["open", "answered", "cancelled", "lost"]
+    state: Literal["open", "answered", "cancelled", "lost", "expired"]
     answer: str | None = None
     answered_by: str | None = None
+    kind: Literal["permission", "question", "pause"] = "permission"
+    free_text: bool = False
+    deadline: float = 0.0
+    """Until when it can be answered, in seconds since 1970."""
+    subject: str = ""
+
+    @property
+    def answer_name(self) -> str:
+        """What was answered, as people saw it."""
+        chosen = (option.name for option in self.options if option.id == self.answer)
+        return next(chosen, self.answer or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
 from app.core.posts import NewPost, PostContent
+from app.core.stores import TakenAnswer
 from app.core.types import (
     OPEN_TURN_STATES,
     Accepted,
@@ -24,9 +25,11 @@ from app.core.types import (
     Heard,
     PlaceView,
     TurnRef,
+    TurnState,
 )
 from app.store.corrections import correct
 from app.store.database import Database
+from app.store.ledger import answer_ask
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
     DELIVERY_IS_NEW,
@@ -98,7 +101,7 @@ _WAITING = (
 _BUSY = select(turn.c.id).where(
     turn.c.session == bindparam("of"),
     turn.c.id < bindparam("before"),
-    or_(*(turn.c.state == state for state in OPEN_TURN_STATES)),
+    or_(*(turn.c.state == state for state in OPEN_TURN_STATES if state != TurnState.PARKED)),
 )
 _AT_HOME = (
     select(session.c.id)
@@ -264,19 +267,46 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     posts: list[int] = []
     for effect in made.effects:
         posts.extend(_apply(connection, effect, place_id, now))
-    turns = [_attach(connection, request, place_id, number, now) for request in made.requests]
+    answers, unheard = _answer(connection, made, number, now)
+    requests = (*made.requests, *unheard)
+    turns = [_attach(connection, request, place_id, number, now) for request in requests]
     posts.extend(post for _, post in turns)
+    posts.extend(post for taken in answers for post in taken.posts)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
     for new in made.posts:
         _say(connection, place_id, "notice", new.target.agent, new.content.note, {}, now)
     if made.silence:
         words = f"Nobody answers: {made.silence}."
         _say(connection, place_id, "notice", "", words, {"silence": made.silence}, now)
-    if made.requests:
-        latest = made.requests[-1].agent_name
+    if requests:
+        latest = requests[-1].agent_name
         connection.execute(_LATEST, {"of": place_id, "agent": latest})
     _settle(connection, made.delivery, made.outcome, made.reason)
-    return Accepted(tuple(ref for ref, _ in turns), tuple(posts))
+    begun = (ref for taken in answers for ref in taken.turns)
+    answered = tuple(number for taken in answers for number in taken.asks)
+    return Accepted((*(ref for ref, _ in turns), *begun), tuple(posts), answered=answered)
+
+
+def _answer(
+    connection: Connection, made: Decision, number: int, now: float
+) -> tuple[list[TakenAnswer], list[BridgeSessionRequest]]:
+    """Answer the asks that a message answers; returns what is left to say to agents.
+
+    The message is part of their sessions, but of none of their turns.
+    """
+    taken: list[TakenAnswer] = []
+    unheard: list[BridgeSessionRequest] = []
+    for answer in made.answers:
+        speaker = made.heard.speaker.name
+        outcome = answer_ask(connection, answer.ask, answer.answer, speaker, now)
+        if outcome is None:
+            unheard.append(answer.request)
+            continue
+        taken.append(outcome)
+        for session_id in outcome.sessions:
+            row = {"message": number, "session": session_id, "turn": None}
+            connection.execute(insert(heard).on_conflict_do_nothing(), row)
+    return taken, unheard
 
 
 def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
@@ -327,7 +357,8 @@ def _say(
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
     said = made.heard
     files = [{"name": f.name, "media_type": f.media_type, "url": f.url} for f in said.files]
-    data = {"files": files, "to": [request.agent_name for request in made.requests]}
+    to = [*made.requests, *(answer.request for answer in made.answers)]
+    data = {"files": files, "to": [request.agent_name for request in to]}
     number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)
     connection.execute(
         insert(message),

@@ -54,11 +54,32 @@ def finish_post(connection: Connection, key: str, content: PostContent) -> int |
     if row is None:
         return None
     # Whoever finishes a post from outside its turn does not know whom it answers.
-    first = content_of(row.content)
-    content = replace(content, asker=first.asker, message_id=first.message_id)
+    content = addressed(connection, key, content)
     change = update(post).where(post.c.id == row.id)
     connection.execute(change.values(content=content_row(content), state="closing"))
     return int(row.id)
+
+
+def end_post(connection: Connection, key: str, state: str, note: str) -> int | None:
+    """Finish a post with what it was last kept to say, inside somebody's commit."""
+    row = connection.execute(_NAMED, {"name": key}).first()
+    if row is None:
+        return None
+    return finish_post(connection, key, replace(content_of(row.content), state=state, note=note))
+
+
+def addressed(connection: Connection, key: str, content: PostContent) -> PostContent:
+    """Make a content answer the person and the message that another post answers."""
+    row = connection.execute(_NAMED, {"name": key}).first()
+    first = PostContent(kind="turn") if row is None else content_of(row.content)
+    return replace(content, asker=first.asker, message_id=first.message_id)
+
+
+def keep_content(connection: Connection, key: str, content: PostContent) -> None:
+    """Keep what an open post shows now, for whoever ends it without having seen its turn."""
+    still = post.c.state.in_(("new", "open"))
+    change = update(post).where(post.c.key == key, still)
+    connection.execute(change.values(content=content_row(content)))
 
 
 class Posts:

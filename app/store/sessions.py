@@ -45,8 +45,10 @@ def _some_turn(*states: str) -> Any:
     return exists().where(turn.c.session == session.c.id, either)
 
 
+_LIMITED = exists().where(turn.c.session == session.c.id, turn.c.paused == "limited")
 _STATE: ColumnElement[str] = case(
     (session.c.closed.is_not(None), session.c.closed),
+    (_LIMITED, SessionState.LIMITED),
     (exists().where(ask.c.session == session.c.id, ASK_IS_OPEN), SessionState.WAITING),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
     (_some_turn("parked"), SessionState.WAITING),
@@ -203,6 +205,26 @@ class Sessions:
         """Take an agent out of its place; what was said stays readable."""
         change = update(session).where(session.c.id == session_id).values(closed="removed")
         await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
+        """Note the cost that an agent reports for its conversation."""
+
+        def write(connection: Connection) -> tuple[float, float]:
+            row = connection.execute(
+                select(session.c.spent, session.c.reported, session.c.cleared).where(
+                    session.c.id == session_id
+                )
+            ).one()
+            # An agent that began afresh, or lives again, may count from nothing.
+            grown = cost - row.reported if cost >= row.reported else cost
+            connection.execute(
+                update(session)
+                .where(session.c.id == session_id)
+                .values(spent=row.spent + grown, reported=cost)
+            )
+            return row.spent - row.cleared, row.spent + grown - row.cleared
+
+        return await self._database.writer.run(write)
 
 
 def _threads(

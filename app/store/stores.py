@@ -16,9 +16,9 @@ from app.core.stores import (
     TranscriptStore,
     TurnStore,
 )
-from app.store.asks import Asks
 from app.store.database import Database
 from app.store.inbox import Decisions, Deliveries
+from app.store.ledger import Asks
 from app.store.logins import Logins
 from app.store.posts import Posts
 from app.store.sessions import Processes, Sessions

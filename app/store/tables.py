@@ -80,6 +80,10 @@ session = Table(
     Column("mode", String),
     Column("model", String),
     Column("closed", String),
+    # Dollars: all that was spent, what its agent reported last, what people have said go on to.
+    Column("spent", Float, nullable=False, server_default="0"),
+    Column("reported", Float, nullable=False, server_default="0"),
+    Column("cleared", Float, nullable=False, server_default="0"),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -114,6 +118,8 @@ turn = Table(
     Column("continued", Boolean, nullable=False, server_default=FALSE),
     Column("held", Boolean, nullable=False, server_default=FALSE),
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
+    # Why it waits until somebody says go on: `limited`, `login` or `budget`.
+    Column("paused", String),
     Column("prompt", Text, nullable=False, server_default=""),
     # The last row of the transcript that the prompt took in; nothing before there was a prompt.
     Column("told", Integer),
@@ -192,10 +198,20 @@ ask = Table(
     Column("id", Integer, primary_key=True),
     Column("session", Integer, ForeignKey("session.id"), nullable=False),
     Column("turn", Integer, ForeignKey("turn.id"), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("kind", String, nullable=False),
     Column("call", String, nullable=False),
     Column("title", Text, nullable=False),
+    Column("subject", Text, nullable=False, server_default=""),
     Column("options", JSON, nullable=False),
+    Column("free_text", Boolean, nullable=False, server_default=FALSE),
+    Column("tool_kind", String, nullable=False, server_default=""),
     Column("arguments_hash", String, nullable=False, server_default=""),
+    Column("deadline", Float, nullable=False),
+    # When it answers itself with the first of its options.
+    Column("resume_at", Float),
+    # No process waits for the answer; once answered, nobody has used the answer yet.
+    Column("adrift", Boolean, nullable=False, server_default=FALSE),
     Column("state", String, nullable=False, server_default="open"),
     Column("answer", String),
     Column("answered_by", String),
@@ -205,6 +221,8 @@ ask = Table(
 )
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
+Index("ask_turn", ask.c.turn)
+Index("ask_session", ask.c.session, ask.c.answer)
 
 post = Table(
     "post",

@@ -8,18 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
 
-from app.core.posts import PostContent
+from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
-from app.store.asks import close_asks
+from app.core.updates import AskRequest
+from app.store.asks import close_asks, open_ask, target_of
 from app.store.database import Database
-from app.store.posts import finish_post, turn_post_key
+from app.store.posts import (
+    addressed,
+    end_post,
+    finish_post,
+    insert_post,
+    keep_content,
+    turn_post_key,
+)
 from app.store.tables import ask, heard, message, session, surface, transcript, turn
 from app.store.transcript import insert_entries
 from app.store.values import message_of, turn_of
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
+IN_THE_WAY = turn.c.state.in_(RUNNING) | turn.c.paused.is_not(None)
+"""What keeps the turns behind it from running."""
 STOPPED = PostContent(kind="turn", state="stopped", note="Stopped.")
 DROPPED = PostContent(kind="turn", state="stopped", note="Dropped before it began.")
 CUT_TWICE = (
@@ -53,33 +63,89 @@ _MESSAGES = (
 
 
 def stop_running(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what runs, if anything does; what waits is left alone."""
+    """Stop what runs, is paused or parked, if anything is; what waits is left alone."""
+    posts = end_parked(connection, session_id, now)
     running = connection.execute(
-        select(turn.c.id).where(
-            turn.c.session == session_id, turn.c.state.in_((*RUNNING, TurnState.PARKED))
-        )
+        select(turn.c.id).where(turn.c.session == session_id, IN_THE_WAY)
     ).first()
-    return [] if running is None else stop_session(connection, session_id, now)
+    return posts if running is None else posts + stop_session(connection, session_id, now)
 
 
 def hand_over(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what runs if something waits; that may have begun since somebody looked."""
-    waiting = connection.execute(
-        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
-    ).first()
-    return [] if waiting is None else stop_running(connection, session_id, now)
-
-
-def stop_session(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Mark what runs as stopped and hold what waits; what had not begun ends here."""
+    """Stop what stands in the way of what waits; that may have begun since somebody looked."""
     of_session = turn.c.session == session_id
+    waiting = connection.execute(
+        select(turn.c.id).where(
+            of_session, turn.c.state == TurnState.QUEUED, turn.c.paused.is_(None)
+        )
+    ).first()
+    running = connection.execute(select(turn.c.id).where(of_session, IN_THE_WAY)).first()
+    return stop_session(connection, session_id, now, parked=False) if waiting and running else []
+
+
+def end_parked(connection: Connection, session_id: int, now: float) -> list[int]:
+    """End what waits for an answer without a process."""
+    parked = connection.execute(
+        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.PARKED)
+    )
+    return [
+        post
+        for turn_id in parked.scalars().all()
+        for post in end_waiting(connection, turn_id, STOPPED.note, now)
+    ]
+
+
+def end_waiting(connection: Connection, turn_id: int, note: str, now: float) -> list[int]:
+    """End a turn that waits for people, with what it had shown so far."""
+    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", note, now)
+    session_id = _close_turn(connection, turn_id, TurnState.CANCELLED, now)
+    _say(connection, session_id, turn_id, note, now)
+    return posts + _present(end_post(connection, turn_post_key(turn_id), "stopped", note))
+
+
+def go_on_after(
+    connection: Connection, turn_id: int, note: str, now: float
+) -> tuple[TurnRef, list[int]]:
+    """End a parked turn and begin the one that goes on with its work; returns it and the posts.
+
+    The messages and the asks are the new turn's from now on.
+    """
+    old = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+    new = {
+        "session": old.session,
+        "surface": old.surface,
+        "continued": True,
+        "created_at": now,
+    }
+    new_id = connection.execute(insert(turn).returning(turn.c.id), new).scalar_one()
+    connection.execute(update(heard).where(heard.c.turn == turn_id).values(turn=new_id))
+    alive = ask.c.adrift.is_(True) & ask.c.state.in_(("open", "answered"))
+    connection.execute(update(ask).where(ask.c.turn == turn_id, alive).values(turn=new_id))
+    _close_turn(connection, turn_id, TurnState.DONE, now)
+    ended = end_post(connection, turn_post_key(turn_id), "done", note)
+    begun = NewPost(
+        turn_post_key(new_id),
+        target_of(connection, turn_id),
+        addressed(connection, turn_post_key(turn_id), PostContent(kind="turn", state="starting")),
+        old.session,
+        new_id,
+    )
+    return TurnRef(old.session, new_id), [*_present(ended), insert_post(connection, begun, now)]
+
+
+def stop_session(
+    connection: Connection, session_id: int, now: float, *, parked: bool = True
+) -> list[int]:
+    """Mark what runs as stopped and hold what waits; what had not begun or is parked ends here."""
+    of_session = turn.c.session == session_id
+    ended = end_parked(connection, session_id, now) if parked else []
     first = connection.execute(
-        select(turn.c.id, turn.c.state)
-        .where(of_session, turn.c.state.in_(OPEN_TURN_STATES))
+        select(turn.c.id, turn.c.state, turn.c.paused)
+        .where(of_session, turn.c.state.in_((*RUNNING, TurnState.QUEUED)))
         .order_by(turn.c.id)
     ).first()
     if first is None:
-        return []
+        return ended
     connection.execute(
         update(turn)
         .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
@@ -87,19 +153,24 @@ def stop_session(connection: Connection, session_id: int, now: float) -> list[in
     )
     if first.state in RUNNING:
         connection.execute(update(turn).where(turn.c.id == first.id).values(stopped=True))
-        return []
+        return ended
+    if first.paused is not None:
+        return ended + end_waiting(connection, first.id, STOPPED.note, now)
     posts = close_asks(connection, ask.c.turn == first.id, "cancelled", STOPPED.note, now)
     post = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
     # What had not begun has no rows of its own, and none of another turn may stand between them.
-    begun = first.id if first.state == TurnState.PARKED else None
-    _say(connection, session_id, begun, STOPPED.note, now)
-    return posts + _present(post)
+    _say(connection, session_id, None, STOPPED.note, now)
+    return ended + posts + _present(post)
 
 
 def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
     """End every turn of a session that waits."""
     waiting = connection.execute(
-        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
+        select(turn.c.id).where(
+            turn.c.session == session_id,
+            turn.c.state == TurnState.QUEUED,
+            turn.c.paused.is_(None),
+        )
     ).scalars()
     dropped = waiting.all()
     posts = [
@@ -139,7 +210,7 @@ class Turns:
     def next_turn(self, session_id: int) -> Turn | None:
         """Tell which queued turn of a session comes next, unless it is held."""
         row = self._database.one(_NEXT, of=session_id)
-        return turn_of(row) if row and not row.held else None
+        return turn_of(row) if row and not row.held and row.paused is None else None
 
     def waiting(self, session_id: int) -> int:
         """Count the turns of a session that wait."""
@@ -213,6 +284,70 @@ class Turns:
 
         return await self._database.writer.run(write)
 
+    async def park(self, turn_id: int, content: PostContent, asks: Sequence[int]) -> bool:
+        """Leave a turn to wait for people without a process."""
+
+        def write(connection: Connection) -> bool:
+            now = self._now()
+            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+            unanswered = connection.execute(
+                select(func.count()).where(ask.c.id.in_(asks), ask.c.state == "open")
+            ).scalar_one()
+            ready = row.state == TurnState.PROMPTED and not row.stopped
+            if not ready or not asks or unanswered < len(asks):
+                return False
+            parked = update(turn).where(turn.c.id == turn_id)
+            connection.execute(parked.values(state=TurnState.PARKED))
+            connection.execute(update(ask).where(ask.c.id.in_(asks)).values(adrift=True))
+            keep_content(connection, turn_post_key(turn_id), content)
+            _say(connection, row.session, turn_id, content.note, now)
+            return True
+
+        return await self._database.writer.run(write)
+
+    async def pause(
+        self,
+        turn_id: int,
+        content: PostContent,
+        request: AskRequest,
+        *,
+        deadline: float,
+        resume_at: float | None,
+    ) -> tuple[int, ...] | None:
+        """Put a turn back until somebody says go on; returns the posts to send."""
+
+        def write(connection: Connection) -> tuple[int, ...] | None:
+            now = self._now()
+            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+            if row.state not in RUNNING or row.stopped:
+                return None
+            gone = close_asks(
+                connection, ask.c.turn == turn_id, "cancelled", "Not needed any more.", now
+            )
+            reached = row.state == TurnState.PROMPTED
+            connection.execute(
+                update(turn)
+                .where(turn.c.id == turn_id)
+                .values(
+                    state=TurnState.QUEUED,
+                    paused=request.call,
+                    continued=row.continued or reached,
+                )
+            )
+            keep_content(connection, turn_post_key(turn_id), content)
+            _, post_id = open_ask(
+                connection,
+                request,
+                TurnRef(row.session, turn_id),
+                now,
+                deadline=deadline,
+                resume_at=resume_at,
+                adrift=True,
+            )
+            return (*gone, post_id)
+
+        return await self._database.writer.run(write)
+
     async def interrupt(self, turn_id: int) -> None:
         """Put a turn back that a polite shutdown cut off; that does not count as a cut."""
 
@@ -221,7 +356,8 @@ class Turns:
             row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
             if row.state not in RUNNING:
                 return
-            close_asks(connection, ask.c.turn == turn_id, "lost", ASK_LOST, now)
+            lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
+            close_asks(connection, lived, "lost", ASK_LOST, now)
             if row.stopped:
                 _recover(connection, row, now)
             else:
@@ -235,7 +371,7 @@ class Turns:
         def write(connection: Connection) -> list[TurnRef]:
             now = self._now()
             lost = ask.c.turn.in_(select(turn.c.id).where(turn.c.state.in_(RUNNING)))
-            close_asks(connection, lost, "lost", ASK_LOST, now)
+            close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
             rows = connection.execute(
                 select(turn).where(turn.c.state.in_(RUNNING)).order_by(turn.c.id)
             )
@@ -307,14 +443,21 @@ def _end(
     now: float,
     error: str = "",
 ) -> int | None:
+    _close_turn(connection, turn_id, state, now, error)
+    return finish_post(connection, turn_post_key(turn_id), content)
+
+
+def _close_turn(
+    connection: Connection, turn_id: int, state: TurnState, now: float, error: str = ""
+) -> int:
     session_id = connection.execute(
         update(turn)
         .where(turn.c.id == turn_id)
-        .values(state=state, ended_at=now, error=error)
+        .values(state=state, ended_at=now, error=error, paused=None)
         .returning(turn.c.session)
     ).scalar_one()
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
-    return finish_post(connection, turn_post_key(turn_id), content)
+    return int(session_id)
 
 
 def _present(post: int | None) -> list[int]:

@@ -32,6 +32,7 @@ def session_of(row: Row[Any]) -> Session:
         link=row.link,
         updated_at=row.updated_at,
         held=bool(row.held),
+        spent=row.spent - row.cleared,
     )
 
 
@@ -91,6 +92,10 @@ def ask_of(row: Row[Any]) -> Ask:
         state=row.state,
         answer=row.answer,
         answered_by=row.answered_by,
+        kind=row.kind,
+        free_text=row.free_text,
+        deadline=row.deadline,
+        subject=row.subject,
     )
 
 

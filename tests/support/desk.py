@@ -12,6 +12,8 @@ from typing import Literal
 
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
+from app.core.consent.policy import PRESETS, Policy
+from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.reader import Intake
@@ -252,6 +254,12 @@ class Rules:
     max_processes: int = 8
     idle_seconds: float = 600.0
     turn_seconds: float = 3600.0
+    ask_seconds: float = 168 * 3600.0
+    budget_usd: float | None = None
+    resume: bool = False
+    policy: Policy = PRESETS["careful"]
+    of_agent: Mapping[str, int] = field(default_factory=dict)
+    """How many turns and processes of an agent there may be at once."""
     secrets: tuple[str, ...] = ()
 
 
@@ -270,6 +278,7 @@ class Desk:
     engine: EmbeddedTurnEngine
     manager: SessionManager
     intake: Intake
+    ledger: Ledger
     inbound: dict[str, Inbound] = field(default_factory=dict)
 
     async def until(self, seen: Callable[[], bool]) -> None:
@@ -290,10 +299,10 @@ class Desk:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.intake.settle(arrived)
 
-    async def answer(self, ask: int, option: str) -> None:
+    async def answer(self, ask: int, option: str, speaker: Speaker = ANN) -> None:
         """Let the first adapter hear an answer, and wait until it is settled."""
         arrived = delivery(next(iter(self.adapters)))
-        self.inbound[arrived.delivery_id] = Answered(ask, option, ANN)
+        self.inbound[arrived.delivery_id] = Answered(ask, option, speaker)
         before = len(self.deliveries.settled)
         await self.intake.take(arrived)
         await self.until(lambda: len(self.deliveries.settled) > before)
@@ -338,6 +347,7 @@ async def open_desk(
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
+                await desk.ledger.close()
                 await desk.live.close()
                 await outbox.close(grace=0)
 
@@ -349,6 +359,8 @@ async def running_desk(
     """Join a core that reads its inbox and runs turns."""
     async with open_desk(folder, clock=clock, rules=rules) as desk:
         await desk.engine.start()
+        desk.engine.resume()
+        desk.ledger.start()
         desk.intake.start()
         yield desk
 
@@ -364,7 +376,15 @@ def _joined(
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir)
     outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-    ledger = Ledger(stores.asks, stores.sessions, outbox, feed, vault)
+    ledger = Ledger(
+        stores.asks,
+        stores.sessions,
+        outbox,
+        feed,
+        vault,
+        clock=clock,
+        submit=lambda session: engine.submit(session),
+    )
     workspaces = Folders(folder / "workspaces", folder / "uploads")
     live = LiveAgents(
         launcher,
@@ -374,6 +394,7 @@ def _joined(
         vault,
         max_processes=rules.max_processes,
         idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
+        of_agent=rules.of_agent,
     )
     shop = Workshop(
         turns=stores.turns,
@@ -391,9 +412,19 @@ def _joined(
         vault=vault,
         verbosity=lambda place: stores.decisions.place(place).verbosity,
         speaking_of=lambda _session: nullcontext(),
-        turn_seconds=rules.turn_seconds,
+        terms={
+            agent: Terms(
+                policy=rules.policy,
+                turn_seconds=rules.turn_seconds,
+                idle_seconds=rules.idle_seconds,
+                ask_seconds=rules.ask_seconds,
+                budget_usd=rules.budget_usd,
+                resume=rules.resume,
+            )
+            for agent in rules.agents
+        },
     )
-    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
+    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, of_agent=rules.of_agent)
     manager = SessionManager(
         stores.decisions,
         stores.sessions,
@@ -426,6 +457,7 @@ def _joined(
         engine=engine,
         manager=manager,
         intake=intake,
+        ledger=ledger,
         inbound=inbound,
     )
     return desk, outbox

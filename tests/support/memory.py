@@ -9,7 +9,16 @@ from uuid import uuid4
 
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
-from app.core.types import BridgeSessionRequest, Decision, Delivery, Effect, Heard, Speaker
+from app.core.types import (
+    BridgeSessionRequest,
+    Decision,
+    Delivery,
+    Effect,
+    Heard,
+    Speaker,
+    TurnRef,
+)
+from app.core.updates import Ask, AskRequest
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 
@@ -49,6 +58,13 @@ def heard(text: str, place: str = "t1", speaker: Speaker = ANN, message_id: str 
         speaker=speaker,
         text=text,
     )
+
+
+async def opened(stores: Stores, request: AskRequest, ref: TurnRef) -> tuple[Ask, int]:
+    """Open an ask that can be answered for ages; returns it and its post."""
+    found = await stores.asks.open(request, ref, deadline=1e12)
+    assert found is not None
+    return found.ask, found.posts[0]
 
 
 def decision(said: Heard, *agents: str, effects: tuple[Effect, ...] = ()) -> Decision:

@@ -34,7 +34,7 @@ from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.vault import Vault
-from tests.support.memory import open_stores
+from tests.support.memory import open_stores, opened
 
 BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
@@ -78,7 +78,15 @@ class Office:
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions)
         outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-        self.ledger = Ledger(stores.asks, stores.sessions, outbox, self.feed, vault)
+        self.ledger = Ledger(
+            stores.asks,
+            stores.sessions,
+            outbox,
+            self.feed,
+            vault,
+            clock=clock,
+            submit=self.engine.submit,
+        )
         manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -194,7 +202,7 @@ class Office:
 
     async def ask(self, ref: TurnRef, title: str = "Write a.txt") -> int:
         """Open an ask; returns its number."""
-        ask, _ = await self.stores.asks.open(AskRequest("call", title, (ALLOW,)), ref)
+        ask, _ = await opened(self.stores, AskRequest("call", title, (ALLOW,)), ref)
         self.feed.notify(ref.session)
         return ask.id
 

@@ -148,6 +148,12 @@ TABLE = [
     Broken("options as a list", claude(options=[CANARY]), "AGENTS_JSON", "object"),
     Broken("an unknown way to ship", claude(ship=CANARY), "AGENTS_JSON", "'pr', 'push' or 'none'"),
     Broken("no idle time", claude(idle_minutes=0), "AGENTS_JSON", "greater than 0"),
+    Broken(
+        "an allowance by title alone",
+        claude(permissions=[{"allow": {"title": CANARY}}]),
+        "AGENTS_JSON",
+        "Name the kind",
+    ),
     Broken("an unknown limit", claude(limits={"max_turn": 1}), "AGENTS_JSON", "max_turns"),
     Broken("a limit in words", claude(limits={"max_turns": "4"}), "AGENTS_JSON", "whole number"),
     Broken("an empty mode", claude(mode=""), "AGENTS_JSON", "Give it a value"),

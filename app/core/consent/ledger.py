@@ -1,77 +1,182 @@
-"""Keeps what agents ask and people answer: one row, shown in the place, answered once."""
+"""Keeps what agents ask and people answer: one row, shown in the place, answered once, in time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from app.core.clock import persist
+from app.core.consent.offers import GO_ON, meant
 from app.core.feed import Feed
+from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.stores import AskStore, SessionStore
+from app.core.ports import Clock
+from app.core.stores import AskStore, SessionStore, TakenAnswer
+from app.core.tasks import Tasks
 from app.core.types import Session, TurnRef
 from app.core.updates import Ask, AskRequest
 from app.errors import Conflict, NotFound
 from app.vault import Vault
 
+logger = logging.getLogger(__name__)
+
 TITLE_CHARACTERS = 2_000
 """What an ask may say; a command that is longer cannot be judged at a glance anyway."""
+SUBJECT_CHARACTERS = 8_000
+"""What a turn that goes on is told about what it had asked for."""
+ANSWER_CHARACTERS = 10_000
+"""What an answer in words may hold: a page or two."""
 OPTION_CHARACTERS = 150
 """What a button may say: a little more than platforms show."""
 OPTIONS = 20
 """Buttons of one ask; the most an agent was seen to offer is six."""
+SHOWN_AT_ONCE = 3
+"""Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
+BRIDGE = "the bridge"
+"""Who answers when an ask answers itself."""
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The requests of one turn: those that are shown, and those that wait to be."""
+
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHOWN_AT_ONCE))
+    requests: int = 0
+    withdrawn: bool = False
 
 
 class Ledger:
     """The open asks of all sessions."""
 
     def __init__(
-        self, asks: AskStore, sessions: SessionStore, outbox: Outbox, feed: Feed, vault: Vault
+        self,
+        asks: AskStore,
+        sessions: SessionStore,
+        outbox: Outbox,
+        feed: Feed,
+        vault: Vault,
+        *,
+        clock: Clock,
+        submit: Callable[[int], None],
     ) -> None:
+        """Keep asks; `submit` sees to it that the queued turns of a session run."""
         self._asks = asks
         self._sessions = sessions
         self._outbox = outbox
         self._feed = feed
         self._vault = vault
-        self._waiting: dict[int, tuple[TurnRef, asyncio.Future[str | None]]] = {}
+        self._clock = clock
+        self._submit = submit
+        self._waiting: dict[int, tuple[TurnRef, asyncio.Future[Ask | None]]] = {}
+        self._queues: dict[int, _Queue] = {}
+        self._tasks = Tasks("ledger")
+        self._timer: asyncio.Task[None] | None = None
+        self._due = float("inf")
 
-    async def ask(self, request: AskRequest, ref: TurnRef) -> str | None:
-        """Show an ask and wait for a person; None if it was withdrawn."""
-        ask, post = await self._asks.open(self._presentable(request), ref)
-        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._waiting[ask.id] = (ref, future)
-        self._outbox.send(post)
+    def start(self) -> None:
+        """Watch the deadlines of what an earlier run left open."""
+        self.watch()
+
+    async def close(self) -> None:
+        """Watch deadlines no longer."""
+        await self._tasks.close()
+
+    async def ask(self, request: AskRequest, ref: TurnRef, *, seconds: float) -> Ask | None:
+        """Show an ask and wait for a person; None if it was withdrawn or nobody answered.
+
+        What was asked before a park and answered meanwhile is not asked again.
+        """
+        queue = self._queues.setdefault(ref.turn, _Queue())
+        queue.requests += 1
+        try:
+            async with queue.room:
+                return None if queue.withdrawn else await self._ask(request, ref, seconds)
+        finally:
+            queue.requests -= 1
+            if not queue.requests and self._queues.get(ref.turn) is queue:
+                del self._queues[ref.turn]
+
+    async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
+        deadline = self._clock.now() + seconds
+        opened = await self._asks.open(self.presentable(request), ref, deadline=deadline)
+        if opened is None:
+            return None
+        self._outbox.send(*opened.posts)
         self._feed.notify(ref.session)
+        if opened.ask.state == "answered":
+            return opened.ask
+        future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
+        self._waiting[opened.ask.id] = (ref, future)
+        self.watch()
+        self.settle([opened.ask.id])  # it may have been answered while it was being taken over
         try:
             return await future
         finally:
-            self._waiting.pop(ask.id, None)
+            self._waiting.pop(opened.ask.id, None)
 
-    async def answer(self, ask_id: int, option: str, by: str) -> Ask:
-        """Take a person's answer; the first one counts.
+    async def answer(self, ask_id: int, answer: str, by: str) -> Ask:
+        """Take a person's answer, an option or words; the first one counts.
 
         Raises:
             NotFound: there is no such ask or no such option.
-            Conflict: it is not open any more.
+            Conflict: it cannot be answered any more.
         """
         ask = self._known(ask_id)
-        if option not in {offered.id for offered in ask.options}:
-            raise NotFound("option", option)
-        posts = await self._asks.answer(ask_id, option, by)
-        if posts is None:
-            raise Conflict(_closed(self._known(ask_id)))
-        self._outbox.send(*posts)
-        self._feed.notify(ask.session)
-        ref_and_future = self._waiting.get(ask_id)
-        if ref_and_future is not None and not ref_and_future[1].done():
-            ref_and_future[1].set_result(option)
+        if answer not in {offered.id for offered in ask.options} and not (
+            ask.free_text and answer.strip()
+        ):
+            raise NotFound("option", answer)
+        taken = await self._asks.answer(ask_id, self._clean(answer, ask), by)
+        if taken is None:
+            raise Conflict(closed_words(self._known(ask_id)))
+        self._follow(taken)
         return self._known(ask_id)
+
+    def meant(self, sessions: Iterable[Session], text: str) -> Mapping[str, tuple[int, str]]:
+        """Find the asks that a message answers, by agent: the oldest that its words fit."""
+        found: dict[str, tuple[int, str]] = {}
+        for session in sessions:
+            for ask in self._asks.open_in(session.id):
+                option = meant(text, ask.options)
+                answer = option or (text if ask.free_text and text.strip() else None)
+                if answer is not None:
+                    found[session.key.agent] = (ask.id, self._clean(answer, ask))
+                    break
+        return found
+
+    def settle(self, asks: Iterable[int]) -> None:
+        """Wake whoever waits for asks that are closed by now."""
+        for ask_id in asks:
+            ref_and_future = self._waiting.get(ask_id)
+            ask = self._asks.ask(ask_id)
+            if ref_and_future is None or ask is None or ask.state == "open":
+                continue
+            self._feed.notify(ask.session)
+            if not ref_and_future[1].done():
+                ref_and_future[1].set_result(ask if ask.state == "answered" else None)
 
     def withdraw(self, turn: int) -> None:
         """Wake whoever waits for an answer in a turn that ends."""
+        if (queue := self._queues.get(turn)) is not None:
+            queue.withdrawn = True
         for ref, future in self._waiting.values():
             if ref.turn == turn and not future.done():
                 future.set_result(None)
+
+    def waiting(self, turn: int) -> Sequence[int]:
+        """List the asks that a turn waits for."""
+        return [ask for ask, (ref, future) in self._waiting.items() if ref.turn == turn]
+
+    def late(self, turn: int) -> Sequence[Ask]:
+        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        return self._asks.late(turn)
+
+    def grants(self, session: int) -> Mapping[str, str]:
+        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
+        return self._asks.grants(session)
 
     def session(self, ask_id: int) -> Session:
         """Tell whose ask it is.
@@ -84,22 +189,62 @@ class Ledger:
             raise NotFound("ask", ask_id)
         return session
 
+    def surface(self, ask_id: int) -> SessionKey | None:
+        """Tell in which conversation an ask is shown; None if there is no such ask."""
+        return self._asks.surface(ask_id)
+
     async def list(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
         """List asks, oldest first."""
         return await self._asks.asks(state, after=after, limit=limit)
 
-    def _presentable(self, request: AskRequest) -> AskRequest:
+    def watch(self) -> None:
+        """See to it that the next deadline is met; called whenever there may be an earlier one."""
+        due = self._asks.due()
+        if due is None or due >= self._due:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._tasks.start(self._wait(), name="deadlines")
+
+    async def _wait(self) -> None:
+        while self._due < float("inf"):
+            while (left := self._due - self._clock.now()) > 0:
+                await self._clock.sleep(left)
+            for ask_id in self._asks.resumable():
+                with suppress(Conflict):  # somebody was faster
+                    await persist(self._clock, self.answer, ask_id, GO_ON, BRIDGE)
+            self._follow(await persist(self._clock, self._asks.expire))
+            due = self._asks.due()
+            self._due = float("inf") if due is None else due
+        self._timer = None
+
+    def _follow(self, taken: TakenAnswer) -> None:
+        """Let happen what follows from answers."""
+        self._outbox.send(*taken.posts)
+        self.settle(taken.asks)
+        for session in taken.sessions:
+            self._feed.notify(session)
+            self._submit(session)
+
+    def presentable(self, request: AskRequest) -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
         redact = self._vault.redact
         return replace(
             request,
             call=redact(request.call),
             title=redact(request.title)[:TITLE_CHARACTERS],
+            subject=redact(request.subject)[:SUBJECT_CHARACTERS],
             options=tuple(
                 replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
                 for option in request.options[:OPTIONS]
             ),
         )
+
+    def _clean(self, answer: str, ask: Ask) -> str:
+        if any(option.id == answer for option in ask.options):
+            return answer
+        return self._vault.redact(answer)[:ANSWER_CHARACTERS]
 
     def _known(self, ask_id: int) -> Ask:
         ask = self._asks.ask(ask_id)
@@ -108,11 +253,14 @@ class Ledger:
         return ask
 
 
-def _closed(ask: Ask) -> str:
+def closed_words(ask: Ask) -> str:
+    """Say why an ask cannot be answered any more."""
     match ask.state:
         case "answered":
             return f"{ask.answered_by} has answered this already"
         case "lost":
             return "the bridge restarted before this was answered; it is asked anew if it matters"
+        case "expired" | "open":
+            return "the time to answer this is over"
         case _:
             return "this is not needed any more"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.core.clock import persist
@@ -26,6 +26,7 @@ from app.core.tasks import Tasks
 from app.core.types import (
     Accepted,
     Answered,
+    AskAnswer,
     BridgeSessionRequest,
     Changed,
     Decision,
@@ -35,15 +36,16 @@ from app.core.types import (
     Speaker,
     Untagged,
 )
-from app.errors import BridgeError, DeliveryUnreadable, PostError
+from app.errors import BridgeError, DeliveryUnreadable
 
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
 
 TOO_LATE = "Too late: the agent is already at work on your message as it was."
+ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
-"""How long a platform may take for a word in private: the next message of the place waits."""
+"""What a platform may take to tell one person something; nothing depends on it."""
 READ_AGAIN_SECONDS = 1.0
 """After a read that failed: soon enough for people, rare enough for the log."""
 
@@ -214,12 +216,36 @@ class Intake:
                 posts = await self._refused_here(delivery, heard)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
+        answers = self._answers(heard, allowed)
+        answering = {answer.request.agent_name for answer in answers}
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
-        requests = tuple(_request(heard, agent) for agent in allowed)
+        requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else "refused"
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
-        return await self._manager.admit(
-            Decision(delivery.seq, heard, outcome, reason, requests, posts, silence=silence)
+        accepted = await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                outcome,
+                ANSWERS if answers else reason,
+                requests,
+                posts,
+                silence=silence,
+                answers=answers,
+            )
+        )
+        self._ledger.settle(accepted.answered)
+        return accepted
+
+    def _answers(self, heard: Heard, agents: Sequence[str]) -> tuple[AskAnswer, ...]:
+        """Find the asks that a message answers as a whole: on some services the usual way."""
+        if heard.speaker.kind == "agent" or heard.files or not agents:
+            return ()
+        sessions = (s for s in self._manager.sessions(heard.place) if s.key.agent in agents)
+        spoken = heard.text if heard.spoken is None else heard.spoken
+        found = self._ledger.meant(sessions, spoken)
+        return tuple(
+            AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
         )
 
     async def _correct(self, delivery: Delivery, changed: Changed) -> None:
@@ -238,7 +264,7 @@ class Intake:
         try:
             async with asyncio.timeout(WHISPER_SECONDS):
                 await adapter.whisper(key, speaker, words)
-        except (PostError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - it is decided, whoever could be told
             logger.info("%s could not be told in private: %s", speaker.id, error)
 
     def _everybody_at_work(self, heard: Heard) -> Floor:
@@ -283,8 +309,12 @@ class Intake:
             return
         if why is None:
             await self._note(delivery, "done", "answered")
-        else:
-            await self._note(delivery, "refused", why)
+            return
+        await self._note(delivery, "refused", why)
+        key = self._ledger.surface(answered.ask)
+        if key is not None:
+            words = f"This does not count: {why}."
+            await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
 
     async def _refusal_of(self, answered: Answered) -> str | None:
         session = self._ledger.session(answered.ask)

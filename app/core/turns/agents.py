@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from app.core.ports import AgentLauncher, AgentSession, Clock, Workspaces
@@ -21,6 +23,11 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
+STARTS = 10
+STARTS_SECONDS = 60.0
+"""A session's process is started no more often than this: people do not come back so often, and a
+program that ends at once would otherwise be started for ever."""
+
 Meanwhile = Callable[[], AbstractAsyncContextManager[None]]
 
 
@@ -29,10 +36,12 @@ class LiveAgent:
     """One session's live process."""
 
     agent: AgentSession
+    name: str
     generation: int
     how: Literal["live", "new", "resumed", "loaded", "lost"]
     patience: float
     """Seconds after which it is parked when nobody uses it."""
+    workspace: Path
     wishes: tuple[str | None, str | None] = (None, None)
     """The mode and the model it was given."""
     busy: bool = True
@@ -60,7 +69,9 @@ class LiveAgents:
         *,
         max_processes: int,
         idle_seconds: Mapping[str, float],
+        of_agent: Mapping[str, int] | None = None,
     ) -> None:
+        """Keep so many processes alive, and of some agents fewer."""
         self._launcher = launcher
         self._workspaces = workspaces
         self._sessions = sessions
@@ -68,9 +79,11 @@ class LiveAgents:
         self._vault = vault
         self._max_processes = max_processes
         self._idle_seconds = idle_seconds
+        self._of_agent = of_agent or {}
         self._live: dict[int, LiveAgent] = {}
         self._ending: dict[int, asyncio.Event] = {}
-        self._opening = 0
+        self._opening: Counter[str] = Counter()
+        self._starts: dict[int, deque[float]] = {}
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
@@ -92,13 +105,21 @@ class LiveAgents:
             await self._adjust(session.id, live)
             return live
         await self.end(session.id)
-        async with self._room_for_one(meanwhile):
+        await self._pace(session.id, meanwhile)
+        async with self._room_for_one(session.key.agent, meanwhile):
             workspace = await self._workspaces.open(session)
             opened = await self._launcher.open(
                 session, workspace, _Between(session, self._sessions, self._vault)
             )
             patience = self._idle_seconds.get(session.key.agent, 0.0)
-            live = LiveAgent(opened.session, session.generation, opened.how, patience)
+            live = LiveAgent(
+                opened.session,
+                session.key.agent,
+                session.generation,
+                opened.how,
+                patience,
+                workspace,
+            )
             live.wishes = (session.mode, session.model)
             self._live[session.id] = live
         await self._adjust(session.id, live)
@@ -160,52 +181,79 @@ class LiveAgents:
         async with self._room:
             self._room.notify_all()
 
+    async def _pace(self, session_id: int, meanwhile: Meanwhile) -> None:
+        """Let a session's process not be started too often: one that dies at once never settles."""
+        now = self._clock.monotonic()
+        starts = self._starts.setdefault(session_id, deque(maxlen=STARTS))
+        if len(starts) == STARTS and (left := starts[0] + STARTS_SECONDS - now) > 0:
+            logger.warning("session %d was started %d times: it waits", session_id, STARTS)
+            async with meanwhile():
+                await self._clock.sleep(left)
+        starts.append(self._clock.monotonic())
+        old = [key for key, times in self._starts.items() if now - times[-1] > STARTS_SECONDS]
+        for key in old:
+            del self._starts[key]
+
     @asynccontextmanager
-    async def _room_for_one(self, meanwhile: Meanwhile) -> AsyncIterator[None]:
+    async def _room_for_one(self, agent: str, meanwhile: Meanwhile) -> AsyncIterator[None]:
         """Have room for one more process until it lives or could not be brought to life."""
         claimed = False
         try:
-            claimed = await self._claim(patient=False)
+            claimed = await self._claim(agent, patient=False)
             if not claimed:
                 async with meanwhile():
-                    claimed = await self._claim(patient=True)
+                    claimed = await self._claim(agent, patient=True)
             yield
         except BaseException:
             if claimed:
-                self._opening -= 1
+                self._opening[agent] -= 1
                 await self._tell_room()
             raise
-        self._opening -= 1
+        self._opening[agent] -= 1
 
-    async def _claim(self, *, patient: bool) -> bool:
+    async def _claim(self, agent: str, *, patient: bool) -> bool:
         """Claim room for one process, who idles longest makes it; the impatient do not queue."""
         async with self._room:
             if self._waiting and not patient:
                 return False
             self._waiting += patient
             try:
-                while (longest := self._longest_idle()) is None and not self._has_room():
+                while (longest := self._in_the_way(agent)) is None and not self._has_room(agent):
                     if not patient:
                         return False
                     await self._room.wait()
             finally:
                 self._waiting -= patient
-            gone = None if longest is None or self._has_room() else self._live.pop(longest)
-            self._opening += 1
+            gone = None if longest is None else self._live.pop(longest)
+            self._opening[agent] += 1
         if longest is not None and gone is not None:
             try:
                 await self._close(longest, gone)
             except BaseException:
-                self._opening -= 1
+                self._opening[agent] -= 1
                 await self._tell_room()
                 raise
         return True
 
-    def _has_room(self) -> bool:
-        return len(self._live) + self._opening < self._max_processes
+    def _has_room(self, agent: str) -> bool:
+        everybody = len(self._live) + self._opening.total()
+        return everybody < self._max_processes and not self._is_full(agent)
 
-    def _longest_idle(self) -> int | None:
-        idle = [(live.idle_since, key) for key, live in self._live.items() if not live.busy]
+    def _is_full(self, agent: str) -> bool:
+        """Tell whether an agent has as many processes as it may have."""
+        own = sum(live.name == agent for live in self._live.values()) + self._opening[agent]
+        return own >= self._of_agent.get(agent, own + 1)
+
+    def _in_the_way(self, agent: str) -> int | None:
+        """Find who makes room where there is none: whoever idles longest, or of the same agent."""
+        if self._has_room(agent):
+            return None
+        full = self._is_full(agent)
+        idle = [
+            (live.idle_since, key)
+            for key, live in self._live.items()
+            if not live.busy and (not full or live.name == agent)
+        ]
         return min(idle)[1] if idle else None
 
     async def _close(self, session_id: int, live: LiveAgent) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 
 from app.core.clock import persist
@@ -26,9 +27,12 @@ INTERRUPT_SECONDS = 3.0
 class EmbeddedTurnEngine:
     """Runs turns in this process."""
 
-    def __init__(self, shop: Workshop, *, max_turns: int) -> None:
+    def __init__(
+        self, shop: Workshop, *, max_turns: int, of_agent: Mapping[str, int] | None = None
+    ) -> None:
+        """Run so many turns at once, and of some agents fewer."""
         self._shop = shop
-        self._slots = Slots(max_turns)
+        self._slots = Slots(max_turns, of_agent=of_agent)
         self._tasks = Tasks("turns")
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}
@@ -63,7 +67,7 @@ class EmbeddedTurnEngine:
     async def run(self, turn_id: int) -> None:
         """Run one turn to its end."""
         shop = self._shop
-        async with self._slots.one() as slot:
+        async with self._slots.one(self._agent_of(turn_id)) as slot:
             if self._draining or not await persist(shop.clock, shop.turns.starting, turn_id):
                 return
             # Read only now: much may have changed while the slot was waited for.
@@ -83,6 +87,10 @@ class EmbeddedTurnEngine:
                 raise
             finally:
                 del self._running[session.id]
+
+    def _agent_of(self, turn_id: int) -> str:
+        turn = self._shop.turns.turn(turn_id)
+        return "" if turn is None else turn.surface.agent
 
     async def _run_safely(self, turn_id: int) -> None:
         """Run one turn; one that cannot even be run ends where people see it."""

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from app.core.hidden import visible
 from app.core.keys import SessionKey
 from app.core.types import Entry, Message
+from app.core.updates import Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Asked:
     """The conversation so far, when the agent itself could not bring it back."""
     continued: bool = False
     """Whether the words may have reached the agent before."""
+    answers: Sequence[Ask] = ()
+    """What people answered after the agent had been parked."""
 
 
 def compose(asked: Asked) -> str:
@@ -55,6 +58,7 @@ def compose(asked: Asked) -> str:
         if message.context
     )
     parts.extend(f"[Attached: {_one_line(str(file))}]" for file in asked.files)
+    parts.extend(_answered(ask) for ask in asked.answers)
     words = _words(asked.messages)
     parts.append(_quoted(words) if asked.continued else words)
     return "\n".join(parts)
@@ -66,12 +70,33 @@ def _first_line(asked: Asked) -> str:
     pointed = [message.pointed for message in asked.messages if message.pointed]
     more = "".join(f", {_one_line(each)}" for each in filter(None, (asked.link, *pointed)))
     line = f"[{_one_line(' and '.join(names))} on {where}{more}]"
+    if asked.answers:
+        return (
+            f"{line[:-1]}: answer. You were parked while you waited for people; they have answered "
+            "since. If you still need what you asked for, ask for exactly the same again: that is "
+            "answered at once as said below. Carry on with the words quoted at the end, and do "
+            "nothing twice.]"
+        )
     if asked.continued:
         return (
             f"{line[:-1]}: continuation. You were cut off while working on the words quoted below; "
             "they may not have reached you. Carry on and do nothing twice.]"
         )
     return line
+
+
+def _answered(ask: Ask) -> str:
+    """Tell the answer, beside exactly what was asked."""
+    asked = "\n".join(filter(None, (ask.title, ask.subject if ask.subject != ask.title else "")))
+    who, answer = _one_line(ask.answered_by or ""), _one_line(ask.answer_name)
+    return "\n".join(
+        (
+            f"[{who} answered: {answer}. What you had asked, as data:]",
+            '<data from="your own request">',
+            asked.replace("</data", "<\\/data"),
+            "</data>",
+        )
+    )
 
 
 def _words(messages: Sequence[Message]) -> str:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from app.core.clock import persist
+from app.core.consent.gate import Gate
 from app.core.consent.ledger import Ledger
+from app.core.consent.record import Decided
+from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
@@ -22,18 +25,23 @@ from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
 from app.core.turns.background import Surroundings
+from app.core.turns.limits import Obstacle, budget_pause, obstacle, pause, spoken_obstacle
+from app.core.turns.patience import Patience
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
 from app.core.types import Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
-from app.errors import AgentError, BridgeError
+from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, ToolUpdate, UsageUpdate
+from app.errors import AgentError, AgentRefused, BridgeError
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 HISTORY_ENTRIES = 60
 """What an agent is told of a conversation it lost: some thirty exchanges."""
+PARKED = "Parked until the question above is answered."
+BUDGET_WARNING = 0.8
+"""The part of a budget after which the place is told: early enough to act on it."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
 MEMORY_LOST = (
     "The agent could not bring its conversation back, so it was given the transcript instead."
@@ -67,8 +75,8 @@ class Workshop:
     """How much a place wants to see, if somebody said so."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
-    turn_seconds: float
-    """How long an agent may work on one turn; waiting for people does not count."""
+    terms: Mapping[str, Terms]
+    """What the operator has set for each agent."""
 
 
 class TurnRun:
@@ -86,11 +94,14 @@ class TurnRun:
         self._stopping = False
         self._leaving = False
         self._overdue = False
-        self._asks = 0
-        self._asked = 0.0
-        self._waited = 0.0
-        self._at_work = asyncio.Event()
-        self._at_work.set()
+        self._spent = 0.0
+        """Dollars, once they are more than the budget."""
+        self._parking: asyncio.Future[None] | None = None
+        self._parked = False
+        self._terms = shop.terms.get(session.key.agent, Terms())
+        self._gate = Gate(shop.ledger, self._terms, self._ref, shop.clock)
+        self._patience = Patience(shop.clock)
+        self._watches = Tasks(f"turn {turn.id}")
         self._task: asyncio.Task[object] | None = None
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
@@ -109,12 +120,16 @@ class TurnRun:
         try:
             end = await self._work()
         except asyncio.CancelledError:
-            if self._leaving or not self._stopping or self._task is None:
+            ours = self._parked or self._stopping
+            if self._leaving or not ours or self._task is None:
                 raise
             self._task.uncancel()
-            await self._stopped()
+            if self._parked:
+                await self._shop.live.end(self._session.id)
+            else:
+                await self._stopped()
         except AgentError as error:
-            await self._fail(str(error))
+            await self._trouble(error)
         except Exception as error:
             logger.exception("turn %d", self._turn.id)
             await self._shop.live.end(self._session.id)
@@ -149,36 +164,59 @@ class TurnRun:
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take what the agent does, unless somebody said stop."""
-        if not self._stopping:
-            await self._router.take(update)
+        if self._parking is not None:
+            await self._parking
+        if self._stopping or self._parked:
+            return
+        self._patience.stir()
+        await self._router.take(update)
+        if type(update) is UsageUpdate:
+            await self._spend(update)
 
     async def on_ask(self, request: AskRequest) -> str | None:
-        """Let a person decide; the turn needs no slot meanwhile."""
+        """Let the rules decide, else a person; the turn needs no slot meanwhile."""
+        if self._stopping or self._live is None:
+            return None
+        known = self._router.tool(request.call)
+        judged = await self._gate.judge(request, known, self._live.workspace)
+        if judged.decided is not None:
+            await self._record(request, judged.decided)
+            return judged.answer
+        await self._router.flush()
+        with self._patience.asking():
+            async with self._slot.lent():
+                answer, decided = await self._gate.ask(judged.request)
         if self._stopping:
             return None
-        await self._router.flush()
-        with self._waiting():
-            async with self._slot.lent():
-                answer = await persist(self._shop.clock, self._shop.ledger.ask, request, self._ref)
-        return None if self._stopping else answer
+        await self._record(request, decided)
+        return answer
 
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """Count the time in which at least one ask is open."""
-        clock = self._shop.clock
-        if not self._asks:
-            self._asked = clock.monotonic()
-            self._at_work.clear()
-        self._asks += 1
-        try:
-            yield
-        finally:
-            self._asks -= 1
-            if not self._asks:
-                self._waited += clock.monotonic() - self._asked
-                self._at_work.set()
+    async def _record(self, request: AskRequest, decided: Decided) -> None:
+        """Write down who or what decided on a call."""
+        if request.call:
+            await self._router.decide(request.tool or ToolUpdate(request.call), decided)
+
+    async def _spend(self, usage: UsageUpdate) -> None:
+        """Hold what the agent says it has cost against its budget."""
+        budget = self._terms.budget_usd
+        if budget is None or usage.cost is None or usage.currency not in {None, "USD"}:
+            return
+        shop = self._shop
+        before, after = await persist(shop.clock, shop.sessions.spend, self._session.id, usage.cost)
+        if before < BUDGET_WARNING * budget <= after < budget:
+            words = f"${after:.2f} of the budget of ${budget:.2f} are spent."
+            self._router.note = " ".join(filter(None, (self._router.note, words)))
+            notice = Entry("notice", words, session=self._session.id, turn=self._turn.id)
+            await persist(shop.clock, shop.transcript.append, [notice])
+        if after >= budget and not self._spent and self._live is not None:
+            self._spent = after
+            # Not here: whoever hears an agent must not wait for it.
+            self._watches.start(self._live.agent.cancel(), name="budget")
 
     async def _work(self) -> PromptEnd | None:
+        if (budget := self._terms.budget_usd) is not None and self._session.spent >= budget:
+            self._spent = self._session.spent
+            return PromptEnd("cancelled")
         self._note_continuation()
         self._beginning = True
         try:
@@ -190,21 +228,45 @@ class TurnRun:
             return None
         self._shop.feed.notify(self._session.id)
         self._prompting = True
-        watch = Tasks(f"turn {self._turn.id}")
-        watch.start(self._watch(self._live.agent), name="time limit")
+        self._watches.start(self._watch(self._live.agent), name="time limit")
+        self._watches.start(self._watch_asks(), name="parking")
         try:
             return await self._live.agent.prompt(prompt, self)
         finally:
             self._prompting = False
-            await watch.close()
+            await self._watches.close()
+
+    async def _watch_asks(self) -> None:
+        """Park the turn when it has waited for nothing but people for a while."""
+        while not self._parked:
+            await self._patience.idled(self._terms.idle_seconds)
+            if not await self._park():
+                self._patience.stir()
+
+    async def _park(self) -> bool:
+        """Leave the turn to wait without a process, unless somebody answers just now."""
+        shop = self._shop
+        self._parking = asyncio.get_running_loop().create_future()
+        try:
+            await self._router.flush(final=True)
+            content = self._content("working", note=PARKED)
+            asks = shop.ledger.waiting(self._turn.id)
+            parked = await persist(shop.clock, shop.turns.park, self._turn.id, content, asks)
+            self._parked = parked
+        finally:
+            self._parking.set_result(None)
+            self._parking = None
+        if parked:
+            logger.info("turn %d is parked until somebody answers", self._turn.id)
+            self._show(content)
+            shop.feed.notify(self._session.id)
+            if self._prompting and self._task is not None:
+                self._task.cancel()
+        return parked
 
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; what people take to answer does not count."""
-        clock = self._shop.clock
-        began = clock.monotonic()
-        while (left := self._shop.turn_seconds + self._waited - (clock.monotonic() - began)) > 0:
-            await clock.sleep(left)
-            await self._at_work.wait()
+        await self._patience.worked(self._terms.turn_seconds)
         self._overdue = True
         self._shop.ledger.withdraw(self._turn.id)
         await agent.cancel()
@@ -255,9 +317,50 @@ class TurnRun:
                 said=around.said,
                 history=history,
                 continued=self._turn.continued,
+                answers=shop.ledger.late(self._turn.id),
             )
         )
         return prompt, around.upto
+
+    async def _trouble(self, error: AgentError) -> None:
+        """End the turn, or let it wait if the agent only has to be left alone for a while."""
+        found = None
+        if isinstance(error, AgentRefused) and not self._stopping and not self._overdue:
+            found = obstacle(error.code, error.message, error.data, self._shop.clock.now())
+        if found is None:
+            await self._fail(str(error))
+        else:
+            await self._wait_for(found)
+
+    async def _wait_for(self, found: Obstacle) -> None:
+        now, agent = self._shop.clock.now(), self._session.key.agent
+        resume_at = found.until if self._terms.resume else None
+        request = pause(agent, found, now, resumes=resume_at is not None)
+        await self._pause(request, until=found.until or now, resume_at=resume_at)
+
+    async def _pause(
+        self, request: AskRequest, *, until: float, resume_at: float | None = None
+    ) -> None:
+        """Put the turn back until somebody says go on, and ask for that."""
+        shop = self._shop
+        await self._router.close()
+        content = self._content("working", note=request.title)
+        posts = await persist(
+            shop.clock,
+            shop.turns.pause,
+            self._turn.id,
+            content,
+            shop.ledger.presentable(request),
+            deadline=until + self._terms.ask_seconds,
+            resume_at=resume_at,
+        )
+        if posts is None:
+            await self._stopped()
+            return
+        self._show(content)
+        shop.outbox.send(*posts)
+        shop.ledger.watch()
+        shop.feed.notify(self._session.id)
 
     async def _done(self, end: PromptEnd | None) -> None:
         if self._stopping or end is None:
@@ -265,6 +368,13 @@ class TurnRun:
             return
         if self._overdue:
             await self._fail("")
+            return
+        if self._spent and self._terms.budget_usd and end.stop_reason == "cancelled":
+            agent, now = self._session.key.agent, self._shop.clock.now()
+            await self._pause(budget_pause(agent, self._spent, self._terms.budget_usd), until=now)
+            return
+        if found := spoken_obstacle(self._router.words, self._shop.clock.now()):
+            await self._wait_for(found)
             return
         if end.usage is not None:
             await self._router.take(end.usage)
@@ -275,7 +385,7 @@ class TurnRun:
             await self._stopped()
             return
         if self._overdue:
-            minutes = self._shop.turn_seconds / 60
+            minutes = self._terms.turn_seconds / 60
             words = f"Ended after {minutes:g} minutes, the limit of one turn (TURN_MINUTES)."
         await self._end(TurnState.FAILED, "failed", self._shop.vault.redact(words))
 
@@ -319,3 +429,8 @@ class TurnRun:
             self._shop.outbox.progress(
                 self._post.id, self._post.target, lambda: self._content("working")
             )
+
+    def _show(self, content: PostContent) -> None:
+        """Show what the turn's post says while the turn waits."""
+        if self._post is not None:
+            self._shop.outbox.progress(self._post.id, self._post.target, lambda: content)

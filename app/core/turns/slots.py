@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 
 class Slots:
     """A fair number of turns at once."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, of_agent: Mapping[str, int] | None = None) -> None:
+        """Have so many slots, and for some agents fewer."""
         self._free = asyncio.Semaphore(count)
+        self._of_agent = {
+            agent: asyncio.Semaphore(fewer) for agent, fewer in (of_agent or {}).items()
+        }
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Slot]:
-        """Wait for a slot and hold it."""
-        slot = Slot(self._free)
+    async def one(self, agent: str = "") -> AsyncIterator[Slot]:
+        """Wait for a slot and hold it; the agent's own first, so that it keeps nobody waiting."""
+        own = self._of_agent.get(agent)
+        slot = Slot(self._free) if own is None else Slot(own, self._free)
         await slot.take()
         try:
             yield slot
@@ -27,7 +32,7 @@ class Slots:
 class Slot:
     """One turn's slot, given back while the turn waits for people."""
 
-    def __init__(self, free: asyncio.Semaphore) -> None:
+    def __init__(self, *free: asyncio.Semaphore) -> None:
         self._free = free
         self._held = False
         self._waiting = 0
@@ -37,14 +42,28 @@ class Slot:
         """Wait for a free slot; two who wait for it on behalf of one turn take it once."""
         async with self._taking:
             if not self._held:
-                await self._free.acquire()
+                await self._acquire()
                 self._held = True
 
     def leave(self) -> None:
         """Give the slot back, if it is held."""
         if self._held:
             self._held = False
-            self._free.release()
+            self._release(len(self._free))
+
+    async def _acquire(self) -> None:
+        taken = 0
+        try:
+            for free in self._free:
+                await free.acquire()
+                taken += 1
+        except BaseException:
+            self._release(taken)
+            raise
+
+    def _release(self, taken: int) -> None:
+        for free in self._free[:taken]:
+            free.release()
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:

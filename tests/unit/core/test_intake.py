@@ -15,7 +15,7 @@ from app.errors import DeliveryUnreadable
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
-from tests.support.memory import decision, heard
+from tests.support.memory import decision, heard, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +67,7 @@ async def test_a_message_whose_decision_was_forgotten_does_not_wedge_its_place(
 
 async def test_an_answer_for_an_agent_that_is_gone_is_refused(desk: Desk) -> None:
     accepted = await desk.stores.decisions.accept(decision(heard("hello"), "gone"))
-    ask, _ = await desk.stores.asks.open(MAY_I, accepted.turns[0])
+    ask, _ = await opened(desk.stores, MAY_I, accepted.turns[0])
 
     await desk.answer(ask.id, "yes")
 

@@ -19,6 +19,7 @@ from tests.support.memory import heard
 pytestmark = pytest.mark.anyio
 
 LIMIT = 3600.0
+RULES = Rules(turn_seconds=LIMIT, idle_seconds=100 * LIMIT)
 MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
 HELLO = replace(heard("hello"), mentions=("demo",))
 OVER = "Ended after 60 minutes, the limit of one turn (TURN_MINUTES)."
@@ -41,7 +42,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def desk(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Desk]:
-    async with running_desk(tmp_path, clock=clock, rules=Rules(turn_seconds=LIMIT)) as desk:
+    async with running_desk(tmp_path, clock=clock, rules=RULES) as desk:
         yield desk
 
 

@@ -13,7 +13,7 @@ from app.core.posts import PostContent
 from app.core.types import Effect, Entry, SessionState, Speaker, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest
 from app.store.stores import Stores
-from tests.support.memory import decision, delivery, heard, open_stores
+from tests.support.memory import decision, delivery, heard, open_stores, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -204,7 +204,7 @@ async def test_a_new_message_does_not_mix_with_a_turn_that_was_cut_off(stores: S
 async def test_open_asks_are_lost_at_a_restart_and_their_posts_say_so(stores: Stores) -> None:
     ref = await prompted(stores)
     request = AskRequest("c1", "Run it?", (AskOption("yes", "Yes", "allow_once"),))
-    ask, post_id = await stores.asks.open(request, ref)
+    ask, post_id = await opened(stores, request, ref)
 
     await stores.turns.recover()
 
@@ -220,7 +220,7 @@ async def test_open_asks_are_lost_at_a_restart_and_their_posts_say_so(stores: St
 async def test_an_ask_is_answered_once(stores: Stores) -> None:
     ref = await prompted(stores)
     request = AskRequest("c1", "Run it?", (AskOption("yes", "Yes", "allow_once"),))
-    ask, _ = await stores.asks.open(request, ref)
+    ask, _ = await opened(stores, request, ref)
 
     assert await stores.asks.answer(ask.id, "yes", "Ann") is not None
     assert await stores.asks.answer(ask.id, "yes", "Bob") is None
@@ -242,7 +242,7 @@ async def test_the_state_of_a_session_is_read_off_what_is_going_on(stores: Store
     assert state() == SessionState.WORKING
     await stores.turns.prompted(ref.turn, "hello", "acp-1", 1)
     request = AskRequest("c1", "Run it?", (AskOption("yes", "Yes", "allow_once"),))
-    ask, _ = await stores.asks.open(request, ref)
+    ask, _ = await opened(stores, request, ref)
     assert state() == SessionState.WAITING
     await stores.asks.answer(ask.id, "yes", "Ann")
     await stores.turns.finish(ref.turn, TurnState.DONE, DONE, ())

@@ -1,0 +1,62 @@
+"""The options of an ask: which of the agent's fits a decision, and those of the bridge; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.core.updates import AskOption, AskRequest
+
+SESSION: Final = "bridge:session"
+"""Answers yes, and so to every further call of this kind until the conversation begins afresh."""
+GO_ON: Final = "bridge:go-on"
+CANCEL: Final = "bridge:cancel"
+PAUSE_OPTIONS: Final = (
+    AskOption(GO_ON, "Go on", "allow_once"),
+    AskOption(CANCEL, "Cancel", "reject_once"),
+)
+
+_KINDS: Final = {
+    "read": "reading",
+    "edit": "edits",
+    "delete": "deletions",
+    "move": "moves",
+    "search": "searches",
+    "execute": "commands",
+    "fetch": "fetches",
+}
+
+
+def allowing(options: Sequence[AskOption]) -> AskOption | None:
+    """Find the option that allows one call; None if there is none, or several to choose from."""
+    found = [option for option in options if option.kind == "allow_once"]
+    return found[0] if len(found) == 1 else None
+
+
+def refusing(options: Sequence[AskOption]) -> AskOption | None:
+    """Find the option that refuses one call, else one that refuses all of its kind."""
+    refusals = sorted(
+        (option for option in options if option.kind in {"reject_once", "reject_always"}),
+        key=lambda option: option.kind != "reject_once",
+    )
+    return refusals[0] if refusals else None
+
+
+def with_session_offer(request: AskRequest) -> AskRequest:
+    """Offer to allow a kind of call for this session, where the agent itself offers no always."""
+    words = _KINDS.get(request.tool_kind)
+    always = any(option.kind == "allow_always" for option in request.options)
+    if words is None or always or allowing(request.options) is None:
+        return request
+    offer = AskOption(SESSION, f"Allow {words} for this session", "allow_always")
+    return replace(request, options=(*request.options, offer))
+
+
+def meant(text: str, options: Sequence[AskOption]) -> str | None:
+    """Find the option that a whole message names, by its name or by its id."""
+    word = text.strip().casefold()
+    for option in options:
+        if word and word in {option.name.strip().casefold(), option.id.casefold()}:
+            return option.id
+    return None

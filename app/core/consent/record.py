@@ -1,0 +1,56 @@
+"""What the record says about each tool call: a person, a rule, or that nobody was asked; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.core.updates import Ask
+
+Decided = Mapping[str, Any]
+
+NOT_ASKED: Final[Decided] = {"how": "not asked"}
+UNANSWERED: Final[Decided] = {"how": "unanswered", "allowed": False}
+
+
+def by_rule(rule: object, *, allowed: bool) -> Decided:
+    """Record what a rule of the operator decided."""
+    return {"how": "rule", "rule": str(rule), "allowed": allowed}
+
+
+def by_grant(kind: str, who: str) -> Decided:
+    """Record what somebody had allowed for the whole session."""
+    return {"how": "session", "rule": kind, "who": who, "allowed": True}
+
+
+def by_person(ask: Ask) -> Decided:
+    """Record what a person answered."""
+    kind = next((option.kind for option in ask.options if option.id == ask.answer), "")
+    allowed = {"allow": True, "reject": False}.get(kind.partition("_")[0])
+    return {
+        "how": "person",
+        "who": ask.answered_by or "",
+        "answer": ask.answer_name,
+        "allowed": allowed if ask.kind == "permission" else None,
+    }
+
+
+def words(decided: object) -> str:
+    """Say who or what decided, in a few words; empty if nothing is recorded."""
+    if not isinstance(decided, Mapping):
+        return ""
+    allowed = decided.get("allowed")
+    verb = "answered" if allowed is None else "allowed" if allowed else "refused"
+    match decided.get("how"):
+        case "person":
+            answer = f": {decided.get('answer')}" if allowed is None else ""
+            return f"{verb} by {decided.get('who')}{answer}"
+        case "session":
+            return f"allowed by {decided.get('who')} for this session"
+        case "rule":
+            return f"{verb} by rule `{decided.get('rule')}`"
+        case "unanswered":
+            return "not allowed: nobody answered"
+        case "not asked":
+            return "not asked"
+    return ""

@@ -1,0 +1,60 @@
+"""Reads command lines as far as that is safe: words that no shell makes into something else; pure.
+
+Whoever allows a command by its words must know that a shell sees the same words. Whatever holds a
+sign with a meaning to some shell, quoted or not, is therefore not understood at all.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from posixpath import basename
+
+LONGEST = 4_000
+"""Characters of a command that is looked into; nobody writes a rule for a longer one."""
+
+_SIGNS = frozenset(";&|<>$`(){}[]*?~!#\\^")
+_BREAKS = re.compile(r"[;&|<>$`(){}\s]*[;&|<>$`(){}\n\r]+[;&|<>$`(){}\s]*")
+_QUOTES = str.maketrans("", "", "'\"\\")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+
+
+def plain(command: str) -> str | None:
+    """Write a command of plain words in one form; None if a shell might see more in it."""
+    if len(command) > LONGEST or not command.isprintable() or _SIGNS & set(command):
+        return None
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    if not words or not words[0] or "=" in words[0]:
+        return None
+    return shlex.join(words)
+
+
+def commands(command: str) -> Iterator[str]:
+    """List the commands that a line surely runs, without what stands before their names."""
+    for words in _parts(command):
+        first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), None)
+        if first is not None:
+            yield from _spelled(words[first:])
+
+
+def mentions(command: str) -> Iterator[str]:
+    """List what a line might run by way of something else: it goes on from each of its words."""
+    for words in _parts(command):
+        for at in range(len(words)):
+            yield from _spelled(words[at:])
+
+
+def _parts(command: str) -> Iterator[list[str]]:
+    for part in _BREAKS.split(command[:LONGEST].translate(_QUOTES)):
+        if words := part.split():
+            yield words
+
+
+def _spelled(words: list[str]) -> Iterator[str]:
+    yield " ".join(words)
+    if "/" in words[0]:
+        yield " ".join([basename(words[0]), *words[1:]])

@@ -1,0 +1,148 @@
+"""Recognises in what an agent says that its provider wants to be left alone, or a log-in; pure.
+
+Only what agents were seen to say is recognised: an error that is taken for a limit hides a failure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from app.core.consent.offers import PAUSE_OPTIONS
+from app.core.updates import AskRequest
+
+LONGEST_WORDS = 600
+"""Characters of an answer that may be nothing but an error; agents explain limits in a line."""
+LONGEST_WAIT_SECONDS = 32 * 86400.0
+"""Limits reset at least once a month; whatever says more is no time."""
+AUTH_REQUIRED = -32000
+"""ACP's code for it."""
+TOO_MANY_REQUESTS = 429
+"""Some agents hand on HTTP's code."""
+
+_LIMIT_KINDS = {"rate_limit", "usage_limit", "rate_limit_error", "overloaded", "quota_exceeded"}
+_LOGIN_KINDS = {"authentication_failed", "auth_required", "authentication_error", "oauth_expired"}
+_LIMIT = re.compile(
+    r"(usage|rate|session|weekly|request|token)[ _-]limit (is |was |has been )?"
+    r"(reached|exceeded|hit)|(hit|reached|exceeded) your [\w ]*\blimit\b|rate limited|too many"
+    r" requests|quota (is |was |has been )?(exceeded|exhausted|reached)|exceeded your"
+    r" (current )?quota|resource has been exhausted|limit reached",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"authentication required|please run /login|not logged in|please (log|sign) in\b|invalid api"
+    r" key|(oauth|access) token (has )?expired|log-?in required|no api key",
+    re.IGNORECASE,
+)
+_SPOKEN_ERROR = re.compile(
+    r"\W*(error\b|you'?ve (hit|reached)|claude ai usage limit)", re.IGNORECASE
+)
+_EPOCH = re.compile(r"\|(\d{10})\b")
+_SPAN = re.compile(
+    r"(?:in|after|retry-after:?)\s+((?:\d+(?:\.\d+)?\s*"
+    r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b[\s,]*(?:and\s+)?)+)",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.IGNORECASE)
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why an agent cannot work now, though nothing is broken."""
+
+    kind: Literal["limited", "login"]
+    until: float | None = None
+    """When it is over, in seconds since 1970; None: nobody said."""
+
+
+def obstacle(code: int, message: str, data: object, now: float) -> Obstacle | None:
+    """Recognise an error of an agent that is none of its work."""
+    facts: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+    kind = facts.get("errorKind")
+    if kind in _LIMIT_KINDS or code == TOO_MANY_REQUESTS or _LIMIT.search(message):
+        return Obstacle("limited", _until(message, facts, now))
+    if kind in _LOGIN_KINDS or code == AUTH_REQUIRED or _LOGIN.search(message):
+        return Obstacle("login")
+    return None
+
+
+def spoken_obstacle(words: str, now: float) -> Obstacle | None:
+    """Recognise an answer that is nothing but such an error, said as if it were an answer."""
+    words = words.strip()
+    if len(words) > LONGEST_WORDS or not _SPOKEN_ERROR.match(words):
+        return None
+    return obstacle(0, words, None, now)
+
+
+def time_words(until: float, now: float) -> str:
+    """Say when a limit is over, and how long that is."""
+    minutes = max(1, round((until - now) / 60))
+    span = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC (in {span})"
+
+
+def pause(agent: str, found: Obstacle, now: float, *, resumes: bool) -> AskRequest:
+    """Ask whether a turn shall go on that its provider stopped."""
+    if found.kind == "login":
+        words = f"{agent} needs a log-in: `agent-bridge agents login {agent}`. Then go on."
+    elif found.until is None:
+        words = f"{agent} has reached a limit of its provider, which did not say until when."
+    else:
+        then = "It goes on by itself then." if resumes else "Go on then?"
+        until = time_words(found.until, now)
+        words = f"{agent} has reached a limit of its provider until {until}. {then}"
+    return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause")
+
+
+def budget_pause(agent: str, spent: float, budget: float) -> AskRequest:
+    """Ask whether a turn shall go on that has used up its budget."""
+    words = (
+        f"{agent} has spent ${spent:.2f} here; the budget of a session is ${budget:.2f}. "
+        "Go on with as much again?"
+    )
+    return AskRequest("budget", words, PAUSE_OPTIONS, kind="pause")
+
+
+def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:
+    found = [
+        _moment(facts.get("resetsAt")),
+        _after(facts.get("retryAfterSeconds"), now),
+        _after(facts.get("retryAfter"), now),
+        _moment(match[1]) if (match := _EPOCH.search(message)) else None,
+        _after(_seconds(match[1]), now) if (match := _SPAN.search(message)) else None,
+    ]
+    return next(
+        (at for at in found if at is not None and now <= at <= now + LONGEST_WAIT_SECONDS), None
+    )
+
+
+def _moment(value: object) -> float | None:
+    if isinstance(value, str) and not value.isdigit():
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    number = _number(value)
+    # Milliseconds, as JavaScript counts.
+    return number / 1000 if number is not None and number > 1e11 else number
+
+
+def _after(value: object, now: float) -> float | None:
+    number = _number(value)
+    return None if number is None else now + number
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str) and value.isdigit():
+        value = int(value[:20])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e15 else None
+
+
+def _seconds(span: str) -> float:
+    return sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(span))

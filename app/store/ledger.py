@@ -1,0 +1,261 @@
+"""Keeps asks: answered once, in time, and used once; a late answer begins a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select, update
+
+from app.core.consent.offers import CANCEL, GO_ON, SESSION
+from app.core.consent.record import by_person
+from app.core.keys import SessionKey
+from app.core.posts import NewPost, PostContent
+from app.core.stores import OpenedAsk, TakenAnswer
+from app.core.types import OPEN_TURN_STATES, Entry, TurnRef, TurnState
+from app.core.updates import Ask, AskRequest
+from app.store.asks import close_ask, open_ask, target_of
+from app.store.database import Database
+from app.store.posts import end_post, insert_post, turn_post_key
+from app.store.tables import ASK_IS_OPEN, ask, session, surface, turn
+from app.store.transcript import insert_entries
+from app.store.turns import end_waiting, go_on_after, stop_session
+from app.store.values import ask_of
+
+EXPIRED = "Nobody answered in time, so it was not done."
+GOES_ON = "It goes on below."
+GOES_ON_ELSEWHERE = "This is asked again in a later turn."
+
+_ONE = select(ask).where(ask.c.id == bindparam("of"))
+_STATE = select(turn.c.state).where(turn.c.id == bindparam("of"))
+_OPEN_IN = select(ask).where(ask.c.session == bindparam("of"), ASK_IS_OPEN).order_by(ask.c.id)
+_LATE = (
+    select(ask)
+    .where(ask.c.turn == bindparam("of"), ask.c.state == "answered", ask.c.adrift.is_(True))
+    .order_by(ask.c.id)
+)
+_GRANTS = (
+    select(ask.c.tool_kind, ask.c.answered_by)
+    .join(session, session.c.id == ask.c.session)
+    .where(
+        ask.c.session == bindparam("of"),
+        ask.c.answer == SESSION,
+        ask.c.generation == session.c.generation,
+    )
+)
+_DUE = select(
+    func.min(func.min(ask.c.deadline, func.coalesce(ask.c.resume_at, ask.c.deadline)))
+).where(ASK_IS_OPEN)
+
+
+class Asks:
+    """The ask port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def open(self, request: AskRequest, ref: TurnRef, *, deadline: float) -> OpenedAsk | None:
+        """Keep an ask and its post, or find what was asked before a park."""
+
+        def write(connection: Connection) -> OpenedAsk | None:
+            now = self._now()
+            state = connection.execute(_STATE, {"of": ref.turn}).scalar_one()
+            if state not in OPEN_TURN_STATES:
+                return None
+            known = _asked_before(connection, request, ref, now)
+            if known is None:
+                # Of a turn that is parked just now: its process is about to go.
+                adrift = state == TurnState.PARKED
+                ask_id, post_id = open_ask(
+                    connection, request, ref, now, deadline=deadline, adrift=adrift
+                )
+                return OpenedAsk(_read(connection, ask_id), (post_id,))
+            posts = _take_over(connection, known, ref, now)
+            return OpenedAsk(_read(connection, known.id), posts)
+
+        return await self._database.writer.run(write)
+
+    async def answer(self, ask_id: int, answer: str, by: str) -> TakenAnswer | None:
+        """Answer an ask, with an option or in words; None if it cannot be answered any more."""
+        return await self._database.writer.run(
+            lambda connection: answer_ask(connection, ask_id, answer, by, self._now())
+        )
+
+    async def expire(self) -> TakenAnswer:
+        """Close every ask whose time is over, and end the turns that waited for nothing else."""
+
+        def write(connection: Connection) -> TakenAnswer:
+            now = self._now()
+            rows = connection.execute(select(ask).where(ASK_IS_OPEN, ask.c.deadline <= now)).all()
+            posts = [post for row in rows for post in _expire(connection, row, now)]
+            return TakenAnswer(
+                posts=tuple(posts),
+                asks=tuple(row.id for row in rows),
+                sessions=tuple({row.session for row in rows}),
+            )
+
+        return await self._database.writer.run(write)
+
+    def ask(self, ask_id: int) -> Ask | None:
+        """Read one ask."""
+        row = self._database.one(_ONE, of=ask_id)
+        return ask_of(row) if row else None
+
+    def surface(self, ask_id: int) -> SessionKey | None:
+        """Tell in which conversation an ask is shown."""
+        row = self._database.one(
+            select(surface.c.service, surface.c.external, surface.c.agent)
+            .join(turn, turn.c.surface == surface.c.id)
+            .join(ask, ask.c.turn == turn.c.id)
+            .where(ask.c.id == ask_id)
+        )
+        return SessionKey(row.service, row.external, row.agent) if row else None
+
+    def open_in(self, session_id: int) -> Sequence[Ask]:
+        """List the asks of a session that can be answered, oldest first."""
+        now = self._now()
+        return [each for each in self._some(_OPEN_IN, session_id) if each.deadline > now]
+
+    def late(self, turn_id: int) -> Sequence[Ask]:
+        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        return self._some(_LATE, turn_id)
+
+    def grants(self, session_id: int) -> Mapping[str, str]:
+        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
+        with self._database.engine.connect() as connection:
+            rows = connection.execute(_GRANTS, {"of": session_id})
+            return {row.tool_kind: row.answered_by for row in rows}
+
+    def due(self) -> float | None:
+        """Tell when the next ask expires or answers itself."""
+        row = self._database.one(_DUE)
+        return None if row is None or row[0] is None else float(row[0])
+
+    def resumable(self) -> Sequence[int]:
+        """List the asks that answer themselves by now."""
+        with self._database.engine.connect() as connection:
+            due = select(ask.c.id).where(ASK_IS_OPEN, ask.c.resume_at <= self._now())
+            return list(connection.execute(due).scalars())
+
+    async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
+        """List asks, oldest first."""
+        query = select(ask).where(ask.c.id > after).order_by(ask.c.id).limit(limit)
+        if state is not None:
+            query = query.where(ask.c.state == state)
+        return [ask_of(row) for row in await self._database.all(query)]
+
+    def _some(self, query: Any, number: int) -> list[Ask]:
+        with self._database.engine.connect() as connection:
+            return [ask_of(row) for row in connection.execute(query, {"of": number})]
+
+
+def answer_ask(
+    connection: Connection, ask_id: int, answer: str, by: str, now: float
+) -> TakenAnswer | None:
+    """Answer an ask inside somebody's commit; None if it cannot be answered any more."""
+    row = connection.execute(_ONE, {"of": ask_id}).first()
+    if row is None or row.state != "open" or row.deadline <= now:
+        return None
+    change = {"state": "answered", "answer": answer, "answered_by": by}
+    answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
+    note = f"{by}: {answered.answer_name}"
+    data = {"decided": dict(by_person(answered))}
+    posts = close_ask(connection, row, change, note, now, data)
+    if row.kind == "pause":
+        turns, more = _decide_pause(connection, row, answer, now)
+    else:
+        turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
+    return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), (row.session,))
+
+
+def _decide_parked(
+    connection: Connection, row: Row[Any], note: str, now: float
+) -> tuple[list[TurnRef], list[int]]:
+    """Begin the turn that goes on with the work of one that was parked."""
+    if connection.execute(_STATE, {"of": row.turn}).scalar_one() != TurnState.PARKED:
+        return [], []
+    ref, posts = go_on_after(connection, row.turn, note, now)
+    return [ref], posts
+
+
+def _decide_pause(
+    connection: Connection, row: Row[Any], answer: str, now: float
+) -> tuple[list[TurnRef], list[int]]:
+    """Let a paused turn go on, or end it as a stop would."""
+    if answer == CANCEL:
+        return [], stop_session(connection, row.session, now, parked=False)
+    assert answer == GO_ON, "a pause has two options"
+    connection.execute(update(turn).where(turn.c.id == row.turn).values(paused=None))
+    if row.call == "budget":
+        of_session = session.c.id == row.session
+        connection.execute(update(session).where(of_session).values(cleared=session.c.spent))
+    return [TurnRef(row.session, row.turn)], []
+
+
+def _asked_before(
+    connection: Connection, request: AskRequest, ref: TurnRef, now: float
+) -> Row[Any] | None:
+    """Find the ask that a request renews: nobody waits for it, and its arguments are the same."""
+    if not request.arguments_hash:
+        return None
+    rows = connection.execute(
+        select(ask)
+        .join(session, session.c.id == ask.c.session)
+        .where(
+            ask.c.session == ref.session,
+            ask.c.generation == session.c.generation,
+            ask.c.adrift.is_(True),
+            ask.c.kind == request.kind,
+            ask.c.arguments_hash == request.arguments_hash,
+            (ask.c.state == "open") & (ask.c.deadline > now)
+            | (ask.c.state == "answered") & (ask.c.turn == ref.turn),
+        )
+        .order_by(ask.c.state, ask.c.id)
+    ).all()
+    offered = {option.id for option in request.options} - {SESSION}
+    return next(
+        (row for row in rows if {o["id"] for o in row.options} - {SESSION} == offered), None
+    )
+
+
+def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) -> tuple[int, ...]:
+    """Make an ask this turn's own; the turn that was parked for nothing else is over."""
+    connection.execute(update(ask).where(ask.c.id == row.id).values(turn=ref.turn, adrift=False))
+    if row.turn == ref.turn:
+        return ()
+    return _end_if_idle(connection, row.turn, "done", GOES_ON_ELSEWHERE, now)
+
+
+def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
+    posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
+    words = f"Nobody answered in time: {row.title}"
+    target = target_of(connection, row.turn)
+    notice = PostContent(kind="notice", note=words)
+    told = NewPost(f"expired:{row.id}", target, notice, row.session, row.turn)
+    posts.append(insert_post(connection, told, now))
+    return [*posts, *_end_if_idle(connection, row.turn, "stopped", EXPIRED, now)]
+
+
+def _end_if_idle(
+    connection: Connection, turn_id: int, shown: str, note: str, now: float
+) -> tuple[int, ...]:
+    """End a turn without a process once it waits for no answer any more."""
+    row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+    waiting = connection.execute(select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN)).first()
+    idle = row.state == TurnState.PARKED or row.paused is not None
+    if waiting is not None or not idle:
+        return ()
+    if shown == "stopped":
+        return tuple(end_waiting(connection, turn_id, note, now))
+    ended = update(turn).where(turn.c.id == turn_id)
+    connection.execute(ended.values(state=TurnState.DONE, ended_at=now))
+    entry = Entry(kind="notice", text=note, session=row.session, turn=turn_id)
+    insert_entries(connection, [entry], now)
+    post = end_post(connection, turn_post_key(turn_id), shown, note)
+    return () if post is None else (post,)
+
+
+def _read(connection: Connection, ask_id: int) -> Ask:
+    return ask_of(connection.execute(_ONE, {"of": ask_id}).one())
