@@ -100,6 +100,7 @@ def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskR
         "status": tool_call.status,
         "rawInput": tool_call.raw_input,
         "rawOutput": tool_call.raw_output,
+        "_meta": tool_call.field_meta,
     }
     if tool_call.content is not None:
         call["content"] = [_content(item) for item in tool_call.content]

@@ -115,10 +115,12 @@ class AcpSession:
 
     async def _converse(self, text: str, listener: AgentListener) -> PromptEnd:
         audience = self._peer.audience
-        audience.listen(listener)
+        news = audience.listen(listener)
         try:
             async with self._peer.step("session/prompt", None):
                 try:
+                    for update in news:
+                        await listener.on_update(update)
                     answer = await self._peer.connection.prompt(
                         session_id=self._session_id, prompt=[text_block(_sendable(text))]
                     )
