@@ -98,7 +98,7 @@ class Audience:
         return self._flush() if self._pieces else None
 
     async def ask(self, request: AskRequest) -> str | None:
-        """Get a person's answer: one of the options, or None for cancelled."""
+        """Get a person's answer: an option, words where they count, or None for cancelled."""
         listener = self._listener
         if listener is None or self._hushed:
             self._count("late_ask")
@@ -113,7 +113,9 @@ class Audience:
             return None
         finally:
             self._asks.discard(scope)
-        return answer if any(option.id == answer for option in request.options) else None
+        if request.free_text or any(option.id == answer for option in request.options):
+            return answer
+        return None
 
     async def _hear(self, params: Any) -> None:
         if not isinstance(params, dict) or "update" not in params:

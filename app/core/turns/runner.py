@@ -23,7 +23,7 @@ from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
-from app.core.types import Entry, Session, Turn, TurnRef, TurnState
+from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.errors import AgentError, BridgeError
@@ -90,6 +90,7 @@ class TurnRun:
         self._at_work = asyncio.Event()
         self._at_work.set()
         self._task: asyncio.Task[object] | None = None
+        self._files: tuple[Attachment, ...] = ()
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
             self._ref,
@@ -191,7 +192,7 @@ class TurnRun:
         watch = Tasks(f"turn {self._turn.id}")
         watch.start(self._watch(self._live.agent), name="time limit")
         try:
-            return await self._live.agent.prompt(prompt, self)
+            return await self._live.agent.prompt(prompt, self, files=self._files)
         finally:
             self._prompting = False
             await watch.close()
@@ -241,11 +242,15 @@ class TurnRun:
             history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
         files = [file for message in messages for file in message.files]
+        paths = await shop.workspaces.bring(self._session, files) if files else ()
+        self._files = tuple(
+            Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
+        )
         return compose(
             Asked(
                 surface=self._turn.surface,
                 messages=messages,
-                files=await shop.workspaces.bring(self._session, files) if files else (),
+                files=paths,
                 link=self._session.link,
                 history=history,
                 continued=self._turn.continued,

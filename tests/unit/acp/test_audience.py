@@ -317,7 +317,6 @@ async def test_files_and_terminals_are_the_agents_own_business() -> None:
         client.read_text_file(session_id="s1", path="/etc/passwd"),
         client.write_text_file(session_id="s1", path="/x", content="y"),
         client.create_terminal(session_id="s1", command="sh"),
-        client.create_elicitation(message="?", mode=None),
         client.ext_method("vendor/thing", {}),
     ):
         with pytest.raises(RequestError) as caught:
