@@ -108,6 +108,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.asks: dict[int, Turn] = {}
+        self.takes_forms = False
         self.muted = False
         self._lock = threading.Lock()
         self._ids = count(1)
@@ -132,11 +133,15 @@ class Wire:
 
     def ask(self, session: str, call: Json, options: Options, turn: Turn | None = None) -> None:
         """Send a permission request that can be shown alone; a turn may wait for the answer."""
+        params = {"sessionId": session, "toolCall": call, "options": options}
+        self.request("session/request_permission", params, turn)
+
+    def request(self, method: str, params: Json, turn: Turn | None = None) -> None:
+        """Send a request; a turn may wait for the answer."""
         request = next(self._ids)
         if turn:
             self.asks[request] = turn
-        params = {"sessionId": session, "toolCall": call, "options": options}
-        self.send(id=request, method="session/request_permission", params=params)
+        self.send(id=request, method=method, params=params)
 
 
 class Session:
@@ -273,16 +278,21 @@ class Turn:
 
     def ask(self, call: Json, options: Options) -> str:
         """Ask the client and wait for the chosen option id; empty if it could not answer."""
+        params = {"sessionId": self.session.name, "toolCall": call, "options": options}
+        outcome = self.request("session/request_permission", params).get("outcome", {})
+        if outcome.get("outcome") == "cancelled":
+            raise CancelledError
+        return str(outcome.get("optionId", ""))
+
+    def request(self, method: str, params: Json) -> Json:
+        """Ask the client something and wait for the result; empty if it has none."""
         self._answer = None
-        self.wire.ask(self.session.name, call, options, self)
+        self.wire.request(method, params, self)
         while self._answer is None:
             self._woken.wait()
             self._woken.clear()
             self.check()
-        outcome = self._answer.get("result", {}).get("outcome", {})
-        if outcome.get("outcome") == "cancelled":
-            raise CancelledError
-        return str(outcome.get("optionId", ""))
+        return self._answer.get("result") or {}
 
     def use_tool(self, call: Json, work: Callable[[], Json]) -> None:
         """Show a tool call, ask for it unless that is settled, do it, and tell how it ended."""
@@ -392,12 +402,29 @@ class Turn:
 
     def _do_ask(self, line: str) -> None:
         question, *names = (part.strip() for part in line.split("|"))
+        ask = self._form if self.wire.takes_forms else self._choice
+        chosen = ask(question, names)
+        self.say(f"You chose {chosen}." if chosen in names else "Nothing was chosen.")
+
+    def _form(self, question: str, names: list[str]) -> object:
+        choices = [{"const": name, "title": name} for name in names]
+        schema = {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "oneOf": choices}},
+            "required": ["answer"],
+        }
+        params = {"sessionId": self.session.name, "mode": "form", "message": question}
+        result = self.request("elicitation/create", {**params, "requestedSchema": schema})
+        if result.get("action") == "cancel":
+            raise CancelledError
+        return (result.get("content") or {}).get("answer")
+
+    def _choice(self, question: str, names: list[str]) -> str | None:
         ids = {f"option-{number}": name for number, name in enumerate(names, 1)}
         options = [{"optionId": key, "name": ids[key], "kind": "allow_once"} for key in ids]
         raw = {"question": question, "options": names}
         call = {"toolCallId": new_id("call"), "title": question, "kind": "other", "rawInput": raw}
-        chosen = self.ask({**call, "status": "pending"}, options)
-        self.say(f"You chose {ids[chosen]}." if chosen in ids else "Nothing was chosen.")
+        return ids.get(self.ask({**call, "status": "pending"}, options))
 
     def _do_slow(self, seconds: str) -> None:
         def words() -> Iterator[str]:
@@ -574,7 +601,9 @@ class Agent:
                 kill_family(session.turn.child)
         os._exit(0)
 
-    def _on_initialize(self, _: Json) -> Json:
+    def _on_initialize(self, params: Json) -> Json:
+        able = params.get("clientCapabilities") or {}
+        self.wire.takes_forms = (able.get("elicitation") or {}).get("form") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
         return {
             "protocolVersion": 1,

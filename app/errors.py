@@ -14,6 +14,7 @@
     │   ├── AgentTimedOut       it did not answer within its bound
     │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
     │   └── AgentRefused        it answered with an error of its own
+    │       └── AgentLoginNeeded  it wants to be logged in first
     ├── ServiceRefused          a platform lets an adapter do nothing, as it is set up
     └── PostError               a post could not be sent
         ├── PostDelayed         not now: wait, then try again
@@ -125,6 +126,17 @@ class AgentRefused(AgentError):
         self.message = message
         self.data = data
         super().__init__(f"{agent} answered with an error: {message} (code {code})")
+
+
+class AgentLoginNeeded(AgentRefused):
+    """The agent wants to be logged in before it works."""
+
+    def __init__(self, agent: str, code: int, message: str, data: object = None) -> None:
+        super().__init__(agent, code, message, data)
+        self.args = (
+            f"{agent}: login needed ({message}). "
+            f"Run `agent-bridge agents login {agent}`, or give it its key.",
+        )
 
 
 class ServiceRefused(BridgeError):

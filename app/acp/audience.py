@@ -1,7 +1,8 @@
 """Who hears an agent: the listener of its turn, or, between turns, whoever opened its session.
 
 Pieces of text that arrived together are passed on together. Between turns only the state of the
-session is news: a replayed history and whatever comes too late are dropped and counted.
+session is news, and the next turn begins with it: a replayed history and whatever comes too late
+are dropped and counted.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from app.core.updates import (
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
+    UnknownUpdate,
     UsageUpdate,
 )
 from app.errors import BridgeError
@@ -40,17 +42,22 @@ class Audience:
         self._pieces: list[str] = []
         self._asks: set[asyncio.Timeout] = set()
         self._hushed = False
+        self._state: dict[str, StateUpdate] = {}
+        self._news: dict[str, StateUpdate] = {}
         self.session_id: str | None = None
         """The agent's name of the session; until it is known, every update is taken for ours."""
         self.heard_usage = False
         """Whether the agent said in this turn how much it has used."""
 
-    def listen(self, listener: AgentListener) -> None:
-        """Begin a turn."""
+    def listen(self, listener: AgentListener) -> tuple[StateUpdate, ...]:
+        """Begin a turn; returns what changed about the session since the last one."""
         self._listener = listener
         self._joining = TextUpdate
         self._hushed = False
         self.heard_usage = False
+        news = tuple(self._news.values())
+        self._news.clear()
+        return news
 
     def leave(self) -> None:
         """End the turn: nothing of it is heard any more."""
@@ -77,6 +84,7 @@ class Audience:
                 _JOINED.get(update["sessionUpdate"]) is self._joining
                 and content["type"] == "text"
                 and type(text) is str
+                and "_meta" not in update
                 and params["sessionId"] == self.session_id
             ):
                 self._pieces.append(text)
@@ -90,7 +98,7 @@ class Audience:
         return self._flush() if self._pieces else None
 
     async def ask(self, request: AskRequest) -> str | None:
-        """Get a person's answer: one of the options, or None for cancelled."""
+        """Get a person's answer: an option, words where they count, or None for cancelled."""
         listener = self._listener
         if listener is None or self._hushed:
             self._count("late_ask")
@@ -105,7 +113,9 @@ class Audience:
             return None
         finally:
             self._asks.discard(scope)
-        return answer if any(option.id == answer for option in request.options) else None
+        if request.free_text or any(option.id == answer for option in request.options):
+            return answer
+        return None
 
     async def _hear(self, params: Any) -> None:
         if not isinstance(params, dict) or "update" not in params:
@@ -117,9 +127,12 @@ class Audience:
         update = bridge_update(params["update"])
         if update is None:
             return
+        if isinstance(update, UnknownUpdate):
+            self._count("unknown_kind")
         if self._listener is not None:
             await self._tell(self._listener, update)
         elif isinstance(update, StateUpdate):
+            self._note(update)
             await self._mention(update)
         else:
             self._count("between_turns")
@@ -133,7 +146,14 @@ class Audience:
         else:
             await self._flush()
             self.heard_usage |= isinstance(update, UsageUpdate)
+            if isinstance(update, StateUpdate):
+                self._state[update.what] = update
             await listener.on_update(update)
+
+    def _note(self, update: StateUpdate) -> None:
+        """Keep what the next turn has to be told; a title is kept at once, by whoever listens."""
+        if update.what != "title" and self._state.get(update.what) != update:
+            self._state[update.what] = self._news[update.what] = update
 
     async def _mention(self, update: StateUpdate) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What an agent may ask of the bridge: permission, and nothing else.
+"""What an agent may ask of the bridge: permission and questions to people, and nothing else.
 
 Files and terminals are the agent's own business, in its own workspace; whoever asks for them all
 the same is told that there is no such method.
@@ -12,8 +12,16 @@ from typing import Any, NoReturn
 
 from acp import CLIENT_METHODS, Client, RequestError
 from acp.schema import (
+    AcceptElicitationResponse,
     AllowedOutcome,
+    CancelElicitationResponse,
+    DeclineElicitationResponse,
     DeniedOutcome,
+    ElicitationFormRequestMode,
+    ElicitationFormSessionMode,
+    ElicitationSessionScope,
+    ElicitationUrlRequestMode,
+    ElicitationUrlSessionMode,
     PermissionOption,
     RequestPermissionResponse,
     ToolCallUpdate,
@@ -21,11 +29,27 @@ from acp.schema import (
 from pydantic import BaseModel
 
 from app.acp.audience import Audience
+from app.acp.elicitation import (
+    DECLINE,
+    DONE,
+    MAX_TRIES,
+    Field,
+    Unfit,
+    Value,
+    consent,
+    fields_of,
+    question,
+    value_of,
+)
 from app.acp.updates import ask_request
 from app.core.updates import AskRequest
 from app.errors import BridgeError
 
 logger = logging.getLogger(__name__)
+
+FormMode = ElicitationFormSessionMode | ElicitationFormRequestMode
+UrlMode = ElicitationUrlSessionMode | ElicitationUrlRequestMode
+Elicited = AcceptElicitationResponse | DeclineElicitationResponse | CancelElicitationResponse
 
 
 def _refusal(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:
@@ -62,6 +86,62 @@ class BridgeAcpClient(Client):
             outcome=AllowedOutcome(outcome="selected", option_id=answer)
         )
 
+    async def create_elicitation(
+        self,
+        message: str,
+        mode: FormMode | UrlMode,
+        **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
+    ) -> Elicited:
+        """Let a person fill in a form, field by field, or open an address."""
+        session_id = mode.session_id if isinstance(mode, ElicitationSessionScope) else None
+        if session_id is not None and self._audience.session_id not in (None, session_id):
+            return _GIVEN_UP
+        call = (mode.tool_call_id or "") if isinstance(mode, ElicitationSessionScope) else ""
+        try:
+            if isinstance(mode, FormMode):
+                return await self._fill_in(message, mode, call)
+            return await self._visit(message, mode, call)
+        except (BridgeError, ValueError):
+            logger.exception("a question could not be put to anybody")
+            return _GIVEN_UP
+
+    async def _visit(self, message: str, mode: UrlMode, call: str) -> Elicited:
+        if mode.url.scheme not in ("https", "http"):
+            return _DECLINED
+        answer = await self._audience.ask(consent(message, url=str(mode.url), call=call))
+        return _plain(answer)
+
+    async def _fill_in(self, message: str, mode: FormMode, call: str) -> Elicited:
+        fields = fields_of(mode.requested_schema)
+        if fields is None:
+            return _DECLINED
+        if not fields:
+            return _plain(await self._audience.ask(consent(message, call=call)))
+        content: dict[str, Value] = {}
+        for field in fields:
+            value = await self._field(message, field, call, alone=len(fields) == 1)
+            if not isinstance(value, dict):
+                return value
+            content |= value
+        return AcceptElicitationResponse(action="accept", content=content)
+
+    async def _field(
+        self, message: str, field: Field, call: str, *, alone: bool
+    ) -> dict[str, Value] | Elicited:
+        note = ""
+        for _ in range(MAX_TRIES):
+            request = question(message, field, call=call, alone=alone, note=note)
+            answer = await self._audience.ask(request)
+            if answer is None:
+                return _GIVEN_UP
+            if answer == DECLINE.id and field.required:
+                return _DECLINED
+            try:
+                return value_of(field, answer)
+            except Unfit as reason:
+                note = str(reason)
+        return _GIVEN_UP
+
     async def session_update(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: updates are heard by the transport and never come here."""
 
@@ -72,10 +152,9 @@ class BridgeAcpClient(Client):
     release_terminal = _refusal("terminal_release")
     wait_for_terminal_exit = _refusal("terminal_wait_for_exit")
     kill_terminal = _refusal("terminal_kill")
-    create_elicitation = _refusal("elicitation_create")
 
     async def complete_elicitation(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the bridge started none."""
+        """Do nothing: the person has said that it is done."""
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> NoReturn:  # noqa: ARG002
         """Refuse."""
@@ -88,7 +167,15 @@ class BridgeAcpClient(Client):
         """Do nothing: the session holds the connection."""
 
 
+_DECLINED = DeclineElicitationResponse(action="decline")
+_GIVEN_UP = CancelElicitationResponse(action="cancel")
 _CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+
+
+def _plain(answer: str | None) -> Elicited:
+    if answer == DONE.id:
+        return AcceptElicitationResponse(action="accept", content={})
+    return _GIVEN_UP if answer is None else _DECLINED
 
 
 def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskRequest:
@@ -100,6 +187,7 @@ def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskR
         "status": tool_call.status,
         "rawInput": tool_call.raw_input,
         "rawOutput": tool_call.raw_output,
+        "_meta": tool_call.field_meta,
     }
     if tool_call.content is not None:
         call["content"] = [_content(item) for item in tool_call.content]

@@ -5,30 +5,44 @@ What the agent replays of an old conversation is heard by nobody: everybody has 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from acp import PROTOCOL_VERSION
-from acp.schema import AgentCapabilities, InitializeResponse, ResumeSessionResponse
-from pydantic import ValidationError
+from acp.schema import (
+    AgentCapabilities,
+    HttpMcpServer,
+    InitializeResponse,
+    McpCapabilities,
+    McpServerStdio,
+    PromptCapabilities,
+    SessionCapabilities,
+    SseMcpServer,
+)
 
-from app.acp.launch import AgentLaunch
-from app.acp.offers import Answer, Offers
+from app.acp.card import Card, read_card
+from app.acp.json_values import Json, mapping, string
+from app.acp.launch import AgentLaunch, McpServer
+from app.acp.offers import Offers
 from app.acp.peer import AgentPeer, AgentTimeouts
-from app.errors import AgentError, AgentMisbehaved, AgentRefused
+from app.errors import AgentError, AgentLoginNeeded, AgentMisbehaved, AgentRefused
 
 logger = logging.getLogger(__name__)
 
 Restored = Literal["resumed", "loaded"]
-WayBack = Callable[[str], Awaitable[Answer]]
 
 # Said in full: the SDK leaves out what is false, and an agent may take silence for a yes.
-CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+CAPABILITIES = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "elicitation": {"form": {}, "url": {}},
+}
 
 
 class NotRestored(AgentError):
@@ -42,6 +56,7 @@ class Begun:
     session_id: str
     offers: Offers
     how: Literal["new", "resumed", "loaded", "lost"]
+    capabilities: AgentCapabilities
 
 
 class Handshake:
@@ -54,6 +69,7 @@ class Handshake:
         self._launch = launch
         self._cwd = str(workspace.absolute())
         self._timeouts = timeouts
+        self._capabilities = AgentCapabilities()
 
     async def begin(self, known: str | None) -> Begun:
         """Introduce the bridge and begin a conversation, the known one if there is one.
@@ -62,16 +78,16 @@ class Handshake:
             NotRestored: it broke down over the known one; another process may do better.
             AgentError: it did not answer, or not as it should.
         """
-        capabilities = await self._introduce()
+        await self._introduce()
         if self._launch.auth is not None:
             async with self._peer.step("authenticate", self._timeouts.authenticate):
                 await self._peer.connection.authenticate(method_id=self._launch.auth)
         if known is None:
             return await self._new("new")
-        restored = await self._restore(known, capabilities)
+        restored = await self._restore(known)
         return restored or await self._new("lost")
 
-    async def _introduce(self) -> AgentCapabilities:
+    async def _introduce(self) -> None:
         words = {
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": CAPABILITIES,
@@ -90,60 +106,90 @@ class Handshake:
                 self._peer.name,
                 f"it speaks version {answer.protocol_version} of it, not {PROTOCOL_VERSION}",
             )
-        return answer.agent_capabilities or AgentCapabilities()
+        offered = answer.agent_capabilities or AgentCapabilities()
+        self._capabilities = without_failed(offered, await self._card(answer))
 
-    async def _restore(self, known: str, capabilities: AgentCapabilities) -> Begun | None:
+    async def _card(self, answer: InitializeResponse) -> Card | None:
+        """Read what a probe saw of the very same agent."""
+        path = self._launch.card
+        card = None if path is None else await asyncio.to_thread(read_card, path)
+        version = answer.agent_info.version if answer.agent_info is not None else ""
+        return card if card is not None and card.speaks_of(self._launch.argv, version) else None
+
+    async def _restore(self, known: str) -> Begun | None:
         self._peer.audience.session_id = known
-        for how, step, ask in self._ways_back(capabilities):
+        for how, step in self._ways_back():
             try:
                 async with self._peer.step(step, self._timeouts.load):
-                    answer = await ask(known)
+                    answer = await self._ask(step, sessionId=known)
+            except AgentLoginNeeded:
+                raise
             except AgentRefused as refusal:
                 logger.warning("a conversation was not %s: %s", how, refusal)
             except AgentError as error:
                 raise NotRestored(str(error)) from error
             else:
-                return Begun(known, Offers.of(answer, restored=True), how)
+                offers = Offers.of(answer, restored=True)
+                return Begun(known, offers, how, self._capabilities)
         self._peer.audience.session_id = None
         return None
 
-    def _ways_back(
-        self, capabilities: AgentCapabilities
-    ) -> Iterator[tuple[Restored, str, WayBack]]:
-        sessions = capabilities.session_capabilities
+    def _ways_back(self) -> Iterator[tuple[Restored, str]]:
+        sessions = self._capabilities.session_capabilities
         if sessions is not None and sessions.resume is not None:
-            yield "resumed", "session/resume", self._resume
-        if capabilities.load_session:
-            yield "loaded", "session/load", self._load
-
-    async def _resume(self, known: str) -> Answer:
-        try:
-            return await self._peer.connection.resume_session(
-                session_id=known,
-                cwd=self._cwd,
-                mcp_servers=list(self._launch.mcp_servers),
-                **self._launch.meta,
-            )
-        except ValidationError:
-            return ResumeSessionResponse()  # it did so, but has nothing to say about it
-
-    async def _load(self, known: str) -> Answer:
-        return await self._peer.connection.load_session(
-            session_id=known,
-            cwd=self._cwd,
-            mcp_servers=list(self._launch.mcp_servers),
-            **self._launch.meta,
-        )
+            yield "resumed", "session/resume"
+        if self._capabilities.load_session:
+            yield "loaded", "session/load"
 
     async def _new(self, how: Literal["new", "lost"]) -> Begun:
         async with self._peer.step("session/new", self._timeouts.new):
-            answer = await self._peer.connection.new_session(
-                cwd=self._cwd,
-                mcp_servers=list(self._launch.mcp_servers),
-                **self._launch.meta,
-            )
-        self._peer.audience.session_id = answer.session_id
-        return Begun(answer.session_id, Offers.of(answer), how)
+            answer = await self._ask("session/new")
+        session_id = string(answer.get("sessionId"))
+        if session_id is None:
+            raise AgentMisbehaved(self._peer.name, "its answer to session/new makes no sense")
+        self._peer.audience.session_id = session_id
+        return Begun(session_id, Offers.of(answer), how, self._capabilities)
+
+    async def _ask(self, method: str, **params: str) -> Json:
+        """Begin a conversation; in raw words, since the SDK drops what it does not know."""
+        words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
+        if self._launch.meta:
+            words["_meta"] = dict(self._launch.meta)
+        return mapping(await self._peer.transport.request(method, words))
+
+    def _servers(self) -> list[Json]:
+        """List the tool servers that the agent can reach."""
+        offered = self._capabilities.mcp_capabilities or McpCapabilities()
+        known: dict[type, bool | None] = {
+            McpServerStdio: True,
+            HttpMcpServer: offered.http,
+            SseMcpServer: offered.sse,
+        }
+        usable: list[McpServer] = []
+        for server in self._launch.mcp_servers:
+            if known.get(type(server)):
+                usable.append(server)
+            else:
+                logger.warning("it cannot reach the tool server %s", server.name)
+        return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in usable]
+
+
+def without_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:
+    """Take back what an agent offers and could not do when it was probed."""
+    if card is None:
+        return capabilities
+    sessions = capabilities.session_capabilities or SessionCapabilities()
+    prompts = capabilities.prompt_capabilities or PromptCapabilities()
+    lost = {name: None for name in ("resume", "list", "close") if card.failed(name)}
+    return capabilities.model_copy(
+        update={
+            "load_session": capabilities.load_session and not card.failed("load"),
+            "session_capabilities": sessions.model_copy(update=lost),
+            "prompt_capabilities": prompts.model_copy(
+                update={"image": prompts.image and not card.failed("image")}
+            ),
+        }
+    )
 
 
 @cache

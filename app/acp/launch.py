@@ -43,6 +43,8 @@ class AgentLaunch:
     mcp_servers: tuple[McpServer, ...] = ()
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
+    card: Path | None = None
+    """Where the card is kept that says what it cannot do although it offers it."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 

@@ -114,7 +114,7 @@ class AcpLauncher:
             begun = await Handshake(peer, launch, workspace, self._timeouts).begin(
                 session.acp_session_id
             )
-            conversation = AcpSession(peer, begun.session_id, begun.offers, self._timeouts)
+            conversation = AcpSession(peer, begun, self._timeouts)
             await conversation.configure(mode=None, model=session.model or launch.model)
             await conversation.choose(launch.options)
             # Last, so that no other choice changes it again.

@@ -12,14 +12,14 @@ from typing import Literal
 
 from acp.schema import (
     LoadSessionResponse,
-    NewSessionResponse,
-    ResumeSessionResponse,
     SessionConfigOptionBoolean,
     SessionConfigOptionSelect,
     SessionConfigSelectGroup,
 )
+from pydantic import ValidationError
 
-Answer = NewSessionResponse | LoadSessionResponse | ResumeSessionResponse
+from app.acp.json_values import Json, mapping, objects, string
+
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 Value = str | bool
 
@@ -40,13 +40,20 @@ class SetOption:
 
 
 @dataclass(frozen=True, slots=True)
+class SetModel:
+    """Grant a wish by `session/set_model`, which only agents of an older draft know."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotOffered:
     """There is no way to grant a wish."""
 
     reason: str
 
 
-Way = SetMode | SetOption | NotOffered
+Way = SetMode | SetModel | SetOption | NotOffered
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,22 @@ class Offers:
 
     modes: tuple[str, ...] | None = None
     options: tuple[ConfigOption, ...] | None = None
+    models: tuple[str, ...] | None = None
     restored: bool = False
     """Of an old conversation an agent may offer what it does not repeat: it has to be tried."""
 
     @classmethod
-    def of(cls, answer: Answer, *, restored: bool = False) -> Offers:
+    def of(cls, answer: Json, *, restored: bool = False) -> Offers:
         """Read the offers out of the answer that began or restored a session."""
-        modes = answer.modes
+        try:
+            known = LoadSessionResponse.model_validate(answer)
+        except ValidationError:
+            known = LoadSessionResponse()
+        modes, options = known.modes, known.config_options
         return cls(
             None if modes is None else tuple(mode.id for mode in modes.available_modes),
-            None if answer.config_options is None else tuple(answer.config_options),
+            None if options is None else tuple(options),
+            _models(answer),
             restored,
         )
 
@@ -84,6 +97,9 @@ class Offers:
         option = self._of_category("model")
         if option is not None:
             return self._value(option, model)
+        if self.models is not None:
+            offered = model in self.models
+            return SetModel(model) if offered else NotOffered(_refusal("model", model, self.models))
         if self._may_have_more:
             return SetOption("model", model)
         return NotOffered("it does not let anybody choose its model")
@@ -116,6 +132,12 @@ class Offers:
         if value in values:
             return SetOption(option.id, value)
         return NotOffered(_refusal(option.id, value, values))
+
+
+def _models(answer: Json) -> tuple[str, ...] | None:
+    offered = objects(mapping(answer.get("models")).get("availableModels"))
+    found = tuple(model for each in offered if (model := string(each.get("modelId"))))
+    return found or None
 
 
 def _values(option: SessionConfigOptionSelect) -> list[str]:

@@ -21,7 +21,14 @@ from app.children.process import Child, StopReport
 from app.children.stop import StopSteps, stop
 from app.core.ports import AgentListener, Counters
 from app.core.tasks import Tasks
-from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, StoreUnavailable
+from app.errors import (
+    AgentDied,
+    AgentLoginNeeded,
+    AgentMisbehaved,
+    AgentRefused,
+    AgentTimedOut,
+    StoreUnavailable,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +38,7 @@ AT_ONCE = StopSteps(close=0.1, terminate=0.5, kill=2.0)
 BROKEN = StopSteps(close=1.0, terminate=0.5, kill=2.0)
 """For an agent whose stream ended: most are gone already, and nobody can talk to the others."""
 LAST_WORDS = 500  # characters; the end of a traceback, and still one line in a thread
+LOGIN_NEEDED = -32000  # ACP's own meaning of this code of JSON-RPC
 DISCONNECT_SECONDS = 5.0  # handlers are cancelled, and cancelling takes no longer than a commit
 
 
@@ -50,6 +58,8 @@ class AgentTimeouts:
     """It notes a choice."""
     cancel: float = 5.0
     """Twenty times the slowest that was seen; a person waits for it."""
+    close: float = 2.0
+    """It lets go of what it holds; whatever it does not do in time ends with its process."""
 
 
 class AgentPeer:
@@ -71,7 +81,7 @@ class AgentPeer:
         self.name = name
         self.audience = Audience(between, count)
         self.transport = AgentTransport(child, self.audience, count)
-        # The unstable part only adds elicitation, which the client refuses without a warning.
+        # The unstable part is elicitation: without it an agent cannot ask questions.
         self.connection = connect_to_agent(
             BridgeAcpClient(self.audience), self.transport, use_unstable_protocol=True
         )
@@ -96,6 +106,7 @@ class AgentPeer:
         """Bound one exchange with the agent and name what goes wrong in it.
 
         Raises:
+            AgentLoginNeeded: it wants to be logged in first.
             AgentTimedOut, AgentRefused, AgentMisbehaved, AgentDied: the agent's fault.
         """
         try:
@@ -104,7 +115,8 @@ class AgentPeer:
         except TimeoutError:
             raise AgentTimedOut(self.name, name, seconds or 0) from None
         except RequestError as error:
-            raise AgentRefused(self.name, error.code, _explain(error), error.data) from error
+            refusal = AgentLoginNeeded if error.code == LOGIN_NEEDED else AgentRefused
+            raise refusal(self.name, error.code, _explain(error), error.data) from error
         except ValidationError as error:
             raise AgentMisbehaved(self.name, f"its answer to {name} makes no sense") from error
         except ConnectionError:

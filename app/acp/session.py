@@ -6,16 +6,20 @@ A prompt that nobody waits for any more must not go on: its agent is ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from acp import text_block
-from acp.schema import Usage
+from acp.schema import PromptCapabilities, TextContentBlock, Usage
 from pydantic import ValidationError
 
-from app.acp.offers import NotOffered, Offers, SetMode, SetOption, Value, Way
+from app.acp.attachments import Block, blocks_of
+from app.acp.handshake import Begun
+from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.core.ports import AgentListener
+from app.core.types import Attachment
 from app.core.updates import PromptEnd, UsageUpdate
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
@@ -25,16 +29,11 @@ NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would
 class AcpSession:
     """One conversation; implements the core's port `AgentSession`."""
 
-    def __init__(
-        self,
-        peer: AgentPeer,
-        session_id: str,
-        offers: Offers,
-        timeouts: AgentTimeouts,
-    ) -> None:
+    def __init__(self, peer: AgentPeer, begun: Begun, timeouts: AgentTimeouts) -> None:
         self._peer = peer
-        self._session_id = session_id
-        self._offers = offers
+        self._session_id = begun.session_id
+        self._offers = begun.offers
+        self._capabilities = begun.capabilities
         self._timeouts = timeouts
         self._idle = asyncio.Event()
         self._idle.set()
@@ -51,7 +50,9 @@ class AcpSession:
         """Whether the agent can be prompted, now or after its turn."""
         return self._peer.alive
 
-    async def prompt(self, text: str, listener: AgentListener) -> PromptEnd:
+    async def prompt(
+        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+    ) -> PromptEnd:
         """Say something and follow what happens until the agent ends its turn.
 
         Raises:
@@ -63,7 +64,7 @@ class AcpSession:
         self._idle.clear()
         self._cancelled = False
         try:
-            return await self._converse(text, listener)
+            return await self._converse(await self._blocks(text, files), listener)
         except asyncio.CancelledError:
             self._peer.abandon()
             raise
@@ -110,17 +111,42 @@ class AcpSession:
             await self._grant(self._offers.option(name, value))
 
     async def close(self) -> None:
-        """End the process and everything it started."""
+        """Let the agent close the conversation if it can, and end all that it started."""
+        sessions = self._capabilities.session_capabilities
+        if (
+            self.alive
+            and self._idle.is_set()
+            and sessions is not None
+            and sessions.close is not None
+        ):
+            with suppress(AgentError):  # its process ends in any case
+                async with self._peer.step("session/close", self._timeouts.close):
+                    await self._peer.transport.request(
+                        "session/close", {"sessionId": self._session_id}
+                    )
         await self._peer.close()
 
-    async def _converse(self, text: str, listener: AgentListener) -> PromptEnd:
+    async def _blocks(
+        self, text: str, files: Sequence[Attachment]
+    ) -> list[TextContentBlock | Block]:
+        words = text_block(_sendable(text))
+        if not files:
+            return [words]
+        offered = self._capabilities.prompt_capabilities or PromptCapabilities()
+        return [words, *await asyncio.to_thread(blocks_of, files, offered)]
+
+    async def _converse(
+        self, blocks: list[TextContentBlock | Block], listener: AgentListener
+    ) -> PromptEnd:
         audience = self._peer.audience
-        audience.listen(listener)
+        news = audience.listen(listener)
         try:
             async with self._peer.step("session/prompt", None):
                 try:
+                    for update in news:
+                        await listener.on_update(update)
                     answer = await self._peer.connection.prompt(
-                        session_id=self._session_id, prompt=[text_block(_sendable(text))]
+                        session_id=self._session_id, prompt=blocks
                     )
                 finally:
                     # At once: what comes behind the answer belongs to no turn.
@@ -153,6 +179,13 @@ class AcpSession:
                 async with self._peer.step("session/set_mode", self._timeouts.configure):
                     await self._peer.connection.set_session_mode(
                         session_id=self._session_id, mode_id=way.mode
+                    )
+                return
+            if isinstance(way, SetModel):
+                async with self._peer.step("session/set_model", self._timeouts.configure):
+                    await self._peer.transport.request(
+                        "session/set_model",
+                        {"sessionId": self._session_id, "modelId": way.model},
                     )
                 return
             async with self._peer.step("session/set_config_option", self._timeouts.configure):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from app.acp.content import message_words, tool_words
+from app.acp.json_values import Json, amount, count, mapping, objects, shallow, string
 from app.core.updates import (
     AskOption,
     AskRequest,
@@ -32,7 +33,6 @@ MAX_DEPTH = 64  # serialisers give up at 254 (orjson) or 1000 (json); no honest 
 TOO_DEEP = "(nested too deeply to be shown)"
 MAX_TITLE = 300  # characters of a title that had to be made up from the tool's input
 
-Json = Mapping[str, Any]
 Status = Literal["pending", "in_progress", "completed"]
 
 
@@ -63,19 +63,22 @@ def ask_request(tool_call: Json, options: Sequence[Json]) -> AskRequest:
 def arguments_hash(tool_call: Json) -> str:
     """Tell two calls apart by what they would do; equal calls of two processes hash equally."""
     facts = {name: tool_call.get(name) for name in ("kind", "title", "rawInput")}
-    if not _shallow(facts, MAX_DEPTH + 1):
+    if not shallow(facts, MAX_DEPTH + 1):
         return ""
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _text(update: Json) -> BridgeUpdate | None:
-    text = _block_text(update.get("content"))
-    return TextUpdate(text) if text else None
+    text = message_words(update.get("content"))
+    if not text:
+        return None
+    # What a sub-agent says is not the answer: the agent makes that of it.
+    return TextUpdate(text) if _parent(update) is None else ThoughtUpdate(text)
 
 
 def _thought(update: Json) -> BridgeUpdate | None:
-    text = _block_text(update.get("content"))
+    text = message_words(update.get("content"))
     return ThoughtUpdate(text) if text else None
 
 
@@ -92,14 +95,22 @@ def _tool(update: Json) -> BridgeUpdate:
     raw_input = update.get("rawInput")
     return ToolUpdate(
         call=str(call),
-        title=_string(update.get("title")),
-        kind=_string(update.get("kind")),
-        status=_string(update.get("status")),
-        input=raw_input if _shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
+        title=string(update.get("title")),
+        kind=string(update.get("kind")),
+        status=string(update.get("status")),
+        input=raw_input if shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
         output=_output(content, update.get("rawOutput")),
         diffs=_diffs(content) if isinstance(content, list) else None,
         locations=_locations(locations) if isinstance(locations, list) else None,
+        parent=_parent(update),
     )
+
+
+def _parent(update: Json) -> str | None:
+    """Find the call whose sub-agent this comes from; ACP has no word for it, two agents do."""
+    meta = mapping(update.get("_meta"))
+    claude = mapping(meta.get("claudeCode")).get("parentToolUseId")
+    return string(claude) or string(meta.get("parentToolCallId")) or None
 
 
 def _new_tool(update: Json) -> BridgeUpdate:
@@ -117,7 +128,7 @@ def _plan_content(update: Json) -> BridgeUpdate:
         return _unknown("plan_update", update)
     if plan.get("type") == "items":
         return PlanUpdate(_steps(plan.get("entries")))
-    words = _string(plan.get("content")) or _string(plan.get("uri")) or ""
+    words = string(plan.get("content")) or string(plan.get("uri")) or ""
     return PlanUpdate(tuple(PlanStep(line) for line in words.splitlines() if line.strip()))
 
 
@@ -126,43 +137,46 @@ def _plan_removed(_update: Json) -> BridgeUpdate:
 
 
 def _usage(update: Json) -> BridgeUpdate:
-    cost = update.get("cost")
-    money: Json = cost if isinstance(cost, dict) else {}
+    money = mapping(update.get("cost"))
     return UsageUpdate(
-        used=_count(update.get("used")),
-        size=_count(update.get("size")),
-        cost=_amount(money.get("amount")),
-        currency=_string(money.get("currency")),
+        used=count(update.get("used")),
+        size=count(update.get("size")),
+        cost=amount(money.get("amount")),
+        currency=string(money.get("currency")),
     )
 
 
 def _commands(update: Json) -> BridgeUpdate:
     commands = [
-        {"name": name, "description": _string(command.get("description")) or ""}
-        for command in _objects(update.get("availableCommands"))
-        if (name := _string(command.get("name")))
+        {
+            "name": name,
+            "description": string(command.get("description")) or "",
+            "hint": string(mapping(command.get("input")).get("hint")) or "",
+        }
+        for command in objects(update.get("availableCommands"))
+        if (name := string(command.get("name")))
     ]
     return StateUpdate("commands", commands)
 
 
 def _mode(update: Json) -> BridgeUpdate:
-    mode = _string(update.get("currentModeId"))
+    mode = string(update.get("currentModeId"))
     return _unknown("current_mode_update", update) if mode is None else StateUpdate("mode", mode)
 
 
 def _config_options(update: Json) -> BridgeUpdate:
-    options = _objects(update.get("configOptions"))
-    return StateUpdate("options", [option for option in options if _shallow(option, MAX_DEPTH)])
+    options = objects(update.get("configOptions"))
+    return StateUpdate("options", [option for option in options if shallow(option, MAX_DEPTH)])
 
 
 def _info(update: Json) -> BridgeUpdate | None:
     if "title" not in update:
         return None
-    return StateUpdate("title", _string(update["title"]) or "")
+    return StateUpdate("title", string(update["title"]) or "")
 
 
 def _unknown(kind: str, update: Json) -> UnknownUpdate:
-    return UnknownUpdate(kind, update if _shallow(update, MAX_DEPTH) else {})
+    return UnknownUpdate(kind, update if shallow(update, MAX_DEPTH) else {})
 
 
 _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
@@ -182,44 +196,28 @@ _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
 }
 
 
-def _block_text(block: object) -> str:
-    if not isinstance(block, dict):
-        return ""
-    kind = block.get("type")
-    if kind == "text":
-        return _string(block.get("text")) or ""
-    if kind == "resource_link":
-        uri = _string(block.get("uri")) or ""
-        return f"[{_string(block.get('name')) or uri}]({uri})"
-    if kind == "resource":
-        resource = block.get("resource")
-        return _string(resource.get("text")) or "" if isinstance(resource, dict) else ""
-    return f"[{kind}]" if kind in ("image", "audio") else ""
-
-
 def _output(content: object, raw: object) -> str | None:
     if isinstance(content, list):
-        texts = (_block_text(item.get("content")) for item in _objects(content))
-        return "\n".join(text for text in texts if text)
+        return tool_words(content) or string(raw) or ""
     if raw is None or isinstance(raw, str):
         return raw
-    if not _shallow(raw, MAX_DEPTH):
+    if not shallow(raw, MAX_DEPTH):
         return TOO_DEEP
     return json.dumps(raw, ensure_ascii=False, default=str)
 
 
 def _diffs(content: list[Any]) -> tuple[Diff, ...]:
     return tuple(
-        Diff(path, _string(item.get("oldText")), _string(item.get("newText")) or "")
-        for item in _objects(content)
-        if item.get("type") == "diff" and (path := _string(item.get("path")))
+        Diff(path, string(item.get("oldText")), string(item.get("newText")) or "")
+        for item in objects(content)
+        if item.get("type") == "diff" and (path := string(item.get("path")))
     )
 
 
 def _locations(locations: list[Any]) -> tuple[str, ...]:
     found = []
-    for location in _objects(locations):
-        path, line = _string(location.get("path")), _count(location.get("line"))
+    for location in objects(locations):
+        path, line = string(location.get("path")), count(location.get("line"))
         if path:
             found.append(path if line is None else f"{path}:{line}")
     return tuple(found)
@@ -228,8 +226,8 @@ def _locations(locations: list[Any]) -> tuple[str, ...]:
 def _steps(entries: object) -> tuple[PlanStep, ...]:
     return tuple(
         PlanStep(text, _status(entry.get("status")))
-        for entry in _objects(entries)
-        if (text := _string(entry.get("content")))
+        for entry in objects(entries)
+        if (text := string(entry.get("content")))
     )
 
 
@@ -240,10 +238,10 @@ def _status(value: object) -> Status:
 def _options(options: Sequence[Json]) -> tuple[AskOption, ...]:
     return tuple(
         AskOption(
-            option_id, _string(option.get("name")) or option_id, _string(option.get("kind")) or ""
+            option_id, string(option.get("name")) or option_id, string(option.get("kind")) or ""
         )
         for option in options
-        if (option_id := _string(option.get("optionId"))) is not None
+        if (option_id := string(option.get("optionId"))) is not None
     )
 
 
@@ -255,41 +253,4 @@ def _ask_title(tool: ToolUpdate | None) -> str:
     command = tool.input.get("command") if isinstance(tool.input, dict) else None
     if isinstance(command, list):
         command = " ".join(str(part) for part in command if isinstance(part, (str, int)))
-    return (_string(command) or tool.kind or tool.call or "Permission")[:MAX_TITLE]
-
-
-def _objects(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        amount = float(value)
-    except OverflowError:
-        return None
-    return amount if math.isfinite(amount) else None
-
-
-def _shallow(value: object, depth: int) -> bool:
-    """Tell whether a value is nested no deeper than so many levels."""
-    level = [value]
-    for _ in range(depth):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (list, dict))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return True
-    return False
+    return (string(command) or tool.kind or tool.call or "Permission")[:MAX_TITLE]

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import (
+    Attachment,
     Delivery,
     Earlier,
     File,
@@ -73,7 +74,7 @@ class AgentListener(Protocol):
         ...
 
     async def on_ask(self, request: AskRequest) -> str | None:
-        """Get a person's answer: an option id, or None for cancelled."""
+        """Get a person's answer: an option id, free words where they count, None if cancelled."""
         ...
 
 
@@ -90,8 +91,12 @@ class AgentSession(Protocol):
         """Whether the process still runs."""
         ...
 
-    async def prompt(self, text: str, listener: AgentListener) -> PromptEnd:
+    async def prompt(
+        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+    ) -> PromptEnd:
         """Say something and follow what happens until the agent ends its turn.
+
+        The words name every file by its path; files go along in whatever form the agent takes.
 
         Raises:
             AgentError: it died, hung, misbehaved or answered with an error.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from app.core.keys import PlaceKey, SessionKey
@@ -62,6 +63,14 @@ class File:
     name: str
     media_type: str
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message, where the agent finds it."""
+
+    path: Path
+    media_type: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ class UpdateRouter:
             case StateUpdate(what="title"):
                 self.title = self._vault.redact(str(update.value))
             case StateUpdate():
-                data = {"state": update.what, "value": update.value}
+                data = {"state": update.what, "value": _bounded(update.value)}
                 await self._write(Entry(kind="notice", data=data))
             case UnknownUpdate():
                 data = {"unknown": update.kind, "raw": _bounded(dict(update.raw))}

@@ -6,7 +6,10 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 _NAMES = {
     "turns": ("Turns by agent and how they ended", ("agent", "state")),
-    "agent_frames_dropped": ("Frames of agents that made no sense", ("agent", "reason")),
+    "agent_frames_dropped": (
+        "Frames of agents that were dropped or not understood",
+        ("agent", "reason"),
+    ),
     "posts": ("Posts by adapter and how sending them ended", ("adapter", "outcome")),
 }
 

@@ -31,6 +31,7 @@ from app.core.turns.runner import Workshop
 from app.core.types import (
     Accepted,
     Answered,
+    Attachment,
     Changed,
     Delivery,
     DeliveryLine,
@@ -106,6 +107,8 @@ class ScriptedLauncher:
         self.closing: Hook = at_once
         self.script: Script = say_ok
         """What an agent does with a prompt."""
+        self.files: list[Attachment] = []
+        """What came with prompts."""
         self.remembers = True
         """Whether agents can bring an earlier conversation back."""
         self._names = (f"conversation-{number}" for number in count(1))
@@ -155,7 +158,10 @@ class ScriptedAgent:
         self._key = key
         self._cancelled = asyncio.Event()
 
-    async def prompt(self, text: str, listener: AgentListener) -> PromptEnd:
+    async def prompt(
+        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+    ) -> PromptEnd:
+        self._launcher.files.extend(files)
         self._note("prompt", text)
         self._cancelled.clear()
         script = asyncio.ensure_future(self._launcher.script(listener))

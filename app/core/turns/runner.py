@@ -29,7 +29,7 @@ from app.core.turns.limits import Obstacle, budget_pause, obstacle, pause, spoke
 from app.core.turns.patience import Patience
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
-from app.core.types import Entry, Session, Turn, TurnRef, TurnState
+from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, ToolUpdate, UsageUpdate
 from app.errors import AgentError, AgentRefused, BridgeError
@@ -104,6 +104,7 @@ class TurnRun:
         self._judging = asyncio.Lock()
         self._watches = Tasks(f"turn {turn.id}")
         self._task: asyncio.Task[object] | None = None
+        self._files: tuple[Attachment, ...] = ()
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
             self._ref,
@@ -233,7 +234,7 @@ class TurnRun:
         self._watches.start(self._watch(self._live.agent), name="time limit")
         self._watches.start(self._watch_asks(), name="parking")
         try:
-            return await self._live.agent.prompt(prompt, self)
+            return await self._live.agent.prompt(prompt, self, files=self._files)
         finally:
             self._prompting = False
             await self._watches.close()
@@ -310,11 +311,15 @@ class TurnRun:
         messages = shop.turns.messages(self._turn.id)
         around = await shop.surroundings.gather(self._session, self._turn, messages)
         files = [*around.files, *(file for message in messages for file in message.files)]
+        paths = await shop.workspaces.bring(self._session, files) if files else ()
+        self._files = tuple(
+            Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
+        )
         prompt = compose(
             Asked(
                 surface=self._turn.surface,
                 messages=messages,
-                files=await shop.workspaces.bring(self._session, files) if files else (),
+                files=paths,
                 link=self._session.link,
                 said=around.said,
                 history=history,

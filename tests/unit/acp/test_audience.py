@@ -19,6 +19,7 @@ from app.core.updates import (
     TextUpdate,
     ThoughtUpdate,
     ToolUpdate,
+    UnknownUpdate,
 )
 from app.errors import StoreUnavailable
 from tests.unit.acp.helpers import BOUND, Counts, Memory
@@ -101,6 +102,52 @@ async def test_between_turns_only_the_state_of_the_session_is_news() -> None:
 
     assert hall.between.heard == [StateUpdate("mode", "plan")]
     assert hall.counts.dropped == {"between_turns": 2}
+
+
+async def test_a_turn_begins_with_what_changed_about_the_session_before_it() -> None:
+    hall = Hall()
+    title = {"sessionUpdate": "session_info_update", "title": "Bridges"}
+
+    await hall.say(MODE | {"currentModeId": "build"}, MODE, title)
+    first = hall.audience.listen(hall.turn)
+    hall.audience.leave()
+    await hall.say(MODE)
+    second = hall.audience.listen(hall.turn)
+
+    assert first == (StateUpdate("mode", "plan"),)
+    assert second == ()
+
+
+async def test_a_state_that_a_turn_has_heard_is_no_news_for_the_next() -> None:
+    hall = Hall()
+    hall.audience.listen(hall.turn)
+    await hall.say(MODE)
+    hall.audience.leave()
+
+    await hall.say(MODE)
+
+    assert hall.audience.listen(hall.turn) == ()
+
+
+async def test_what_a_sub_agent_says_is_not_the_answer() -> None:
+    hall = Hall()
+    hall.audience.listen(hall.turn)
+    inner = text("found it") | {"_meta": {"claudeCode": {"parentToolUseId": "task"}}}
+
+    await hall.say(text("a"), inner, text("b"))
+    await hall.settle()
+
+    assert hall.turn.heard == [TextUpdate("a"), ThoughtUpdate("found it"), TextUpdate("b")]
+
+
+async def test_a_kind_that_nobody_knows_is_kept_and_counted() -> None:
+    hall = Hall()
+    hall.audience.listen(hall.turn)
+
+    await hall.say({"sessionUpdate": "brand_new", "x": 1})
+
+    assert hall.turn.heard == [UnknownUpdate("brand_new", {"sessionUpdate": "brand_new", "x": 1})]
+    assert hall.counts.dropped == {"unknown_kind": 1}
 
 
 async def test_a_turn_that_is_over_hears_nothing() -> None:
@@ -270,7 +317,6 @@ async def test_files_and_terminals_are_the_agents_own_business() -> None:
         client.read_text_file(session_id="s1", path="/etc/passwd"),
         client.write_text_file(session_id="s1", path="/x", content="y"),
         client.create_terminal(session_id="s1", command="sh"),
-        client.create_elicitation(message="?", mode=None),
         client.ext_method("vendor/thing", {}),
     ):
         with pytest.raises(RequestError) as caught:

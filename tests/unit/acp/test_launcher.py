@@ -11,15 +11,19 @@ from pathlib import Path
 
 import orjson
 import pytest
+from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
 
+from app.acp.card import Card, Step, write_card
 from app.acp.peer import AgentTimeouts
 from app.children.layout import Confinement
 from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
 from app.core.types import ProcessRecord
 from app.core.updates import StateUpdate
+from app.demo_agent import VERSION
 from app.errors import (
     AgentDied,
+    AgentLoginNeeded,
     AgentMisbehaved,
     AgentNotStarted,
     AgentRefused,
@@ -171,6 +175,7 @@ async def test_the_agent_is_told_who_asks_and_what_is_not_on_offer(bench: Bench)
     assert introduction["clientCapabilities"] == {
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
+        "elicitation": {"form": {}, "url": {}},
     }
     assert beginning == {
         "cwd": str(workbench.workspace),
@@ -316,6 +321,133 @@ def authenticate(message):
 
     assert seen[1] == ["authenticate", {"methodId": "api-key"}]
     await opened.session.close()
+
+
+@pytest.mark.parametrize(
+    ("known", "offered"),
+    [
+        (None, {}),
+        ("s1", {"loadSession": True}),
+        ("s1", {"sessionCapabilities": {"resume": {}}}),
+    ],
+)
+async def test_an_agent_that_wants_to_be_logged_in_says_how(
+    bench: Bench, known: str | None, offered: dict[str, object]
+) -> None:
+    body = f"""
+def initialize(message):
+    answer(message, protocolVersion=1, agentCapabilities={offered!r})
+def refuse(message):
+    send(id=message["id"], error={{"code": -32000, "message": "Authentication required"}})
+new = load = resume = refuse
+"""
+    workbench = bench(scripted(body))
+
+    with pytest.raises(AgentLoginNeeded, match=r"login needed.*`agent-bridge agents login demo`"):
+        await begun(workbench, known)
+
+    assert len(workbench.processes.records) == 1
+    assert carriers(workbench.marker) == []
+
+
+async def test_a_model_of_an_older_draft_is_set_in_its_own_way(bench: Bench) -> None:
+    body = """
+def new(message):
+    answer(message, sessionId="s1", models={"currentModelId": "auto", "availableModels": [
+        {"modelId": "auto", "name": "Auto"}, {"modelId": "pro", "name": "Pro"}]})
+def set_model(message):
+    note(message)
+    answer(message)
+"""
+    workbench = bench(scripted(PARROT + body), model="pro")
+    opened = await begun(workbench)
+
+    seen = orjson.loads((await told(opened.session, "go")).text)
+
+    assert seen[-1] == ["session/set_model", {"sessionId": "s1", "modelId": "pro"}]
+    with pytest.raises(AgentRefused, match="no model 'huge'; offered: auto, pro"):
+        await opened.session.configure(mode=None, model="huge")
+    await opened.session.close()
+
+
+async def test_an_agent_gets_the_tool_servers_that_it_can_reach(bench: Bench) -> None:
+    body = """
+def initialize(message):
+    answer(message, protocolVersion=1, agentCapabilities={"mcpCapabilities": {"http": True}})
+"""
+    servers = (
+        McpServerStdio(name="local", command="tool", args=["-v"], env=[]),
+        HttpMcpServer(type="http", name="web", url="http://127.0.0.1:1/mcp", headers=[]),
+        SseMcpServer(type="sse", name="old", url="http://127.0.0.1:1/sse", headers=[]),
+    )
+    opened = await begun(bench(scripted(PARROT + body), mcp_servers=servers))
+
+    seen = orjson.loads((await told(opened.session, "go")).text)
+
+    assert seen[0][1]["mcpServers"] == [
+        {"name": "local", "command": "tool", "args": ["-v"], "env": []},
+        {"type": "http", "name": "web", "url": "http://127.0.0.1:1/mcp", "headers": []},
+    ]
+    await opened.session.close()
+
+
+async def test_a_conversation_is_closed_before_its_process_ends_where_that_is_offered(
+    bench: Bench,
+) -> None:
+    workbench = bench()
+    path = workbench.workspace / "closed"
+    body = f"""
+def initialize(message):
+    offered = {{"sessionCapabilities": {{"close": {{}}}}}}
+    answer(message, protocolVersion=1, agentCapabilities=offered)
+def close(message):
+    open({str(path)!r}, "w").write(message["params"]["sessionId"])
+    answer(message)
+"""
+    opened = await begun(bench(scripted(body)))
+
+    await opened.session.close()
+
+    assert path.read_text() == "s1"
+
+
+@pytest.mark.parametrize("how", ["hang", "fail"])
+async def test_an_agent_that_cannot_close_a_conversation_ends_all_the_same(
+    bench: Bench, how: str
+) -> None:
+    workbench = bench(faults=f"1,{how}-close", timeouts=replace(AgentTimeouts(), close=0.1))
+    opened = await begun(workbench)
+
+    await opened.session.close()
+
+    assert carriers(workbench.marker) == []
+
+
+async def test_what_failed_in_the_probe_is_not_used(bench: Bench, tmp_path: Path) -> None:
+    first = await begun(bench())
+    await told(first.session, "say hello")
+    await first.session.close()
+    path, argv = tmp_path / "card.json", (sys.executable, str(DEMO))
+    failed = (Step("resume", "fails", 0.1), Step("load", "works", 0.1))
+    write_card(path, Card("demo", argv, VERSION, 0.0, failed))
+
+    again = await begun(bench(card=path), first.session.acp_session_id)
+
+    assert again.how == "loaded"
+    await again.session.close()
+
+
+async def test_a_card_of_another_version_says_nothing(bench: Bench, tmp_path: Path) -> None:
+    first = await begun(bench())
+    await told(first.session, "say hello")
+    await first.session.close()
+    path, argv = tmp_path / "card.json", (sys.executable, str(DEMO))
+    write_card(path, Card("demo", argv, "0.0.1", 0.0, (Step("resume", "fails", 0.1),)))
+
+    again = await begun(bench(card=path), first.session.acp_session_id)
+
+    assert again.how == "resumed"
+    await again.session.close()
 
 
 async def test_a_missing_command_is_named_with_its_remedy(bench: Bench) -> None:

@@ -71,6 +71,13 @@ FIELDS = [
     "configOptions",
     "optionId",
     "command",
+    "data",
+    "mimeType",
+    "blob",
+    "input",
+    "_meta",
+    "claudeCode",
+    "parentToolUseId",
 ]
 
 json_values = st.recursive(
@@ -105,18 +112,18 @@ def nested(depth: int) -> Any:
                 "sessionUpdate": "agent_message_chunk",
                 "content": {"type": "resource_link", "uri": "file:///a", "name": "a"},
             },
-            TextUpdate("[a](file:///a)"),
+            TextUpdate("\n[file: a, file:///a]\n"),
         ),
         (
             {
                 "sessionUpdate": "agent_message_chunk",
                 "content": {"type": "resource", "resource": {"uri": "file:///a", "text": "words"}},
             },
-            TextUpdate("words"),
+            TextUpdate("\nwords\n"),
         ),
         (
             {"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "AAAA"}},
-            TextUpdate("[image]"),
+            TextUpdate("\n[image: 3 bytes]\n"),
         ),
         (
             {
@@ -139,7 +146,7 @@ def nested(depth: int) -> Any:
                 kind="edit",
                 status="pending",
                 input={"path": "a.py"},
-                output="hello",
+                output="hello\n[output in a terminal of the agent]",
                 diffs=(Diff("a.py", "1", "2"), Diff("b.py", None, "new")),
                 locations=("a.py:3", "b.py"),
             ),
@@ -191,9 +198,14 @@ def nested(depth: int) -> Any:
         (
             {
                 "sessionUpdate": "available_commands_update",
-                "availableCommands": [{"name": "compact", "description": "Shrink"}, {"name": 1}],
+                "availableCommands": [
+                    {"name": "compact", "description": "Shrink", "input": {"hint": "how far"}},
+                    {"name": 1},
+                ],
             },
-            StateUpdate("commands", [{"name": "compact", "description": "Shrink"}]),
+            StateUpdate(
+                "commands", [{"name": "compact", "description": "Shrink", "hint": "how far"}]
+            ),
         ),
         (
             {"sessionUpdate": "current_mode_update", "currentModeId": "plan"},

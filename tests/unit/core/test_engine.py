@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.types import TurnState
+from app.core.types import File, TurnState
 from app.store.database import FILE_NAME
 from tests.support.desk import open_desk, running_desk
 from tests.support.memory import decision, heard
@@ -47,6 +47,25 @@ async def test_nothing_runs_before_recovery(tmp_path: Path) -> None:
         assert "> one" in first
         assert "two" in second
         assert (desk.turn(1).state, desk.turn(1).cuts) == (TurnState.DONE, 1)
+
+
+async def test_files_are_laid_beside_the_workspace_and_go_along_with_the_prompt(
+    tmp_path: Path,
+) -> None:
+    upload = tmp_path / "uploads" / "ab12" / "shot.png"
+    upload.parent.mkdir(parents=True)
+    upload.write_bytes(b"picture")
+    file = File("shot.png", "image/png", "ab12/shot.png")
+    async with running_desk(tmp_path) as desk:
+        said = replace(heard("look"), files=(file,))
+        await desk.manager.admit(decision(said, "demo"))
+        await desk.reached(1, "done")
+
+        (laid,) = desk.launcher.files
+        assert laid.media_type == "image/png"
+        assert laid.path.read_bytes() == b"picture"
+        assert laid.path.parent.parent.name.endswith(".files")
+        assert f"[Attached: {laid.path}]" in desk.launcher.told("prompt")[0]
 
 
 async def test_a_stop_before_recovery_is_kept_and_starts_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,255 @@
+"""Forms that an agent wants filled in: one question per field, and answers that fit the field.
+
+Pure: from the agent's form to asks, and from what a person answered to what the agent gets.
+Patterns and formats are left to the agent: a pattern of its making could keep us busy for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from acp.schema import (
+    ElicitationBooleanPropertySchema,
+    ElicitationIntegerPropertySchema,
+    ElicitationMultiSelectPropertySchema,
+    ElicitationNumberPropertySchema,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    EnumOption,
+    TitledMultiSelectItems,
+)
+
+from app.acp.json_values import amount
+from app.core.updates import AskOption, AskRequest
+
+MAX_FIELDS = 20  # questions one after another; who asks for more is not asking a person
+MAX_TRIES = 3  # answers that do not fit, until the form is given up
+
+DECLINE = AskOption("decline", "Decline", "reject_once")
+SKIP = AskOption("skip", "Skip", "skip")
+DONE = AskOption("done", "Done", "answer")
+
+Value = str | int | float | bool | list[str]
+Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value that a field may have, and what it is called."""
+
+    value: str
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a form."""
+
+    name: str
+    kind: Kind
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    choices: tuple[Choice, ...] = ()
+    least: float | None = None
+    """The smallest number, the shortest text or the fewest choices."""
+    most: float | None = None
+    other: str | None = None
+    """The field that takes words of one's own, where those offered do not fit."""
+
+    @property
+    def options(self) -> tuple[AskOption, ...]:
+        """What can be chosen with one click."""
+        offered = tuple(
+            AskOption(f"option-{number}", choice.name, "answer")
+            for number, choice in enumerate(self.choices, start=1)
+        )
+        return (*offered, DECLINE if self.required else SKIP)
+
+    @property
+    def free_text(self) -> bool:
+        """Whether words of one's own may be an answer."""
+        return self.kind not in ("boolean", "choice") or self.other is not None
+
+
+class Unfit(ValueError):
+    """An answer that does not fit its field; says why."""
+
+
+def fields_of(form: ElicitationSchema) -> tuple[Field, ...] | None:
+    """Read the fields of a form; None if it wants something that nobody here can give."""
+    properties = form.properties or {}
+    required = set(form.required or ())
+    fields: list[Field] = []
+    for name, schema in properties.items():
+        before = fields[-1] if fields else None
+        if before is not None and before.choices and name == f"{before.name}_custom":
+            # How Claude lets people answer in their own words: a field beside the choice.
+            fields[-1] = replace(before, other=name)
+            continue
+        field = _field(name, schema, required=name in required)
+        if field is not None:
+            fields.append(field)
+        elif name in required:
+            return None
+    return tuple(fields) if len(fields) <= MAX_FIELDS else None
+
+
+def question(
+    message: str, field: Field, *, call: str = "", alone: bool = True, note: str = ""
+) -> AskRequest:
+    """Make the ask for one field; `note` says what was wrong with the last answer."""
+    heading = "" if alone else field.title
+    label = ": ".join(filter(None, (heading, field.description)))
+    described = [f"- {each.name}: {each.description}" for each in field.choices if each.description]
+    several = "(Several may be named, separated by commas.)" if field.kind == "choices" else ""
+    title = "\n".join(filter(None, (note, message, label, *described, several)))
+    names = [choice.name for choice in field.choices]
+    return AskRequest(
+        call=call,
+        title=title,
+        options=field.options,
+        arguments_hash=_hash([message, field.name, field.title, field.description, names]),
+        kind="question",
+        free_text=field.free_text,
+    )
+
+
+def consent(message: str, *, url: str = "", call: str = "") -> AskRequest:
+    """Make the ask for something that needs no words: an address to open, or a plain yes."""
+    return AskRequest(
+        call=call,
+        title="\n".join(filter(None, (message, url))),
+        options=(DONE, DECLINE),
+        arguments_hash=_hash([message, url]),
+        kind="question",
+    )
+
+
+def value_of(field: Field, answer: str) -> dict[str, Value]:
+    """Make an answer into what the form gets for this field; nothing if it was skipped.
+
+    Raises:
+        Unfit: it does not fit.
+    """
+    if answer == SKIP.id and not field.required:
+        return {}
+    ids = [option.id for option in field.options[: len(field.choices)]]
+    if answer in ids:
+        chosen = field.choices[ids.index(answer)].value
+        return {field.name: _chosen(field, [chosen])}
+    words = answer.strip()
+    match field.kind:
+        case "text":
+            return {field.name: _fitting_text(field, words)}
+        case "number" | "integer":
+            return {field.name: _number(field, words)}
+        case _:
+            return _named(field, words)
+
+
+def _named(field: Field, words: str) -> dict[str, Value]:
+    """Find choices by the words people use for them."""
+    known = {
+        word.casefold(): choice.value
+        for choice in reversed(field.choices)
+        for word in (choice.value, choice.name)
+    }
+    whole = known.get(words.casefold())
+    parts = [part.strip() for part in words.split(",")] if field.kind == "choices" else [words]
+    found = [whole] if whole is not None else [known.get(part.casefold()) for part in parts]
+    values = list(dict.fromkeys(value for value in found if value is not None))
+    if len(values) == len(set(found)):
+        return {field.name: _chosen(field, values)}
+    if field.other is not None and words:
+        return {field.other: words}
+    names = ", ".join(choice.name for choice in field.choices)
+    raise Unfit(f"That is none of the answers: {names}.")
+
+
+def _chosen(field: Field, values: list[str]) -> Value:
+    if field.kind == "boolean":
+        return values[0] == "true"
+    if field.kind == "choice":
+        return values[0]
+    if field.least is not None and len(values) < field.least:
+        raise Unfit(f"At least {field.least:g} have to be named.")
+    if field.most is not None and len(values) > field.most:
+        raise Unfit(f"At most {field.most:g} may be named.")
+    return values
+
+
+def _fitting_text(field: Field, words: str) -> str:
+    if field.least is not None and len(words) < field.least:
+        raise Unfit(f"That is too short: it needs {field.least:g} characters.")
+    if field.most is not None and len(words) > field.most:
+        raise Unfit(f"That is too long: {field.most:g} characters are allowed.")
+    return words
+
+
+def _number(field: Field, words: str) -> int | float:
+    try:
+        number = amount(int(words) if field.kind == "integer" else float(words))
+    except ValueError:
+        number = None
+    if number is None:
+        raise Unfit("That is not a whole number." if field.kind == "integer" else "No number.")
+    if field.least is not None and number < field.least:
+        raise Unfit(f"That is too small: the least is {field.least:g}.")
+    if field.most is not None and number > field.most:
+        raise Unfit(f"That is too large: the most is {field.most:g}.")
+    return int(words) if field.kind == "integer" else number
+
+
+def _field(name: str, schema: object, *, required: bool) -> Field | None:
+    least: float | None
+    most: float | None
+    match schema:
+        case ElicitationStringPropertySchema():
+            choices = tuple(map(_choice, schema.one_of or schema.enum or ()))
+            kind: Kind = "choice" if choices else "text"
+            least, most = (None, None) if choices else (schema.min_length, schema.max_length)
+        case ElicitationNumberPropertySchema() | ElicitationIntegerPropertySchema():
+            kind = "integer" if isinstance(schema, ElicitationIntegerPropertySchema) else "number"
+            choices = ()
+            least, most = schema.minimum, schema.maximum
+        case ElicitationBooleanPropertySchema():
+            kind, choices = "boolean", (Choice("true", "Yes"), Choice("false", "No"))
+            least = most = None
+        case ElicitationMultiSelectPropertySchema():
+            kind, choices = "choices", _items(schema.items)
+            least, most = schema.min_items, schema.max_items
+            if not choices:
+                return None
+        case _:
+            return None
+    return Field(
+        name=name,
+        kind=kind,
+        title=schema.title or "",
+        description=schema.description or "",
+        required=required,
+        choices=choices,
+        least=least,
+        most=most,
+    )
+
+
+def _items(items: object) -> tuple[Choice, ...]:
+    values = items.any_of if isinstance(items, TitledMultiSelectItems) else ()
+    return tuple(map(_choice, values or getattr(items, "enum", None) or ()))
+
+
+def _choice(value: EnumOption | str) -> Choice:
+    if isinstance(value, str):
+        return Choice(value, value)
+    return Choice(value.const, value.title or value.const, value.description or "")
+
+
+def _hash(facts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
