@@ -82,7 +82,6 @@ class People:
 
     def stop(self, session: LinearSession, by: Person) -> Activity:
         """Press stop."""
-        session.stopping = True
         return self._prompt(session, by, "stop", signal="stop")
 
     def undelegate(self, issue: Issue, by: Person) -> None:
@@ -122,5 +121,6 @@ class People:
             session.activities.append(activity)
             session.updated_at = now
             session.status = session.status if signal else "active"
+            session.stopping, session.stopped = signal == "stop", False
         self.hooks.send(session.app, self._shown.session_event(session, "prompted", activity))
         return activity

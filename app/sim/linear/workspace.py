@@ -160,6 +160,9 @@ class LinearSession:
     urls: list[dict[str, str]] = field(default_factory=list)
     dismissed_at: float | None = None
     stopping: bool = False
+    """Whether somebody pressed stop since the last words."""
+    stopped: bool = False
+    """Whether the agent confirmed it: nothing may follow until somebody says something."""
     answered_at: float | None = None
     """When the agent was first heard of."""
 
@@ -266,14 +269,12 @@ class Workspace:
         check_signal(content["type"], signal, metadata)
         name = given.get("id") or new_id()
         self._check_id(name)
-        if session.stopping and (
-            content["type"] not in _STATUS or content["type"] == "elicitation"
-        ):
-            self.faults.append(f"{content['type']} after stop: {content}")
-        session.stopping = False
+        if session.stopped:
+            self.faults.append(f"something further after stop: {content}")
         activity = Activity(name, app.user, content, self.now(), ephemeral, signal, metadata)
         session.activities.append(activity)
         session.status = _STATUS.get(activity.type, "active")
+        session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
         if activity.type == "response":
             session.issue.comments.append(Comment(new_id(), activity.body, app.user))
@@ -286,8 +287,8 @@ class Workspace:
             LinearRefusal: they are not as Linear wants them.
         """
         session = self.owned(session_id, app)
-        if session.stopping:
-            self.faults.append(f"update after stop: {given}")
+        if session.stopped:
+            self.faults.append(f"an update after stop: {given}")
         if "plan" in given:
             session.plan = checked_plan(given["plan"])
         session.urls = list(given.get("externalUrls", session.urls))
@@ -339,7 +340,7 @@ def check_content(content: Any, *, ephemeral: bool) -> None:
     Raises:
         LinearRefusal: it is.
     """
-    kind = content.get("type") if isinstance(content, dict) else None
+    kind = str(content.get("type")) if isinstance(content, dict) else "none"
     if kind not in _REQUIRED:
         raise LinearRefusal(f"content.type {kind!r} is not one that agents may create")
     given = set(content) - {"type"}
