@@ -72,6 +72,8 @@ class Shown:
     urls: frozenset[str] = frozenset()
     note: str = ""
     glimpse: str = ""
+    """What was shown last of the moment."""
+    glimpses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +134,20 @@ def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
 
 
 def _at_work(content: PostContent, shown: Shown) -> Iterator[Step]:
+    begins, acted = shown == Shown(), False
     if content.note and content.note != shown.note:
-        shown = replace(shown, note=content.note)
+        shown, acted = replace(shown, note=content.note), True
         yield Step(Activity(_named("note", content.note), _said("thought", content.note)), shown)
     for step in _progress(content, shown):
-        shown = step.shown
+        shown, acted = step.shown, acted or isinstance(step.call, Activity)
         yield step
-    glimpse = _glimpse(content) or ({} if shown.glimpse else _said("thought", ON_IT))
+    if acted:
+        return  # what was done says enough about now
+    glimpse = _glimpse(content) or (_said("thought", ON_IT) if begins else {})
     if glimpse and (text := _line(glimpse)) != shown.glimpse:
-        shown = replace(shown, glimpse=text)
-        yield Step(Activity(_named("now", text), glimpse, ephemeral=True), shown)
+        shown = replace(shown, glimpse=text, glimpses=shown.glimpses + 1)
+        name = _named("now", str(shown.glimpses), text)
+        yield Step(Activity(name, glimpse, ephemeral=True), shown)
 
 
 def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:

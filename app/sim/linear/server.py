@@ -57,7 +57,7 @@ class Linear(People):
         workspace = Workspace(now)
         views = Views(workspace)
         super().__init__(workspace, views, Hooks(now))
-        self._views = views
+        self.views = views
         self.calls: list[Call] = []
         self.limited_until: float | None = None
         """Until when every call is answered with the rate limit."""
@@ -66,7 +66,10 @@ class Linear(People):
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # Looks often whether it is to end: tests begin and end many.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -112,7 +115,7 @@ class Linear(People):
             return 400, _errors("Rate limit exceeded", "RATELIMITED"), headers
         try:
             execution = Execution(SCHEMA, str(request.get("query", "")), variables)
-            return 200, {"data": execution.answer(self._views.root(app))}, {}
+            return 200, {"data": execution.answer(self.views.root(app))}, {}
         except GraphqlInvalid as error:
             return 400, _errors(str(error), "GRAPHQL_VALIDATION_FAILED"), {}
         except LinearRefusal as error:
