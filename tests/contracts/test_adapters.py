@@ -10,7 +10,6 @@ from pydantic import SecretStr
 
 from app.config import LinearCredentials
 from app.core.clock import SystemClock
-
 from app.core.keys import SERVICES, PlaceKey, SessionKey
 from app.core.ports import Adapter
 from app.core.posts import PostContent, PostSend
