@@ -109,6 +109,7 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             vault=base.vault,
             is_default=agent == configuration.default_agent,
             page_url="" if is_loopback(host) else configuration.base_url,
+            bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -57,13 +57,15 @@ class LinearAdapter:
         vault: Register,
         is_default: bool = False,
         page_url: str = "",
+        bots: Collection[str] = (),
     ) -> None:
-        """Be one agent; `page_url` is where others reach the bridge's page, if they do."""
+        """Be one agent; `page_url` is where others reach the page, `bots` are heard by id."""
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
         self.paths: tuple[str, ...] = (f"/webhooks/{events.SERVICE}/{agent}",)
         if is_default:
             self.paths += (f"/webhooks/{events.SERVICE}",)
+        self._bots = frozenset(bots)
         self._secret = credentials.webhook_secret
         self._expected = credentials.agent_id
         self._clock = clock
@@ -109,7 +111,10 @@ class LinearAdapter:
         Raises:
             DeliveryUnreadable: it makes no sense.
         """
-        return events.heard(delivery, self.agent)
+        heard = events.heard(delivery, self.agent)
+        if heard is None or heard.speaker.id not in self._bots:
+            return heard  # who else may not is told so: their session waits for a word
+        return replace(heard, speaker=replace(heard.speaker, kind="bot"))
 
     async def listen(self, take: Take) -> None:
         """Look for what was missed, now and whenever something was, and show signs of life.
@@ -191,12 +196,14 @@ class LinearAdapter:
         return known.refusal
 
     async def _why_no_member(self, user_id: str) -> str | None:
+        if user_id == events.AUTOMATION.id:
+            return f"automations are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
         try:
             user = (await self._api.call("user", id=user_id))["user"]
         except LinearRefused:
             return "only members of the organisation may use this agent"
         if user["app"]:
-            return "apps are heard only when ALLOWED_USERS names them"
+            return f"apps are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
         if user["guest"] or not user["active"]:
             return "only full members of the organisation may use this agent"
         return None

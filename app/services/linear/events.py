@@ -20,7 +20,7 @@ from app.errors import DeliveryUnreadable
 Part = TypeVar("Part")
 
 SERVICE: Final = "linear"
-AUTOMATION: Final = Speaker("automation", "an automation", kind="bot")
+AUTOMATION: Final = Speaker("automation", "an automation")
 """Who speaks where Linear names nobody; ALLOWED_BOTS=linear:automation lets it."""
 UNREAD: Final = "issue:"
 """Begins the name of a conversation that is none: what is said to an issue has no reader."""

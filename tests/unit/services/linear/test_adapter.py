@@ -378,6 +378,27 @@ async def test_strangers_may_not_and_whoever_left_is_out_after_minutes(scene: Sc
     assert await scene.adapter.refusal(ann, PLACE) is not None
 
 
+async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene) -> None:
+    scene.linear.delegate(scene.session.issue, scene.app, None)
+    delivery = Delivery("linear:demo", "d1", None, {}, scene.linear.hooks.sent[-1].body, 1.0)
+    listed = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        bots=("automation",),
+    )
+
+    unlisted = scene.adapter.parse(delivery)
+    heard = listed.parse(delivery)
+
+    assert unlisted is not None
+    assert "ALLOWED_BOTS" in (await scene.adapter.refusal(unlisted.speaker, PLACE) or "")
+    assert heard is not None
+    assert heard.speaker == Speaker("automation", "an automation", kind="bot")
+
+
 async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
     adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
     await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))

@@ -150,7 +150,7 @@ def test_taking_an_issue_away_is_a_stop_that_nobody_needs_to_be_told_of(
 def test_nobody_named_means_an_automation(linear: Linear, app: App, issue: Issue) -> None:
     linear.delegate(issue, app, None)
 
-    assert last(linear).speaker.kind == "bot"
+    assert last(linear).speaker.id == "automation"
 
 
 def test_its_own_words_are_an_agents(linear: Linear, app: App, ann: Person, issue: Issue) -> None:
