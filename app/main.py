@@ -25,7 +25,14 @@ from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
 from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
+from app.config import (
+    BridgeSecrets,
+    Configuration,
+    LinearCredentials,
+    ensure_secrets,
+    forget_process_secrets,
+)
+from app.config.fields import is_loopback
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy, Rule
@@ -81,7 +88,32 @@ Wrap = Callable[[Stores], Stores]
 
 def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [WebAdapter(name) for name in base.configuration.agents]
+    return [*map(WebAdapter, base.configuration.agents), *_linear(base)]
+
+
+def _linear(base: Foundation) -> Iterator[Adapter]:
+    configuration = base.configuration
+    found = [
+        (agent, credentials)
+        for (_, agent), credentials in configuration.credentials.items()
+        if isinstance(credentials, LinearCredentials)
+    ]
+    if not found:
+        return
+    from app.services.linear.adapter import LinearAdapter  # noqa: PLC0415 - httpx takes 0.1 s
+
+    host = urlsplit(configuration.base_url).hostname or ""
+    for agent, credentials in found:
+        yield LinearAdapter(
+            agent,
+            credentials,
+            api_url=configuration.linear_api_url,
+            clock=base.clock,
+            vault=base.vault,
+            is_default=agent == configuration.default_agent,
+            page_url="" if is_loopback(host) else configuration.base_url,
+            bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
+        )
 
 
 class LateLauncher:

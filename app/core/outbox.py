@@ -232,6 +232,7 @@ class Outbox:
                 sent = await adapter.send(post)
         except PostDelayed as error:
             known.sent_at += error.retry_after or FIRST_RETRY_SECONDS
+            lane.progress.setdefault(post_id, latest)
         except Exception as error:  # noqa: BLE001 - progress may be dropped, results may not
             logger.info("progress of post %d was dropped: %s", post_id, error)
         else:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 
 import pytest
+from pydantic import SecretStr
 
-from app.core.keys import PlaceKey, SessionKey
+from app.config import LinearCredentials
+from app.core.clock import SystemClock
+from app.core.keys import SERVICES, PlaceKey, SessionKey
 from app.core.ports import Adapter
 from app.core.posts import PostContent, PostSend
 from app.core.types import Speaker
+from app.services.linear.adapter import LinearAdapter
 from app.services.web.adapter import WebAdapter
+from app.sim.linear import Linear
+from app.vault import Vault
 from tests.support.hook import HookAdapter
 from tests.support.platform import Platform
 from tests.support.recorder import Recorder
@@ -20,17 +27,40 @@ pytestmark = pytest.mark.anyio
 TARGET = SessionKey("web", "t1", "demo")
 CREATE = PostSend("create", TARGET, "ab-1", PostContent(kind="turn", state="working", text="hi"))
 
-MAKERS: dict[str, Callable[[Platform], Adapter]] = {
-    "web": lambda _platform: WebAdapter("demo"),
-    "hook": lambda platform: HookAdapter("demo", platform.url, platform.token),
-    "recorder": lambda _platform: Recorder("demo"),
+
+def hook(world: ExitStack) -> HookAdapter:
+    platform = world.enter_context(Platform())
+    return HookAdapter("demo", platform.url, platform.token)
+
+
+def linear(world: ExitStack) -> LinearAdapter:
+    """Be an agent on a Linear where Ann has begun the session t1."""
+    platform = world.enter_context(Linear())
+    app, ann = platform.agent("demo"), platform.person("Ann")
+    session = platform.delegate(platform.issue("Do this"), app, ann)
+    platform.workspace.sessions[TARGET.external] = session
+    platform.workspace.people["ann"] = ann
+    credentials = LinearCredentials(
+        webhook_secret=SecretStr(app.webhook_secret),
+        access_token=SecretStr(next(iter(app.tokens))),
+    )
+    return LinearAdapter(
+        "demo", credentials, api_url=platform.url, clock=SystemClock(), vault=Vault()
+    )
+
+
+MAKERS: dict[str, Callable[[ExitStack], Adapter]] = {
+    "web": lambda _world: WebAdapter("demo"),
+    "hook": hook,
+    "linear": linear,
+    "recorder": lambda _world: Recorder("demo"),
 }
 
 
 @pytest.fixture(params=MAKERS)
 async def adapter(request: pytest.FixtureRequest) -> AsyncIterator[Adapter]:
-    with Platform() as platform:
-        made = MAKERS[request.param](platform)
+    with ExitStack() as world:
+        made = MAKERS[request.param](world)
         yield made
         await made.close()
 
@@ -41,7 +71,10 @@ def later(text: str, remote_id: str) -> PostSend:
 
 
 async def test_its_name_is_qualified_by_its_agent(adapter: Adapter) -> None:
-    assert adapter.service_name == f"web:{adapter.agent}"
+    service, _, agent = adapter.service_name.partition(":")
+
+    assert service in SERVICES
+    assert agent == adapter.agent
 
 
 async def test_it_says_how_often_it_may_be_called(adapter: Adapter) -> None:

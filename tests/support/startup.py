@@ -23,7 +23,7 @@ from sqlalchemy import event
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, founded, serve
+from app.main import Bridge, Foundation, adapters, founded, serve
 from app.server.front import Send
 from app.server.listener import bound
 from app.store.stores import Stores
@@ -164,10 +164,12 @@ def main(plan_file: str) -> None:
 
 async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> None:
     configuration = base.configuration
-    adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
-    for adapter in adapters:
-        adapter.points = points
-    bridge = GuardedBridge(base, adapters)
+    hooks = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
+    for hook in hooks:
+        hook.points = points
+    # The hooks stand in for the page; whatever else is set up is there as always.
+    platforms = [each for each in adapters(base) if not each.service_name.startswith("web:")]
+    bridge = GuardedBridge(base, [*hooks, *platforms])
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

@@ -396,7 +396,7 @@ def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost
 
 
 def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
-    """Say no to somebody once in a place: a stranger cannot make an agent talk on and on."""
+    """Say no to somebody once per conversation: a stranger cannot make an agent talk on and on."""
     notice = _notice(delivery, heard, agent, words)
-    name = f"refusal:{heard.place}:{agent}:{heard.speaker.id}"
+    name = f"refusal:{notice.target}:{agent}:{heard.speaker.id}"
     return replace(notice, key=name)

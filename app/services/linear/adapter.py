@@ -1,0 +1,332 @@
+"""One agent's presence on Linear: an app user that is given issues, asked, answered and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import uuid4
+
+from app.config import LinearCredentials
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.ports import Clock
+from app.core.posts import PostContent, PostSend, PostSent
+from app.core.types import Delivery, Earlier, Heard, Speaker
+from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.services.linear import events, render, webhook
+from app.services.linear.api import LinearApi, LinearRefused
+from app.services.linear.auth import Register, Tokens
+from app.services.linear.etiquette import Etiquette
+from app.services.linear.missed import Page
+from app.services.linear.presence import Presence, Work
+from app.services.linear.render import Activity, Change, Shown, activity_id
+from app.services.linear.webhook import Identity
+
+logger = logging.getLogger(__name__)
+
+Take = Callable[[Delivery], Awaitable[None]]
+
+LOOK_SECONDS: Final = 60.0
+"""How often silence is looked for, and how often at most for what was missed."""
+MEMBER_SECONDS: Final = 300.0
+"""How long it is remembered who is a member: whoever leaves is out soon."""
+STILL_AT_IT: Final = "Still working on this."
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    refusal: str | None
+    until: float
+
+
+class LinearAdapter:
+    """The adapter port for one Linear agent."""
+
+    pace = 5.0
+    """Linear counts calls per hour; people who look see the plan and the last action."""
+
+    def __init__(
+        self,
+        agent: str,
+        credentials: LinearCredentials,
+        *,
+        api_url: str,
+        clock: Clock,
+        vault: Register,
+        is_default: bool = False,
+        page_url: str = "",
+        bots: Collection[str] = (),
+    ) -> None:
+        """Be one agent; `page_url` is where others reach the page, `bots` are heard by id."""
+        self.agent = agent
+        self.service_name = adapter_name(events.SERVICE, agent)
+        self.paths: tuple[str, ...] = (f"/webhooks/{events.SERVICE}/{agent}",)
+        if is_default:
+            self.paths += (f"/webhooks/{events.SERVICE}",)
+        self._bots = frozenset(bots)
+        self._secret = credentials.webhook_secret
+        self._expected = credentials.agent_id
+        self._clock = clock
+        self._api = LinearApi(
+            api_url, Tokens(self.service_name, credentials, api_url, clock, vault), clock
+        )
+        self._etiquette = Etiquette(self.service_name, self._api, page_url)
+        self._identity: Identity | None = None
+        self._members: dict[str, _Member] = {}
+        self._presence = Presence()
+        self._missed = asyncio.Event()
+
+    @property
+    def trouble(self) -> str:
+        """Why Linear cannot be reached just now; empty if it can."""
+        return self._api.trouble
+
+    # What comes in.
+
+    def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
+        """Check that Linear sent this to this agent just now.
+
+        Raises:
+            DeliveryRefused: it did not.
+        """
+        try:
+            return webhook.verify(
+                self.service_name,
+                self._secret.get_secret_value(),
+                headers,
+                body,
+                now=now,
+                identity=self._identity,
+            )
+        except webhook.DeliveryStale:
+            # Linear repeats what it could not deliver, as the same bytes: something was missed.
+            self._missed.set()
+            raise
+
+    def parse(self, delivery: Delivery) -> Heard | None:
+        """Understand a delivery.
+
+        Raises:
+            DeliveryUnreadable: it makes no sense.
+        """
+        heard = events.heard(delivery, self.agent)
+        if heard is None or heard.speaker.id not in self._bots:
+            return heard  # who else may not is told so: their session waits for a word
+        return replace(heard, speaker=replace(heard.speaker, kind="bot"))
+
+    async def listen(self, take: Take) -> None:
+        """Look for what was missed, now and whenever something was, and show signs of life.
+
+        Raises:
+            ServiceRefused: Linear does not know the agent as it is set up.
+        """
+        await self._identify()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look_for_missed(take))
+            group.create_task(self._show_life())
+
+    async def _identify(self) -> None:
+        """Find out who the agent is, however long Linear cannot be reached."""
+        while True:
+            try:
+                viewer = (await self._api.call("viewer"))["viewer"]
+            except PostDelayed as error:
+                logger.warning("%s: %s", self.service_name, error)
+                await self._clock.sleep(error.retry_after or LOOK_SECONDS)
+            else:
+                break
+        if self._expected is not None and viewer["id"] != self._expected:
+            raise ServiceRefused(
+                self.service_name,
+                "LINEAR_AGENT_ID is not the user of the token",
+                "Remove it: it is looked up.",
+            )
+        if not viewer["app"]:
+            raise ServiceRefused(
+                self.service_name,
+                "the token is a person's, not an agent's",
+                "Install the application with actor=app and take the token that this gives.",
+            )
+        self._identity = Identity(viewer["id"], viewer["organization"]["id"])
+
+    async def _look_for_missed(self, take: Take) -> None:
+        while True:
+            self._missed.clear()
+            try:
+                await self._take_missed(take)
+            except PostError as error:
+                logger.warning("%s: %s", self.service_name, error)
+                self._missed.set()
+            await self._clock.sleep(LOOK_SECONDS)
+            await self._missed.wait()
+
+    async def _take_missed(self, take: Take) -> None:
+        assert self._identity is not None, "nobody looks before the agent is known"
+        cursor: str | None = None
+        while True:
+            data = await self._api.call("sessions", after=cursor)
+            page = Page(data, self.service_name, self._identity, self._clock.now())
+            for delivery in page.deliveries():
+                await take(delivery)
+            cursor = page.next
+            if cursor is None:
+                return
+
+    async def _show_life(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            for session in self._presence.silent(self._clock.monotonic()):
+                words = {"type": "thought", "body": STILL_AT_IT}
+                try:
+                    await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
+                except (PostError, ServiceRefused) as error:
+                    logger.info("%s could show no sign of life: %s", self.service_name, error)
+
+    # Who may.
+
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
+        """Let members of the organisation; guests, apps and strangers are none."""
+        now = self._clock.monotonic()
+        known = self._members.get(speaker.id)
+        if known is None or known.until <= now:
+            why = await self._why_no_member(speaker.id)
+            known = self._members[speaker.id] = _Member(why, now + MEMBER_SECONDS)
+        return known.refusal
+
+    async def _why_no_member(self, user_id: str) -> str | None:
+        if user_id == events.AUTOMATION.id:
+            return f"automations are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
+        try:
+            user = (await self._api.call("user", id=user_id))["user"]
+        except LinearRefused:
+            return "only members of the organisation may use this agent"
+        if user["app"]:
+            return f"apps are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
+        if user["guest"] or not user["active"]:
+            return "only full members of the organisation may use this agent"
+        return None
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
+        """Know nothing more: Linear sends along what was said before."""
+        return ()
+
+    # What goes out.
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Say it in the session: Linear has no way to tell one person alone.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        content = PostContent(kind="notice", note=f"{speaker.name}: {words}")
+        await self.send(PostSend("create", key, uuid4().hex, content))
+
+    async def send(self, post: PostSend) -> PostSent:
+        """Show a post: what is new in it since it was shown last.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        session = post.target.external
+        sent = PostSent(post.remote_id or activity_id(post.marker, render.FIRST), post.consumed)
+        if session.startswith(events.UNREAD):
+            return sent
+        try:
+            if post.content.kind == "turn":
+                await self._send_turn(post)
+            else:
+                await self._send_other(post)
+        except PostRejected:
+            self._presence.leave(session, post.marker)
+            raise
+        final = post.op == "finish"
+        return PostSent(sent.remote_id, len(post.content.text)) if final else sent
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
+        """Look for the activity that a post begins with."""
+        if target.external.startswith(events.UNREAD):
+            return None
+        name = activity_id(marker, render.FIRST)
+        return PostSent(name) if await self._exists(name) else None
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._api.close()
+
+    async def _send_turn(self, post: PostSend) -> None:
+        session, now = post.target.external, self._clock.monotonic()
+        ended = post.op == "finish" or post.content.state in {"done", "failed", "stopped"}
+        work = self._work(post, now)
+        if post.op in {"replace", "append"}:
+            if self._presence.at(session, now).asks:
+                return  # anything that follows a question would take it away
+            if now < work.due:
+                raise PostDelayed("progress is shown less often", retry_after=work.due - now)
+        for step in render.steps(post.content, work.shown):
+            match step.call:
+                case Activity():
+                    await self._act(session, post.marker, step.call)
+                case Change():
+                    await self._api.call("update_session", id=session, input=step.call.fields)
+                    await self._etiquette.shows(post, step.call)
+            work.shown = step.shown
+        work.showed(now)
+        if ended:
+            self._presence.leave(session, post.marker)
+        elif post.op == "create":
+            await self._etiquette.begins(post)
+
+    def _work(self, post: PostSend, now: float) -> Work:
+        """Give what is known of a turn; of one that an earlier run began, only its end is new."""
+        conversation = self._presence.at(post.target.external, now)
+        work = conversation.turns.get(post.marker)
+        if work is None:
+            shown = Shown()
+            if post.op == "finish":
+                shown = Shown(calls=frozenset(tool.call for tool in post.content.tools))
+            work = conversation.turns[post.marker] = Work(now, shown)
+        return work
+
+    async def _send_other(self, post: PostSend) -> None:
+        session, now = post.target.external, self._clock.monotonic()
+        busy = self._presence.is_busy(session)
+        for step in render.steps(post.content, Shown(), busy=busy):
+            assert isinstance(step.call, Activity), "only turns change the session"
+            await self._act(session, post.marker, step.call)
+        if post.content.kind == "ask" and post.content.state == "open":
+            self._presence.at(session, now).asks.add(post.marker)
+        else:
+            self._presence.leave(session, post.marker)
+
+    async def _act(self, session: str, marker: str, activity: Activity) -> None:
+        """Create an activity; one that is there already is what was wanted."""
+        wanted: dict[str, Any] = {
+            "id": activity_id(marker, activity.name),
+            "agentSessionId": session,
+            "content": dict(activity.content),
+            "ephemeral": activity.ephemeral,
+        }
+        if activity.options:
+            wanted["signal"] = "select"
+            wanted["signalMetadata"] = {"options": [dict(each) for each in activity.options]}
+        try:
+            await self._api.call("create_activity", input=wanted)
+        except LinearRefused as error:
+            # An ephemeral one may have been there and be gone: it is not worth a failure.
+            if error.missing or not (activity.ephemeral or await self._exists(wanted["id"])):
+                raise
+            logger.debug("%s: %s", self.service_name, error)
+        self._presence.spoke(session, self._clock.monotonic())
+
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self._api.call("activity", id=name)
+        except LinearRefused as error:
+            if error.missing:
+                return False
+            raise
+        return True

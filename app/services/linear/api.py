@@ -1,0 +1,183 @@
+"""Calls Linear's GraphQL API: static documents, one token, and answers sorted by what to do.
+
+Every wait and every repetition is the outbox's; here a call is made once, and once more only with
+a new token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import httpx
+from pydantic import SecretStr
+
+from app.core.ports import Clock
+from app.errors import PostDelayed, PostRejected, ServiceRefused
+from app.services.linear.auth import Tokens
+
+CALL_SECONDS: Final = 8.0
+"""How long Linear may take: less than the ten seconds in which it wants to hear of a session."""
+LONGEST_WAIT_SECONDS: Final = 60.0
+"""Linear's limits fill up again all the time, so nobody waits for the hour to end."""
+
+_DOCUMENTS: Final = Path(__file__).parent / "documents"
+_MISSING: Final = "entity not found"
+_NEVER: Final = {
+    "INPUT_ERROR",
+    "INVALID_INPUT",
+    "ENTITY_NOT_FOUND",
+    "FORBIDDEN",
+    "FEATURE_NOT_ACCESSIBLE",
+    "GRAPHQL_VALIDATION_FAILED",
+}
+
+DocumentName = Literal[
+    "activity",
+    "create_activity",
+    "duties",
+    "sessions",
+    "update_issue",
+    "update_session",
+    "user",
+    "viewer",
+]
+
+
+class LinearRefused(PostRejected):
+    """Linear says no, and will say so again."""
+
+    def __init__(self, message: str, code: str) -> None:
+        self.missing = _MISSING in message.lower() or code == "ENTITY_NOT_FOUND"
+        """Whether what was named is not there."""
+        super().__init__(f"Linear: {message} ({code})")
+
+
+class LinearApi:
+    """One agent's line to Linear."""
+
+    def __init__(self, url: str, tokens: Tokens, clock: Clock) -> None:
+        self._url = url
+        self._tokens = tokens
+        self._clock = clock
+        self._client: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+        self.trouble = ""
+        """Why the last call failed; empty if it did not."""
+
+    async def call(self, name: DocumentName, **variables: object) -> dict[str, Any]:
+        """Send a document and return its data.
+
+        Raises:
+            PostDelayed: not now.
+            LinearRefused: never.
+            ServiceRefused: not with these credentials.
+        """
+        try:
+            data = await self._call(name, variables)
+        except LinearRefused:
+            raise
+        except (PostDelayed, ServiceRefused) as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
+        return data
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _call(self, name: DocumentName, variables: dict[str, object]) -> dict[str, Any]:
+        token = await self._tokens.current(self._exchange)
+        status, headers, answer = await self._send(name, variables, token)
+        if _is_unauthenticated(status, answer):
+            token = await self._tokens.renewed(token, self._exchange)
+            status, headers, answer = await self._send(name, variables, token)
+            if _is_unauthenticated(status, answer):
+                raise self._tokens.refused("Linear does not take a token that it just gave")
+        return self._data(status, headers, answer)
+
+    async def _send(
+        self, name: DocumentName, variables: dict[str, object], token: SecretStr
+    ) -> tuple[int, httpx.Headers, dict[str, Any]]:
+        answer = await self._post(
+            self._url,
+            json={"query": document(name), "variables": variables},
+            headers={"Authorization": f"Bearer {token.get_secret_value()}"},
+        )
+        return answer.status_code, answer.headers, _object(answer)
+
+    async def _exchange(self, address: str, form: dict[str, str]) -> tuple[int, Any]:
+        answer = await self._post(address, data=form)
+        return answer.status_code, _object(answer)
+
+    async def _post(self, address: str, **content: Any) -> httpx.Response:
+        client = await self._opened()
+        try:
+            return await client.post(address, **content)
+        except httpx.TransportError as error:
+            # What may have arrived can be sent again: every activity has a name of its own.
+            raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
+
+    async def _opened(self) -> httpx.AsyncClient:
+        async with self._opening:
+            if self._client is None:
+                # In a thread, since loading certificates takes 0.1 s.
+                self._client = await asyncio.to_thread(
+                    httpx.AsyncClient,
+                    timeout=CALL_SECONDS,
+                    verify=self._url.startswith("https:"),
+                    trust_env=self._url.startswith("https:"),
+                )
+            return self._client
+
+    def _data(self, status: int, headers: httpx.Headers, answer: dict[str, Any]) -> dict[str, Any]:
+        errors = answer.get("errors")
+        if not errors and status == httpx.codes.OK and isinstance(answer.get("data"), dict):
+            data: dict[str, Any] = answer["data"]
+            return data
+        message, code = _first(errors)
+        if code == "RATELIMITED" or status == httpx.codes.TOO_MANY_REQUESTS:
+            raise PostDelayed("Linear's rate limit is reached", retry_after=self._wait(headers))
+        if code in _NEVER or _MISSING in message.lower():
+            raise LinearRefused(message, code)
+        raise PostDelayed(f"Linear answers with status {status}: {message or 'no data'}")
+
+    def _wait(self, headers: httpx.Headers) -> float:
+        """Tell how long to wait: until the limit is lifted, but never for long."""
+        reset = headers.get("x-ratelimit-requests-reset", "")
+        seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
+        return min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
+
+
+@cache
+def document(name: DocumentName) -> str:
+    """Read a document."""
+    return (_DOCUMENTS / f"{name}.graphql").read_text()
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _first(errors: object) -> tuple[str, str]:
+    """Take message and code of the first error."""
+    first = errors[0] if isinstance(errors, list) and errors else {}
+    first = first if isinstance(first, dict) else {}
+    extensions = first.get("extensions")
+    code = extensions.get("code", "") if isinstance(extensions, dict) else ""
+    return str(first.get("message", "")), str(code).upper()
+
+
+def _is_unauthenticated(status: int, answer: dict[str, Any]) -> bool:
+    return (
+        status == httpx.codes.UNAUTHORIZED
+        or _first(answer.get("errors"))[1] == "AUTHENTICATION_ERROR"
+    )

@@ -1,0 +1,230 @@
+"""What Linear says happened, put into the bridge's words; pure.
+
+The place is the issue, so that all sessions of an agent on one issue are one conversation. What
+others wrote comes along as context, never as the speaker's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.core.keys import PlaceKey
+from app.core.types import Delivery, Heard, Speaker
+from app.errors import DeliveryUnreadable
+
+Part = TypeVar("Part")
+
+SERVICE: Final = "linear"
+AUTOMATION: Final = Speaker("automation", "an automation")
+"""Who speaks where Linear names nobody; ALLOWED_BOTS=linear:automation lets it."""
+UNREAD: Final = "issue:"
+"""Begins the name of a conversation that is none: what is said to an issue has no reader."""
+
+# Linear puts this comment above a session that began with a delegation; nobody wrote it.
+_THREAD = re.compile(r"\s*This thread is for an agent session\b", re.IGNORECASE)
+# A mention as Linear writes it: a name, or a link whose text is one.
+_MENTION = re.compile(r"\s*(?:\[@[^\]\n]*\]\([^)\s]*\)|@[\w.-]+)[:,]?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class LinearIssue:
+    """What Linear knows of an issue and the bridge may need: its name and its team."""
+
+    identifier: str
+    team: str
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _User(_Model):
+    id: str
+    name: str
+
+
+class _Team(_Model):
+    key: str
+
+
+class _Issue(_Model):
+    id: str
+    identifier: str
+    title: str
+    url: str
+    description: str | None = None
+    team: _Team | None = None
+
+
+class _Comment(_Model):
+    body: str
+
+
+class _Session(_Model):
+    id: str
+    url: str | None = None
+    issue: _Issue | None = None
+    creator: _User | None = None
+    comment: _Comment | None = None
+
+
+class _Activity(_Model):
+    id: str
+    content: dict[str, Any]
+    signal: str | None = None
+    user: _User | None = None
+
+
+class _Notification(_Model):
+    id: str
+    issue: _Issue | None = None
+    actor: _User | None = None
+
+
+class _Event(_Model):
+    type: str
+    action: str
+    app_user: str = Field(default="", alias="appUserId")
+    session: _Session | None = Field(default=None, alias="agentSession")
+    activity: _Activity | None = Field(default=None, alias="agentActivity")
+    notification: _Notification | None = None
+    prompt_context: str | None = Field(default=None, alias="promptContext")
+    guidance: tuple[_Comment, ...] | None = None
+    previous: tuple[_Comment, ...] | None = Field(default=None, alias="previousComments")
+
+
+def heard(delivery: Delivery, agent: str) -> Heard | None:
+    """Understand what an agent was told; None if it is of no concern.
+
+    Raises:
+        DeliveryUnreadable: it is not what Linear sends.
+    """
+    try:
+        event = _Event.model_validate_json(delivery.body)
+    except ValidationError as error:
+        raise DeliveryUnreadable(
+            f"this is no event of Linear: {error.error_count()} faults"
+        ) from error
+    match event.type, event.action:
+        case "AgentSessionEvent", "created":
+            return _created(event, agent)
+        case "AgentSessionEvent", "prompted":
+            return _prompted(event, agent)
+        case "AppUserNotification", "issueUnassignedFromYou":
+            return _taken_away(event, agent)
+        case _:
+            return None
+
+
+def _created(event: _Event, agent: str) -> Heard:
+    session = _present(event.session)
+    comment = session.comment.body if session.comment else ""
+    is_mention = bool(comment.strip()) and not _THREAD.match(comment)
+    issue = session.issue
+    task = f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
+    return Heard(
+        place=_place(session),
+        external=session.id,
+        # Not the comment: two agents that are mentioned in it have a session each.
+        message_id=session.id,
+        speaker=_speaker(session.creator, event, agent),
+        text=comment if is_mention else task,
+        spoken=_after_mentions(comment) if is_mention else None,
+        mentions=(agent,),
+        title=_title(issue),
+        link=issue.url if issue else session.url or "",
+        context=_context(event, task if is_mention else ""),
+        metadata=_metadata(issue),
+    )
+
+
+def _prompted(event: _Event, agent: str) -> Heard:
+    session, activity = _present(event.session), _present(event.activity)
+    words = str(activity.content.get("body", ""))
+    issue = session.issue
+    return Heard(
+        place=_place(session),
+        external=session.id,
+        message_id=activity.id,
+        speaker=_speaker(activity.user, event, agent),
+        text=words,
+        spoken="stop" if activity.signal == "stop" else _after_mentions(words),
+        mentions=(agent,),
+        title=_title(issue),
+        link=issue.url if issue else session.url or "",
+        metadata=_metadata(issue),
+    )
+
+
+def _taken_away(event: _Event, agent: str) -> Heard | None:
+    """Read it as a stop: whoever takes an issue away from an agent wants nothing more of it."""
+    notification = _present(event.notification)
+    issue = notification.issue
+    if issue is None:
+        return None
+    return Heard(
+        place=PlaceKey(SERVICE, issue.id),
+        external=f"{UNREAD}{issue.id}",
+        message_id=notification.id,
+        speaker=_speaker(notification.actor, event, agent),
+        text=f"{issue.identifier} was taken away from {agent}.",
+        spoken="stop",
+        mentions=(agent,),
+        title=_title(issue),
+        link=issue.url,
+        metadata=_metadata(issue),
+    )
+
+
+def _present(part: Part | None) -> Part:
+    if part is None:
+        raise DeliveryUnreadable("this event of Linear lacks what it is about")
+    return part
+
+
+def _place(session: _Session) -> PlaceKey:
+    """Name the issue, or the session itself where there is none."""
+    return PlaceKey(SERVICE, session.issue.id if session.issue else session.id)
+
+
+def _speaker(user: _User | None, event: _Event, agent: str) -> Speaker:
+    if user is None:
+        return AUTOMATION
+    if user.id == event.app_user:
+        return Speaker(user.id, agent, kind="agent")
+    return Speaker(user.id, user.name)
+
+
+def _after_mentions(words: str) -> str:
+    while found := _MENTION.match(words):
+        words = words[found.end() :]
+    return words
+
+
+def _title(issue: _Issue | None) -> str:
+    return f"{issue.identifier} {issue.title}" if issue else ""
+
+
+def _metadata(issue: _Issue | None) -> LinearIssue | None:
+    if issue is None:
+        return None
+    return LinearIssue(issue.identifier, issue.team.key if issue.team else "")
+
+
+def _context(event: _Event, task: str) -> str:
+    """Put together what came along; Linear's own summary may hold the rest already."""
+    given = event.prompt_context or ""
+    parts = [given or task]
+    parts += _unless_in(given, "Guidance of the workspace:", event.guidance or ())
+    parts += _unless_in(given, "Said before:", event.previous or ())
+    return "\n\n".join(filter(None, parts))
+
+
+def _unless_in(given: str, heading: str, comments: Sequence[_Comment]) -> list[str]:
+    bodies = [each.body for each in comments if each.body.strip() and each.body not in given]
+    return [heading, *bodies] if bodies else []

@@ -1,0 +1,80 @@
+"""Where an agent is at work right now, and how long Linear has not heard of it there.
+
+Linear calls a session stale after half an hour of silence. An open question is no silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.services.linear.render import Shown
+
+SILENCE_SECONDS: Final = 20 * 60.0
+"""After how long a sign of life is due: a few more tries fit into Linear's half hour."""
+SHORTEST_SECONDS: Final = 5.0
+LONGEST_SECONDS: Final = 300.0
+"""How often progress is shown: often at first, ever more rarely, so that two hours of work cost
+some sixty calls."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One turn that Linear shows, and what it shows of it."""
+
+    began: float
+    shown: Shown = field(default_factory=Shown)
+    due: float = 0.0
+    """When its progress may be shown next."""
+
+    def showed(self, now: float) -> None:
+        """Note that progress was shown; the longer the turn takes, the later comes the next."""
+        pause = min(max((now - self.began) / 10, SHORTEST_SECONDS), LONGEST_SECONDS)
+        self.due = now + pause
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One agent session."""
+
+    spoke: float
+    turns: dict[str, Work] = field(default_factory=dict)
+    asks: set[str] = field(default_factory=set)
+
+
+class Presence:
+    """All sessions in which something is going on."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, Conversation] = {}
+
+    def at(self, session: str, now: float) -> Conversation:
+        """Give what is known of a session."""
+        return self._conversations.setdefault(session, Conversation(now))
+
+    def spoke(self, session: str, now: float) -> None:
+        """Note that Linear heard of the agent."""
+        if (known := self._conversations.get(session)) is not None:
+            known.spoke = now
+
+    def is_busy(self, session: str) -> bool:
+        """Tell whether a turn is going on there."""
+        known = self._conversations.get(session)
+        return known is not None and bool(known.turns)
+
+    def leave(self, session: str, marker: str) -> None:
+        """Forget a post that will not change any more."""
+        known = self._conversations.get(session)
+        if known is None:
+            return
+        known.turns.pop(marker, None)
+        known.asks.discard(marker)
+        if not known.turns and not known.asks:
+            del self._conversations[session]
+
+    def silent(self, now: float) -> Iterator[str]:
+        """List the sessions that need a sign of life."""
+        for session, known in list(self._conversations.items()):
+            if known.turns and not known.asks and now - known.spoke >= SILENCE_SECONDS:
+                yield session

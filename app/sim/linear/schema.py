@@ -1,0 +1,164 @@
+"""What of Linear's published schema the simulated one knows; every name is the published one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.sim.linear.graphql import read_schema
+
+SDL: Final = """
+type Query {
+  viewer: User!
+  user(id: String!): User!
+  agentActivity(id: String!): AgentActivity!
+  agentSession(id: String!): AgentSession!
+  agentSessions(first: Int, after: String, orderBy: PaginationOrderBy): AgentSessionConnection!
+}
+
+type Mutation {
+  agentActivityCreate(input: AgentActivityCreateInput!): AgentActivityPayload!
+  agentSessionUpdate(id: String!, input: AgentSessionUpdateInput!): AgentSessionPayload!
+  issueUpdate(id: String!, input: IssueUpdateInput!): IssuePayload!
+}
+
+type User {
+  id: ID!
+  name: String!
+  displayName: String!
+  email: String!
+  active: Boolean!
+  guest: Boolean!
+  app: Boolean!
+  organization: Organization!
+}
+
+type Organization {
+  id: ID!
+  name: String!
+  urlKey: String!
+}
+
+type Team {
+  id: ID!
+  key: String!
+  name: String!
+  states(filter: WorkflowStateFilter): WorkflowStateConnection!
+}
+
+type WorkflowStateConnection {
+  nodes: [WorkflowState!]!
+}
+
+type WorkflowState {
+  id: ID!
+  name: String!
+  type: String!
+  position: Float!
+}
+
+type Issue {
+  id: ID!
+  identifier: String!
+  title: String!
+  description: String
+  url: String!
+  team: Team!
+  state: WorkflowState!
+  delegate: User
+  assignee: User
+  parent: Issue
+  comments(last: Int): CommentConnection!
+}
+
+type CommentConnection {
+  nodes: [Comment!]!
+}
+
+type Comment {
+  id: ID!
+  body: String!
+  user: User
+}
+
+type AgentSession {
+  id: ID!
+  status: AgentSessionStatus!
+  createdAt: DateTime!
+  updatedAt: DateTime!
+  dismissedAt: DateTime
+  url: String
+  appUser: User!
+  creator: User
+  comment: Comment
+  issue: Issue
+  plan: JSON
+  activities(last: Int, filter: AgentActivityFilter): AgentActivityConnection!
+}
+
+type AgentSessionConnection {
+  nodes: [AgentSession!]!
+  pageInfo: PageInfo!
+}
+
+type PageInfo {
+  hasNextPage: Boolean!
+  endCursor: String
+}
+
+type AgentActivityConnection {
+  nodes: [AgentActivity!]!
+}
+
+type AgentActivity {
+  id: ID!
+  createdAt: DateTime!
+  ephemeral: Boolean!
+  signal: AgentActivitySignal
+  user: User!
+  agentSession: AgentSession!
+  content: AgentActivityContent!
+}
+
+union AgentActivityContent = AgentActivityActionContent | AgentActivityElicitationContent
+  | AgentActivityErrorContent | AgentActivityPromptContent | AgentActivityResponseContent
+  | AgentActivityThoughtContent
+
+type AgentActivityActionContent { action: String! parameter: String! result: String }
+type AgentActivityElicitationContent { body: String! }
+type AgentActivityErrorContent { body: String! }
+type AgentActivityPromptContent { body: String! }
+type AgentActivityResponseContent { body: String! }
+type AgentActivityThoughtContent { body: String! }
+
+type AgentActivityPayload { success: Boolean! agentActivity: AgentActivity! }
+type AgentSessionPayload { success: Boolean! agentSession: AgentSession! }
+type IssuePayload { success: Boolean! issue: Issue }
+
+enum AgentActivitySignal { auth continue select stop }
+enum AgentSessionStatus { active awaitingInput complete error pending stale }
+enum PaginationOrderBy { createdAt updatedAt }
+
+input AgentActivityCreateInput {
+  agentSessionId: String!
+  content: JSONObject!
+  ephemeral: Boolean
+  id: String
+  signal: AgentActivitySignal
+  signalMetadata: JSONObject
+}
+
+input AgentSessionUpdateInput {
+  addedExternalUrls: [AgentSessionExternalUrlInput!]
+  externalUrls: [AgentSessionExternalUrlInput!]
+  removedExternalUrls: [String!]
+  plan: JSONObject
+}
+
+input AgentSessionExternalUrlInput { label: String! url: String! }
+input IssueUpdateInput { stateId: String delegateId: String }
+input AgentActivityFilter { type: StringComparator }
+input WorkflowStateFilter { type: StringComparator }
+input StringComparator { eq: String }
+"""
+
+SCHEMA: Final = read_schema(SDL)

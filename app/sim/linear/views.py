@@ -1,0 +1,247 @@
+"""What the simulated Linear shows of its state: trees for GraphQL, payloads for webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.sim.linear.workspace import (
+    Activity,
+    App,
+    Comment,
+    Issue,
+    LinearSession,
+    Person,
+    State,
+    Workspace,
+    moment,
+)
+
+_CONTENT = "AgentActivity{}Content"
+
+
+class Views:
+    """The workspace as an app sees it."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def root(self, app: App) -> dict[str, Any]:
+        """Show all that can be asked for, and done, as one app."""
+        space = self._workspace
+        return {
+            "viewer": self.user(app.user),
+            "user": lambda id: self.user(space.person(id)),  # noqa: A006 - Linear's name for it
+            "agentActivity": lambda id: self._activity(*space.activity(id)),  # noqa: A006 - as above
+            "agentSession": lambda id: self._session(space.session(id)),  # noqa: A006 - as above
+            "agentSessions": self._sessions,
+            "agentActivityCreate": lambda input: self._created(app, input),  # noqa: A006 - as above
+            "agentSessionUpdate": lambda id, input: {  # noqa: A006 - as above
+                "success": True,
+                "agentSession": self._session(space.update(app, id, input)),
+            },
+            "issueUpdate": lambda id, input: {  # noqa: A006 - as above
+                "success": True,
+                "issue": self._issue(space.update_issue(id, input)),
+            },
+        }
+
+    def session_event(
+        self, session: LinearSession, action: str, activity: Activity | None = None
+    ) -> dict[str, Any]:
+        """Show what a webhook says of a session."""
+        event = {
+            **self._envelope(session.app, "AgentSessionEvent", action),
+            "agentSession": self._session_child(session),
+        }
+        if activity is not None:
+            event["agentActivity"] = {
+                "id": activity.id,
+                "agentSessionId": session.id,
+                "content": activity.content,
+                "signal": activity.signal,
+                "signalMetadata": activity.signal_metadata,
+                "createdAt": moment(activity.created_at),
+                "updatedAt": moment(activity.created_at),
+                "userId": activity.user.id,
+                "user": activity.user.child(),
+            }
+        if action == "created":
+            issue = session.issue
+            event["promptContext"] = (
+                f'<issue identifier="{issue.identifier}"><title>{issue.title}</title>'
+                f"<description>{issue.description}</description></issue>"
+            )
+            event["guidance"] = [
+                {"body": "Keep changes small.", "origin": {"type": "Organization", "name": "Acme"}}
+            ]
+            event["previousComments"] = None
+        return event
+
+    def notification(self, app: App, issue: Issue, kind: str, actor: Person) -> dict[str, Any]:
+        """Show what a webhook says of something that concerns an agent."""
+        event = self._envelope(app, "AppUserNotification", kind)
+        event["notification"] = {
+            "id": event["webhookId"],
+            "type": kind,
+            "actorId": actor.id,
+            "actor": actor.child(),
+            "issueId": issue.id,
+            "issue": self._issue_child(issue),
+            "userId": app.user.id,
+            "createdAt": event["createdAt"],
+            "updatedAt": event["createdAt"],
+        }
+        return event
+
+    def user(self, person: Person) -> dict[str, Any]:
+        """Show a user."""
+        organization = {"id": self._workspace.id, "name": "Acme", "urlKey": "acme"}
+        return {
+            "id": person.id,
+            "name": person.name,
+            "displayName": person.name.lower(),
+            "email": person.child()["email"],
+            "active": person.active,
+            "guest": person.guest,
+            "app": person.app,
+            "organization": organization,
+        }
+
+    def _envelope(self, app: App, type_: str, action: str) -> dict[str, Any]:
+        now = self._workspace.now()
+        return {
+            "type": type_,
+            "action": action,
+            "createdAt": moment(now),
+            "organizationId": self._workspace.id,
+            "oauthClientId": app.client_id,
+            "appUserId": app.user.id,
+            "webhookId": f"hook-{app.client_id}",
+            "webhookTimestamp": int(now * 1000),
+        }
+
+    def _created(self, app: App, given: Mapping[str, Any]) -> dict[str, Any]:
+        activity = self._workspace.act(app, given)
+        session = self._workspace.session(given["agentSessionId"])
+        return {"success": True, "agentActivity": self._activity(session, activity)}
+
+    def _sessions(
+        self,
+        first: int = 50,
+        after: str | None = None,
+        orderBy: str = "createdAt",  # noqa: N803 - Linear's name
+    ) -> dict[str, Any]:
+        key = {"createdAt": "created_at", "updatedAt": "updated_at"}[orderBy]
+        ordered = sorted(
+            self._workspace.sessions.values(), key=lambda s: getattr(s, key), reverse=True
+        )
+        begin = int(after or 0)
+        shown = ordered[begin : begin + first]
+        more = begin + first < len(ordered)
+        page = {"hasNextPage": more, "endCursor": str(begin + len(shown))}
+        return {"nodes": [self._session(each) for each in shown], "pageInfo": page}
+
+    def _session(self, session: LinearSession) -> dict[str, Any]:
+        dismissed = session.dismissed_at
+        return {
+            "id": session.id,
+            "status": self._workspace.status(session),
+            "createdAt": moment(session.created_at),
+            "updatedAt": moment(session.updated_at),
+            "dismissedAt": moment(dismissed) if dismissed is not None else None,
+            "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
+            "appUser": self.user(session.app.user),
+            "creator": self.user(session.creator) if session.creator else None,
+            "comment": self._comment(session.comment),
+            "issue": self._issue(session.issue),
+            "plan": session.plan,
+            "activities": lambda last=50, filter=None: {  # noqa: A006 - Linear's name
+                "nodes": [
+                    self._activity(session, each)
+                    for each in session.activities
+                    if filter is None or each.type == filter["type"]["eq"]
+                ][-last:]
+            },
+        }
+
+    def _session_child(self, session: LinearSession) -> dict[str, Any]:
+        creator = session.creator
+        return {
+            "id": session.id,
+            "appUserId": session.app.user.id,
+            "organizationId": self._workspace.id,
+            "status": session.status,
+            "type": "commentThread",
+            "createdAt": moment(session.created_at),
+            "updatedAt": moment(session.updated_at),
+            "creatorId": creator.id if creator else None,
+            "creator": creator.child() if creator else None,
+            "issueId": session.issue.id,
+            "issue": self._issue_child(session.issue),
+            "commentId": session.comment.id,
+            "comment": session.comment.child(session.issue),
+            "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
+        }
+
+    def _issue(self, issue: Issue) -> dict[str, Any]:
+        return {
+            "id": issue.id,
+            "identifier": issue.identifier,
+            "title": issue.title,
+            "description": issue.description,
+            "url": issue.url,
+            "team": {
+                "id": self._workspace.team_id,
+                "key": "ENG",
+                "name": "Engineering",
+                "states": lambda filter=None: {  # noqa: A006 - Linear's name
+                    "nodes": [
+                        _state(each)
+                        for each in self._workspace.states
+                        if filter is None or each.type == filter["type"]["eq"]
+                    ]
+                },
+            },
+            "state": _state(issue.state),
+            "delegate": self.user(issue.delegate) if issue.delegate else None,
+            "assignee": self.user(issue.assignee) if issue.assignee else None,
+            "parent": None,
+            "comments": lambda last=50: {
+                "nodes": [self._comment(each) for each in issue.comments][-last:]
+            },
+        }
+
+    def _issue_child(self, issue: Issue) -> dict[str, Any]:
+        return {
+            "id": issue.id,
+            "identifier": issue.identifier,
+            "title": issue.title,
+            "description": issue.description,
+            "url": issue.url,
+            "teamId": self._workspace.team_id,
+            "team": {"id": self._workspace.team_id, "key": "ENG", "name": "Engineering"},
+        }
+
+    def _comment(self, comment: Comment) -> dict[str, Any]:
+        user = self.user(comment.user) if comment.user else None
+        return {"id": comment.id, "body": comment.body, "user": user}
+
+    def _activity(self, session: LinearSession, activity: Activity) -> dict[str, Any]:
+        return {
+            "id": activity.id,
+            "createdAt": moment(activity.created_at),
+            "ephemeral": activity.ephemeral,
+            "signal": activity.signal,
+            "user": self.user(activity.user),
+            "agentSession": self._session(session),
+            "content": {
+                "__typename": _CONTENT.format(activity.type.capitalize()),
+                "result": None,
+                **activity.content,
+            },
+        }
+
+
+def _state(state: State) -> dict[str, Any]:
+    return {"id": state.id, "name": state.name, "type": state.type, "position": state.position}

@@ -1,0 +1,97 @@
+"""What Linear delivers: once, twice, late, forged, or while nobody was there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.sim.linear import LinearSession
+from tests.support.linear import LinearWorld
+
+DELIVERIES = "select count(*) from delivery"
+UNREAD = "select count(*) from delivery where state = 'new'"
+
+
+def event(world: LinearWorld, session: LinearSession) -> dict[str, object]:
+    """Write the event that a session was created."""
+    return world.linear.views.session_event(session, "created")
+
+
+def test_a_repeated_delivery_starts_nothing_twice(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("say once")
+        (delivery,) = world.linear.hooks.sent
+        assert delivery.answers == [200]
+
+        again = world.linear.hooks.repeat(delivery)
+        # The same news under another id, as if Linear had made a second event of it.
+        world.linear.hooks.send(world.app, event(world, session))
+        world.wait_end(session)
+        world.bridge.wait(lambda: world.bridge.rows(UNREAD) == [(0,)], "a delivery is unread")
+
+        assert again == 200
+        assert session.response == "once"
+        assert world.turns() == 1
+
+
+def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path, agents=("demo", "twin")) as world:
+        linear, app = world.linear, world.app
+        session = world.assign("say hello")
+        world.wait_end(session)
+        linear.wait(lambda: linear.fields().count("agentSessions") == 2)
+        kept = world.bridge.rows(DELIVERIES)
+        genuine = event(world, session)
+        now = int(linear.workspace.now() * 1000)
+
+        refused = [
+            linear.hooks.send(app, genuine, secret="a wrong secret"),
+            linear.hooks.send(app, genuine, secret=world.apps["twin"].webhook_secret),
+            linear.hooks.send(app, {**genuine, "organizationId": "another"}),
+            linear.hooks.send(app, {**genuine, "appUserId": world.apps["twin"].user.id}),
+            linear.hooks.send(app, {**genuine, "webhookTimestamp": now - 120_000}),
+            linear.hooks.send(app, {**genuine, "webhookTimestamp": now + 120_000}),
+            linear.hooks.send(app, {**genuine, "webhookTimestamp": None}),
+        ]
+
+        answers = [delivery.answers for delivery in refused]
+        assert answers == [[401], [401], [403], [403], [400], [400], [400]]
+        assert world.bridge.rows(DELIVERIES) == kept
+        assert world.turns() == 1
+
+
+def test_a_bridge_that_dies_after_the_acknowledgement_goes_on_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        world.bridge.arm("ack", "after")
+        session = world.assign("say still here")
+        world.bridge.wait_dead()
+
+        world.bridge.start()
+        world.wait_end(session)
+
+        assert session.response == "still here"
+        assert world.turns() == 1
+
+
+def test_what_happened_while_the_bridge_was_down_is_dealt_with_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        world.bridge.kill()
+        session = world.assign("say better late")
+        world.linear.reply(session, world.ann, "say than never")
+        assert [delivery.answers for delivery in world.linear.hooks.sent] == [[0], [0]]
+
+        world.bridge.start()
+        world.linear.wait(lambda: "than never" in str([a.body for a in session.activities[1:]]))
+        world.linear.wait(lambda: session.status == "complete")
+        world.bridge.kill()
+        looked = world.linear.fields().count("agentSessions")
+        world.bridge.start()
+        world.linear.wait(lambda: world.linear.fields().count("agentSessions") > looked)
+        world.bridge.wait(lambda: world.bridge.rows(UNREAD) == [(0,)], "a delivery is unread")
+
+        said = "\n".join(answer.body for answer in session.of_type("response"))
+        assert said.count("better late") == 1
+        assert said.count("than never") == 1

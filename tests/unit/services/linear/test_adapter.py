@@ -1,0 +1,449 @@
+"""The adapter against the simulated Linear, on a clock that the test drives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from app.config import LinearCredentials
+from app.core.keys import PlaceKey, SessionKey
+from app.core.outbox import Outbox
+from app.core.posts import Fact, NewPost, PostContent, PostSend, ToolLine
+from app.core.types import Delivery, Speaker
+from app.core.updates import AskOption
+from app.errors import PostDelayed, PostRejected, ServiceRefused
+from app.server.metrics import Metrics
+from app.services.linear.adapter import LinearAdapter
+from app.services.linear.webhook import DeliveryStale
+from app.sim.linear import App, Linear, LinearSession
+from app.sim.linear.workspace import FIRST_ACTIVITY_SECONDS, STALE_SECONDS
+from app.store.posts import finish_post, insert_post
+from app.vault import Vault
+from tests.support.clock import ManualClock
+from tests.support.memory import open_stores
+
+pytestmark = pytest.mark.anyio
+
+PLACE = PlaceKey("linear", "any")
+STARTING = PostContent(kind="turn", state="starting")
+WORKING = PostContent(kind="turn", state="working")
+DONE = PostContent(kind="turn", state="done", text="It is done.")
+
+
+def settings(app: App, **more: str) -> LinearCredentials:
+    token = next(iter(app.tokens))
+    return LinearCredentials(
+        webhook_secret=SecretStr(app.webhook_secret), access_token=SecretStr(token), **more
+    )
+
+
+def minting(app: App, secret: str = "") -> LinearCredentials:
+    return LinearCredentials(
+        webhook_secret=SecretStr(app.webhook_secret),
+        client_id=app.client_id,
+        client_secret=SecretStr(secret or app.client_secret),
+    )
+
+
+@dataclass
+class Scene:
+    """One agent, one issue, one session, and time that stands still."""
+
+    linear: Linear
+    clock: ManualClock
+    app: App
+    session: LinearSession
+    adapter: LinearAdapter
+    vault: Vault
+    taken: list[Delivery] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ann = self.linear.person("Ann")
+
+    @property
+    def target(self) -> SessionKey:
+        return SessionKey("linear", self.session.id, "demo")
+
+    def post(self, op: str, content: PostContent, marker: str = "ab-1") -> PostSend:
+        return PostSend(op, self.target, marker, content)  # type: ignore[arg-type]  # test data
+
+    async def send(self, op: str, content: PostContent, marker: str = "ab-1") -> None:
+        await self.adapter.send(self.post(op, content, marker))
+
+    async def take(self, delivery: Delivery) -> None:
+        self.taken.append(delivery)
+
+    def another(self, credentials: LinearCredentials, **more: str) -> LinearAdapter:
+        return LinearAdapter(
+            "demo",
+            credentials,
+            api_url=self.linear.url,
+            clock=self.clock,
+            vault=self.vault,
+            page_url=more.get("page_url", ""),
+        )
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Let the adapter listen, once it has looked for what it missed."""
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.adapter.listen(self.take))
+            await self.clock.asleep(2)
+            yield
+            task.cancel()
+
+    async def minutes(self, number: int, watch: Callable[[], None] = lambda: None) -> None:
+        """Let time pass, but never while somebody is on the line."""
+        for _ in range(number):
+            await self.clock.asleep()
+            await self.clock.advance(60.0)
+            watch()
+
+    def said(self) -> list[str]:
+        return [activity.body for activity in self.session.activities]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def linear(clock: ManualClock) -> Iterator[Linear]:
+    with Linear(clock.now) as linear:
+        yield linear
+
+
+@pytest.fixture
+async def scene(linear: Linear, clock: ManualClock) -> AsyncIterator[Scene]:
+    app = linear.agent("demo")
+    issue = linear.issue("Do this", "say hello")
+    session = linear.delegate(issue, app, linear.person("Bob"))
+    vault = Vault()
+    adapter = LinearAdapter(
+        "demo", settings(app), api_url=linear.url, clock=clock, vault=vault, is_default=True
+    )
+    yield Scene(linear, clock, app, session, adapter, vault)
+    await adapter.close()
+
+
+async def test_it_has_a_path_of_its_own_and_the_plain_one_as_default(scene: Scene) -> None:
+    other = scene.another(settings(scene.app))
+
+    assert scene.adapter.paths == ("/webhooks/linear/demo", "/webhooks/linear")
+    assert other.paths == ("/webhooks/linear/demo",)
+
+
+async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene) -> None:
+    for _ in range(2):
+        await scene.send("create", STARTING)
+        await scene.send("finish", DONE)
+
+    found = await scene.adapter.find(scene.target, "ab-1")
+
+    assert scene.said() == ["On it.", "It is done."]
+    assert found is not None
+    assert found.remote_id == scene.session.activities[0].id
+
+
+async def test_the_end_of_a_turn_of_an_earlier_run_is_only_its_answer(scene: Scene) -> None:
+    tools = (ToolLine("1", "app.py", "completed", "read"),)
+
+    await scene.send("finish", replace(DONE, tools=tools))
+
+    assert [activity.type for activity in scene.session.activities] == ["response"]
+
+
+async def test_a_session_that_is_gone_can_never_be_posted_to(scene: Scene) -> None:
+    del scene.linear.workspace.sessions[scene.session.id]
+
+    with pytest.raises(PostRejected):
+        await scene.send("create", STARTING)
+
+
+async def test_a_silent_agent_shows_signs_of_life_long_before_linear_calls_it_stale(
+    scene: Scene,
+) -> None:
+    await scene.send("create", STARTING)
+    statuses: set[str] = set()
+    async with scene.listening():
+        await scene.minutes(90, lambda: statuses.add(scene.linear.workspace.status(scene.session)))
+
+    assert statuses == {"active"}
+    assert scene.said() == ["On it.", *["Still working on this."] * 4]
+    assert all(activity.ephemeral for activity in scene.session.activities)
+
+
+async def test_nothing_is_said_after_the_answer(scene: Scene) -> None:
+    await scene.send("create", STARTING)
+    await scene.send("finish", DONE)
+    async with scene.listening():
+        await scene.minutes(60)
+
+    assert scene.said() == ["On it.", "It is done."]
+
+
+async def test_an_open_question_stays_the_last_word_until_it_is_answered(scene: Scene) -> None:
+    ask = PostContent(
+        kind="ask", state="open", text="May I?", options=(AskOption("y", "Yes", "allow_once"),)
+    )
+    await scene.send("create", STARTING)
+    await scene.send("create", ask, "ab-2")
+    async with scene.listening():
+        await scene.minutes(60)
+        await scene.send("replace", replace(WORKING, text="Meanwhile"))
+        assert scene.session.status == "awaitingInput"
+
+        await scene.send("finish", replace(ask, state="answered", note="Ann: Yes"), "ab-2")
+        await scene.send("replace", replace(WORKING, text="Going on"))
+
+    assert scene.said() == ["On it.", "May I?", "Ann: Yes", "Going on"]
+
+
+async def test_two_hours_of_work_cost_tens_of_calls(scene: Scene) -> None:
+    await scene.send("create", STARTING)
+    delayed = 0
+    for second in range(0, 7200, 5):
+        tools = tuple(
+            ToolLine(str(number), f"file {number}", "completed", "read")
+            for number in range(max(0, second - 20), second)
+        )
+        try:
+            await scene.send("replace", replace(WORKING, text=f"at {second}", tools=tools))
+        except PostDelayed:
+            delayed += 1
+        await scene.clock.advance(5.0)
+    await scene.send("finish", DONE)
+
+    assert delayed > 1000
+    assert len(scene.linear.calls) < 100
+
+
+async def test_half_an_hour_of_rate_limits_neither_loses_the_answer_nor_looks_dead(
+    scene: Scene, tmp_path: Path
+) -> None:
+    linear, clock = scene.linear, scene.clock
+    with open_stores(tmp_path, clock) as (database, stores):
+        outbox = Outbox(stores.posts, {"linear:demo": scene.adapter}, clock, scene.vault, Metrics())
+        new = NewPost("p", scene.target, STARTING)
+        post = await database.writer.run(lambda c: insert_post(c, new, 0.0))
+        outbox.send(post)
+        await asyncio.to_thread(linear.wait, lambda: scene.said() == ["On it."])
+        linear.limited_until = clock.now() + STALE_SECONDS
+        closing = await database.writer.run(lambda c: finish_post(c, "p", DONE))
+        assert closing == post
+        outbox.send(post)
+        statuses: set[str] = set()
+        await scene.minutes(29, lambda: statuses.add(linear.workspace.status(scene.session)))
+        await clock.asleep()
+        await clock.advance(60.0)
+
+        await asyncio.to_thread(linear.wait, lambda: scene.session.status == "complete")
+        await outbox.close(grace=5)
+
+    assert statuses == {"active"}
+    assert scene.session.response == "It is done."
+    assert scene.session.answered_at is not None
+    assert scene.session.answered_at - scene.session.created_at <= FIRST_ACTIVITY_SECONDS
+
+
+async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for(
+    scene: Scene,
+) -> None:
+    scene.linear.reply(scene.session, scene.ann, "hello?")
+    async with scene.listening():
+        taken = len(scene.taken)
+        late = scene.linear.reply(scene.session, scene.ann, "still there?")
+        missed = scene.linear.hooks.sent[-1]
+        headers = {name.lower().encode(): v.encode() for name, v in missed.headers.items()}
+        await scene.clock.advance(61.0)
+
+        with pytest.raises(DeliveryStale):
+            scene.adapter.verify(headers, missed.body, scene.clock.now())
+        await scene.clock.asleep(2)
+
+    found = [scene.adapter.parse(delivery) for delivery in scene.taken[taken:]]
+    by_webhook = scene.adapter.parse(replace(scene.taken[0], body=missed.body))
+    assert by_webhook is not None
+    assert [each.message_id for each in found if each] == [
+        scene.session.id,
+        scene.session.activities[0].id,
+        late.id,
+    ]
+    assert found[-1] is not None
+    assert replace(found[-1], title="", link="") == replace(by_webhook, title="", link="")
+
+
+async def test_sessions_of_others_and_old_ones_are_not_looked_at(scene: Scene) -> None:
+    other = scene.linear.agent("other")
+    await scene.clock.advance(8 * 24 * 3600.0)
+    scene.linear.delegate(scene.linear.issue("Theirs"), other, scene.ann)
+    mine = scene.linear.delegate(scene.linear.issue("Mine"), scene.app, scene.ann)
+    async with scene.listening():
+        pass
+
+    assert [delivery.delivery_id for delivery in scene.taken] == [f"missed:{mine.id}"]
+
+
+async def test_a_linear_that_is_down_is_tried_until_it_is_back(scene: Scene) -> None:
+    scene.linear.down = True
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.adapter.listen(scene.take))
+        await scene.clock.asleep()
+        assert "503" in scene.adapter.trouble
+        scene.linear.down = False
+        await scene.clock.advance(60.0)
+        await scene.clock.asleep(2)
+        task.cancel()
+
+    assert scene.adapter.trouble == ""
+    assert len(scene.taken) == 1
+
+
+async def refused(listen: Awaitable[None]) -> str:
+    with pytest.raises(ServiceRefused) as error:
+        await listen
+    return str(error.value)
+
+
+async def test_wrong_credentials_are_told_with_their_remedy(scene: Scene) -> None:
+    expired = settings(scene.app)
+    scene.app.tokens.clear()
+    cases = {
+        "LINEAR_ACCESS_TOKEN": expired,
+        "LINEAR_CLIENT_SECRET": minting(scene.app, "wrong"),
+    }
+    for remedy, credentials in cases.items():
+        adapter = scene.another(credentials)
+        assert remedy in await refused(adapter.listen(scene.take))
+        await adapter.close()
+
+
+async def test_a_token_of_somebody_else_is_refused(scene: Scene) -> None:
+    wrong = scene.another(settings(scene.app, agent_id="somebody-else"))
+    assert "LINEAR_AGENT_ID" in await refused(wrong.listen(scene.take))
+    await wrong.close()
+
+    scene.app.user.app = False
+    assert "actor=app" in await refused(scene.adapter.listen(scene.take))
+
+
+async def test_a_minted_token_is_kept_secret_and_renewed_before_it_ends(scene: Scene) -> None:
+    adapter = scene.another(minting(scene.app))
+    await adapter.send(scene.post("create", STARTING))
+    minted = list(scene.app.tokens)[-1]
+    await scene.clock.advance(30 * 24 * 3600.0 - 1800.0)
+    await adapter.send(scene.post("finish", DONE))
+    await adapter.close()
+
+    assert minted not in scene.vault.redact(f"the token is {minted}")
+    assert [call.field for call in scene.linear.calls].count("token") == 2
+    assert scene.session.response == "It is done."
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, None),
+        ({"guest": True}, "full members"),
+        ({"active": False}, "full"),
+        ({"app": True}, "apps"),
+    ],
+)
+async def test_only_full_members_may(
+    scene: Scene, change: dict[str, bool], words: str | None
+) -> None:
+    for name, value in change.items():
+        setattr(scene.ann, name, value)
+
+    why = await scene.adapter.refusal(Speaker(scene.ann.id, "Ann"), PLACE)
+
+    assert (why is None) if words is None else (why is not None and words in why)
+
+
+async def test_strangers_may_not_and_whoever_left_is_out_after_minutes(scene: Scene) -> None:
+    ann = Speaker(scene.ann.id, "Ann")
+    assert await scene.adapter.refusal(Speaker("a-stranger", "Eve"), PLACE) is not None
+    assert await scene.adapter.refusal(ann, PLACE) is None
+    scene.ann.active = False
+
+    await scene.clock.advance(301.0)
+
+    assert await scene.adapter.refusal(ann, PLACE) is not None
+
+
+async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene) -> None:
+    scene.linear.delegate(scene.session.issue, scene.app, None)
+    delivery = Delivery("linear:demo", "d1", None, {}, scene.linear.hooks.sent[-1].body, 1.0)
+    listed = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        bots=("automation",),
+    )
+
+    unlisted = scene.adapter.parse(delivery)
+    heard = listed.parse(delivery)
+
+    assert unlisted is not None
+    assert "ALLOWED_BOTS" in (await scene.adapter.refusal(unlisted.speaker, PLACE) or "")
+    assert heard is not None
+    assert heard.speaker == Speaker("automation", "an automation", kind="bot")
+
+
+async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
+    adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
+    await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))
+    await adapter.close()
+
+    address = f"https://bridge.example.com/t/linear/{scene.session.issue.id}"
+    assert scene.session.urls == [{"label": "Agent Bridge", "url": address}]
+
+
+async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:
+    begin = replace(STARTING, message_id=scene.session.id)
+    scene.linear.move(scene.session.issue, "completed")
+    await scene.send("create", begin, "ab-1")
+    scene.linear.move(scene.session.issue, "backlog")
+    await scene.send("create", replace(begin, asker="automation"), "ab-2")
+
+    assert scene.session.issue.state.type == "backlog"
+    assert "issueUpdate" not in scene.linear.fields()
+
+
+async def test_a_pull_request_makes_the_agent_the_delegate_where_nobody_is(scene: Scene) -> None:
+    issue = scene.session.issue
+    issue.delegate = None
+    facts = (Fact("PR 7", "https://github.example.com/o/r/pull/7"),)
+
+    await scene.send("finish", replace(DONE, facts=facts))
+
+    assert issue.delegate is scene.app.user
+    assert issue.state.type == "started"
+    assert scene.session.urls == [{"label": "PR 7", "url": facts[0].url}]
+
+
+async def test_manners_are_never_worth_a_failure(scene: Scene) -> None:
+    scene.linear.workspace.states.clear()
+
+    await scene.send("create", replace(STARTING, message_id=scene.session.id))
+
+    assert scene.said() == ["On it."]
+
+
+async def test_what_is_said_to_an_issue_without_a_session_has_no_reader(scene: Scene) -> None:
+    target = SessionKey("linear", f"issue:{scene.session.issue.id}", "demo")
+    notice = PostContent(kind="notice", note="Nothing is running here.")
+
+    sent = await scene.adapter.send(PostSend("create", target, "ab-1", notice))
+
+    assert sent.remote_id
+    assert scene.linear.calls == []

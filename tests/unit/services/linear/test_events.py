@@ -1,0 +1,213 @@
+"""What Linear sends, understood: who said what, to whom, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.keys import PlaceKey
+from app.core.types import Delivery, Heard, Speaker
+from app.errors import DeliveryUnreadable
+from app.services.linear.events import LinearIssue, heard
+from app.sim.linear import App, Issue, Linear, LinearSession, Person
+
+Json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@pytest.fixture
+def linear() -> Iterator[Linear]:
+    with Linear() as linear:
+        yield linear
+
+
+@pytest.fixture
+def app(linear: Linear) -> App:
+    return linear.agent("claude")
+
+
+@pytest.fixture
+def ann(linear: Linear) -> Person:
+    return linear.person("Ann")
+
+
+@pytest.fixture
+def issue(linear: Linear) -> Issue:
+    return linear.issue("Fix the door", "It does not close.")
+
+
+def stored(body: bytes) -> Delivery:
+    return Delivery("linear:claude", "d1", "s", {}, body, 1.0)
+
+
+def last(linear: Linear) -> Heard:
+    found = heard(stored(linear.hooks.sent[-1].body), "claude")
+    assert found is not None
+    return found
+
+
+def changed(linear: Linear, **parts: Any) -> Heard | None:
+    event = json.loads(linear.hooks.sent[-1].body)
+    return heard(stored(json.dumps({**event, **parts}).encode()), "claude")
+
+
+def test_a_delegation_makes_the_issue_the_task(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    session = linear.delegate(issue, app, ann)
+
+    said = last(linear)
+
+    assert said.place == PlaceKey("linear", issue.id)
+    assert (said.external, said.message_id) == (session.id, session.id)
+    assert said.speaker == Speaker(ann.id, "Ann")
+    assert said.text == "ENG-1 Fix the door\n\nIt does not close."
+    assert said.mentions == ("claude",)
+    assert (said.title, said.link) == ("ENG-1 Fix the door", issue.url)
+    assert said.metadata == LinearIssue("ENG-1", "ENG")
+    assert "Keep changes small." in said.context
+
+
+def test_an_issue_called_like_a_command_is_none(linear: Linear, app: App, ann: Person) -> None:
+    linear.delegate(linear.issue("stop"), app, ann)
+
+    assert last(linear).text == "ENG-1 stop"
+
+
+def test_a_mention_makes_the_comment_the_words_and_the_issue_context(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    linear.mention(issue, app, ann, "why?")
+
+    said = last(linear)
+
+    assert (said.text, said.spoken) == ("@claude why?", "why?")
+    assert "It does not close." in said.context
+
+
+@pytest.mark.parametrize(
+    ("words", "spoken"),
+    [
+        ("@claude stop", "stop"),
+        ("@claude, stop", "stop"),
+        ("[@claude](https://linear.app/acme/profiles/claude) stop", "stop"),
+        ("@claude @codex who?", "who?"),
+        ("no mention", "no mention"),
+    ],
+)
+def test_the_words_after_the_mentions_are_what_is_spoken(
+    linear: Linear, app: App, ann: Person, issue: Issue, words: str, spoken: str
+) -> None:
+    session = linear.delegate(issue, app, ann)
+    linear.reply(session, ann, words)
+
+    assert last(linear).spoken == spoken
+
+
+def test_a_follow_up_says_what_the_person_said(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    session = linear.delegate(issue, app, ann)
+    activity = linear.reply(session, ann, "and the window")
+
+    said = last(linear)
+
+    assert (said.text, said.message_id) == ("and the window", activity.id)
+    assert said.external == session.id
+
+
+def test_stop_is_a_stop_whatever_its_words(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    session = linear.delegate(issue, app, ann)
+    linear.stop(session, ann)
+
+    assert last(linear).spoken == "stop"
+
+
+def test_taking_an_issue_away_is_a_stop_that_nobody_needs_to_be_told_of(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    linear.delegate(issue, app, ann)
+    linear.undelegate(issue, ann)
+
+    said = last(linear)
+
+    assert (said.spoken, said.place.name) == ("stop", issue.id)
+    assert said.external == f"issue:{issue.id}"
+
+
+def test_nobody_named_means_an_automation(linear: Linear, app: App, issue: Issue) -> None:
+    linear.delegate(issue, app, None)
+
+    assert last(linear).speaker.id == "automation"
+
+
+def test_its_own_words_are_an_agents(linear: Linear, app: App, ann: Person, issue: Issue) -> None:
+    session: LinearSession = linear.delegate(issue, app, ann)
+    linear.reply(session, app.user, "I said this")
+
+    assert last(linear).speaker.kind == "agent"
+
+
+def test_earlier_comments_are_context_once(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    linear.mention(issue, app, ann, "why?")
+
+    said = changed(
+        linear,
+        promptContext="<comment>one</comment>",
+        previousComments=[{"body": "one"}, {"body": "two"}],
+    )
+
+    assert said is not None
+    assert said.context.count("one") == 1
+    assert said.context.endswith("Said before:\n\ntwo")
+
+
+def test_a_session_without_an_issue_is_a_place_of_its_own(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    session = linear.mention(issue, app, ann, "why?")
+    event = json.loads(linear.hooks.sent[-1].body)
+    del event["agentSession"]["issue"]
+
+    said = heard(stored(json.dumps(event).encode()), "claude")
+
+    assert said is not None
+    assert said.place == PlaceKey("linear", session.id)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "Issue", "action": "create"},
+        {"type": "AgentSessionEvent", "action": "archived"},
+        {"type": "AppUserNotification", "action": "issueNewComment"},
+        {"type": "PermissionChange", "action": "teamAccessChanged"},
+        {"type": "OAuthApp", "action": "revoked"},
+    ],
+)
+def test_other_events_are_of_no_concern(event: dict[str, str]) -> None:
+    assert heard(stored(json.dumps(event).encode()), "claude") is None
+
+
+@given(Json)
+def test_whatever_arrives_is_understood_or_unreadable(event: object) -> None:
+    parts = {"type": "AgentSessionEvent", "action": "prompted", "agentSession": event}
+    for body in (event, parts, {**parts, "agentActivity": event}):
+        try:
+            heard(stored(json.dumps(body).encode()), "claude")
+        except DeliveryUnreadable:
+            continue
