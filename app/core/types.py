@@ -104,6 +104,8 @@ class Heard:
     reply_to: str | None = None
     only_agent_answers: bool = True
     """Whether an untagged message may go to the only agent in the place."""
+    overheard: bool = False
+    """Whether it is nobody's business unless an agent is in the place: then it is not kept."""
     title: str = ""
     link: str = ""
     files: tuple[File, ...] = ()

@@ -190,7 +190,11 @@ class Intake:
         if self._decisions.decided(heard.place, heard.message_id):
             await self._note(delivery, "done", "this message was decided on before")
             return Accepted(repeated=True)
-        floor = decide(heard, self._decisions.place(heard.place), self._untagged)
+        place = self._decisions.place(heard.place)
+        floor = decide(heard, place, self._untagged)
+        if heard.overheard and not floor.agents and not place.present:
+            await self._note(delivery, "done", floor.reason)
+            return Accepted()
         command = parse(heard.text if heard.spoken is None else heard.spoken)
         if command is not None and heard.speaker.kind != "agent":
             if command.name == "stop" and not heard.mentions:
