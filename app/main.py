@@ -24,7 +24,14 @@ from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
 from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
+from app.config import (
+    BridgeSecrets,
+    Configuration,
+    SlackCredentials,
+    ensure_secrets,
+    forget_process_secrets,
+)
+from app.core.attachments import Attachments
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -78,7 +85,46 @@ Wrap = Callable[[Stores], Stores]
 
 def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [WebAdapter(name) for name in base.configuration.agents]
+    return [*(WebAdapter(name) for name in base.configuration.agents), *slack_adapters(base)]
+
+
+def slack_adapters(base: Foundation) -> Sequence[Adapter]:
+    """Make the presence on Slack of every agent that has an app there."""
+    configuration = base.configuration
+    owners = {
+        name: credentials
+        for (_, name), credentials in configuration.credentials.items()
+        if isinstance(credentials, SlackCredentials)
+    }
+    if not owners:
+        return []
+    # Only then: slack-sdk and aiohttp take a second to import.
+    from app.services.slack.adapter import SlackAdapter, SlackApp  # noqa: PLC0415
+    from app.services.slack.auth import Colleagues, Seal  # noqa: PLC0415
+
+    colleagues = Colleagues(expected=len(owners))
+    seal = Seal(base.secrets.secret_key.get_secret_value())
+    bots = frozenset(who.id for who in configuration.allowed_bots if who.service == "slack")
+
+    def adapter(name: str, credentials: SlackCredentials) -> SlackAdapter:
+        entry = configuration.agents[name]
+        return SlackAdapter(
+            SlackApp(
+                agent=name,
+                bot_token=credentials.bot_token.get_secret_value(),
+                app_token=credentials.app_token.get_secret_value(),
+                suffix="" if entry.default else f"__{entry.suffix}",
+                base_url=configuration.slack_api_url,
+                bots=bots,
+            ),
+            colleagues=colleagues,
+            seal=seal,
+            active=lambda since: base.stores.sessions.active("slack", name, since=since),
+            uploads=configuration.data_dir / "uploads",
+            clock=base.clock,
+        )
+
+    return [adapter(name, credentials) for name, credentials in owners.items()]
 
 
 class LateLauncher:
@@ -146,7 +192,9 @@ class Bridge:
         self._outbox = Outbox(stores.posts, self._adapters, clock, base.vault, base.metrics)
         self.ledger = Ledger(stores.asks, stores.sessions, self._outbox, self.feed, base.vault)
         self._uploads = configuration.data_dir / "uploads"
-        workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
+        workspaces = Attachments(
+            Folders(configuration.data_dir / "workspaces", self._uploads), self._adapters
+        )
         self._live = LiveAgents(
             self._launcher,
             workspaces,

@@ -23,13 +23,16 @@ from sqlalchemy import event
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, founded, serve
+from app.main import Bridge, Foundation, founded, serve, slack_adapters
 from app.server.front import Send
 from app.server.listener import bound
+from app.services.slack import adapter as slack
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
 
 LOOK_SECONDS = 0.005
+IMPORTED_EARLY = (slack,)
+"""What the bridge imports late, and what every fork of the nursery would import anew."""
 NO_LIMIT = 4_294_967_294
 """SQLite's own: as many pages as a file can have."""
 
@@ -164,10 +167,10 @@ def main(plan_file: str) -> None:
 
 async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> None:
     configuration = base.configuration
-    adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
-    for adapter in adapters:
-        adapter.points = points
-    bridge = GuardedBridge(base, adapters)
+    hooks = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
+    for hook in hooks:
+        hook.points = points
+    bridge = GuardedBridge(base, [*hooks, *slack_adapters(base)])
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

@@ -35,7 +35,7 @@ from app.core.types import (
     Speaker,
     Untagged,
 )
-from app.errors import BridgeError, DeliveryUnreadable, PostError
+from app.errors import BridgeError, DeliveryUnreadable, NotFound, PostError
 
 logger = logging.getLogger(__name__)
 
@@ -285,6 +285,17 @@ class Intake:
             await self._note(delivery, "done", "answered")
         else:
             await self._note(delivery, "refused", why)
+            await self._say_no(answered, why)
+
+    async def _say_no(self, answered: Answered, why: str) -> None:
+        """Tell whoever pressed a button in vain: nobody likes to be ignored."""
+        try:
+            session = self._ledger.session(answered.ask)
+        except NotFound:
+            return
+        if (adapter := self._adapters.get(session.key.adapter)) is not None:
+            words = f"Your answer did not count: {why}."
+            await self._whisper(adapter, session.key, answered.speaker, words)
 
     async def _refusal_of(self, answered: Answered) -> str | None:
         session = self._ledger.session(answered.ask)

@@ -1,6 +1,6 @@
 """Calls Slack's Web API and says plainly what came of it: done, not now, never, or nobody knows.
 
-Nothing is tried again here: waiting and retrying is the outbox's, so the SDK's own handlers are off.
+Nothing is tried again here: waiting and retrying is the outbox's, the SDK's own handlers are off.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class SlackApi:
 def failure(method: str, error: SlackApiError) -> PostError:
     """Say what an error of the SDK means for whoever called."""
     response = error.response
-    status = getattr(response, "status_code", None) or getattr(response, "status", 0)
+    status = int(getattr(response, "status_code", None) or getattr(response, "status", None) or 0)
     data = getattr(response, "data", None)
     code = str(data.get("error", "")) if isinstance(data, dict) else ""
     if status == TOO_MANY_REQUESTS or code == "ratelimited":

@@ -1,4 +1,4 @@
-"""Who people are on Slack: their names, and whether they are full members; asked once in a while."""
+"""Who people are on Slack: their names, and whether they are full members; asked now and then."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Poster:
                 raise PostDelayed("the answer goes on in a further message", retry_after=self._pace)
 
     async def _write_rest(self, post: PostSend, shown: Shown) -> None:
-        """Send what is left when the answer has taken all its messages: as a file, if it is long."""
+        """Send what is left when the answer has taken all its messages: a lot goes as a file."""
         rest = post.content.text[shown.start :]
         if shown.uploaded:
             return

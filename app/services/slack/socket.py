@@ -65,6 +65,15 @@ class Connection(SocketModeClient):
             case _:
                 self.take(frame, raw)
 
+    async def open(self) -> None:
+        """Connect, and wait until Slack says hello."""
+        await self.connect()  # type: ignore[no-untyped-call]  # the SDK's
+        await self.hello.wait()
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await super().close()  # type: ignore[no-untyped-call]  # the SDK's
+
     async def _end(self, _message: object) -> None:
         self.ended.set()
 
@@ -108,8 +117,7 @@ class Socket:
         try:
             connection.wss_uri = await self._address(web_client)
             async with asyncio.timeout(OPEN_SECONDS):
-                await connection.connect()
-                await connection.hello.wait()
+                await connection.open()
         except BaseException:
             await connection.close()
             raise
