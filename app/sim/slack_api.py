@@ -32,7 +32,13 @@ NEEDED = {
     "users.info": "users:read",
 }
 HISTORY = {"channel": "channels:history", "group": "groups:history", "im": "im:history"}
-READ_ONLY = {"auth.test", "conversations.replies", "files.info", "users.info"}
+READ_ONLY = {
+    "auth.test",
+    "conversations.replies",
+    "files.getUploadURLExternal",
+    "files.info",
+    "users.info",
+}
 """Methods that take their arguments from the query or a form, never from a JSON body."""
 TIERS = {
     "agents.sessions.setStatus": 50,

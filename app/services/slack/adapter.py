@@ -16,9 +16,9 @@ from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Delivery, Earlier, File, Inbound, Speaker
-from app.errors import PostError, PostRejected
+from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import events, render
-from app.services.slack.api import SlackApi
+from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.files import fetched
 from app.services.slack.people import People
@@ -32,6 +32,8 @@ CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How long ago a thread may have been used and still be looked at after a gap: a weekend."""
 OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
+FILES_SECONDS: Final = 2.0
+"""How long the files of a mention may hold it up: Slack waits three seconds for us."""
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 Take = Callable[[Delivery], Awaitable[None]]
@@ -194,10 +196,14 @@ class SlackAdapter:
         )
 
     async def _with_files(self, frame: dict[str, Any], raw: bytes) -> bytes:
-        """Add the files of a message to its mention, which does not list them."""
+        """Add the files of a message to its mention, which does not list them.
+
+        Raises:
+            PostDelayed: they cannot be looked up now; Slack sends the mention again.
+        """
         event = frame["payload"]["event"]
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(FILES_SECONDS):
                 answer = await self._api.read(
                     "conversations.replies",
                     channel=event["channel"],
@@ -205,11 +211,13 @@ class SlackAdapter:
                     oldest=event["ts"],
                     latest=event["ts"],
                     inclusive="true",
-                    limit=1 + 1,
+                    limit=2,  # the first message of the thread comes with it
                 )
         except (PostError, TimeoutError) as error:
-            logger.info("the files of a mention could not be looked up: %s", error)
-            return raw
+            if frame.get("retry_attempt") or isinstance(error, SlackRefused):
+                logger.warning("a mention is taken without its files: %s", error)
+                return raw
+            raise PostDelayed(f"the files of a mention are not known: {error}") from error
         same = (m for m in answer["messages"] if m["ts"] == event["ts"] and m.get("files"))
         found = next(same, None)
         if found is None:

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 KEEP_SECONDS: Final = 600.0
 """How long an answer counts: somebody made a guest may act for ten minutes more at most."""
-NAME_SECONDS: Final = 1.0
+NAME_SECONDS: Final = 2.0
 """How long names may hold up a message: Slack waits three seconds for its acknowledgement."""
 
 

@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from app.core.keys import adapter_name
 from app.core.tasks import Tasks
-from app.errors import ServiceRefused
+from app.errors import BridgeError, ServiceRefused
 from app.services.slack.api import SlackRefused, failure
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,13 @@ class Socket:
     async def _keep(
         self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes
     ) -> None:
-        await keep(frame, raw)
+        try:
+            await keep(frame, raw)
+        except BridgeError as error:
+            logger.warning(
+                "a frame for %s could not be kept, Slack sends it again: %s", self._agent, error
+            )
+            return
         try:
             await connection.send_message(f'{{"envelope_id":"{frame["envelope_id"]}"}}')
         except (ConnectionError, aiohttp.ClientError) as error:
