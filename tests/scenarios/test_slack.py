@@ -245,15 +245,23 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
         world.wait_button(thread, "Drop")
         world.slack.edit(waiting, "say right words")
         world.slack.unfurl(waiting)
-        changed = "select count(*) from transcript where text = 'say right words'"
+        changed = "select count(*) from message where edited = 'say right words'"
         world.bridge.wait(lambda: world.bridge.rows(changed) == [(1,)], "the edit was not taken")
+        regretted = world.say("say regretted words", thread=thread)
+        kept = "select count(*) from message where message_id = ?"
+        world.bridge.wait(lambda: world.bridge.rows(kept, regretted) == [(1,)], "it was not kept")
+        world.slack.delete(regretted)
+        gone = "select count(*) from transcript where text = 'Ann took a message back.'"
+        world.bridge.wait(lambda: world.bridge.rows(gone) == [(1,)], "the deletion was not taken")
         (world.bridge.workspace("claude") / "go").touch()
 
         answer = world.wait_answer(thread, "right words")
         world.settle()
 
     assert world.turns() == 2
-    assert not any("wrong words" in each.words for each in world.answers(thread))
+    shown = " ".join(each.words for each in world.answers(thread))
+    assert "wrong words" not in shown
+    assert "regretted words" not in shown
     assert answer.edits > 0
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from app.core.ports import Clock
+from app.core.types import ActivePlace
+from app.services.slack.adapter import SlackAdapter, SlackApp
+from app.services.slack.auth import Colleagues, Seal
 from app.sim.slack import App, Message
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import BridgeProcess, demo
@@ -158,3 +162,29 @@ def too_often(slack: SimulatedSlack, pace: float = 1.0) -> list[str]:
 def written_by(slack: SimulatedSlack, app: App) -> list[Message]:
     """List everything that an app shows."""
     return [message for message in slack.messages if message.app is app]
+
+
+def slack_adapter(
+    slack: SimulatedSlack,
+    app: App,
+    *,
+    clock: Clock,
+    folder: Path,
+    colleagues: Colleagues | None = None,
+    **more: Any,
+) -> SlackAdapter:
+    """Make an adapter on the simulated Slack that knows of no earlier threads."""
+
+    async def nothing(_since: float) -> Sequence[ActivePlace]:
+        return ()
+
+    active = more.pop("active", nothing)
+    return SlackAdapter(
+        SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=more.pop("bots", ())),
+        colleagues=colleagues or Colleagues(expected=1),
+        seal=Seal("secret-key-of-the-tests"),
+        active=active,
+        uploads=folder / "uploads",
+        clock=clock,
+        **more,
+    )
