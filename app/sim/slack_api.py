@@ -166,7 +166,7 @@ class Methods:
 
     def _stop_stream(self, app: App, arguments: Arguments) -> dict[str, Any]:
         message = self._open_stream(app, arguments)
-        _check_blocks(arguments.get("blocks", []))
+        check_blocks(arguments.get("blocks", []))
         self._write(message, arguments, may_be_empty=True)
         assert message.stream is not None
         message.stream.open = False
@@ -331,11 +331,11 @@ def _content(arguments: Arguments, *, longest: int) -> tuple[str, list[dict[str,
         raise SlackSays("no_text")
     if len(text) > longest:
         raise SlackSays("msg_too_long")
-    _check_blocks(blocks)
+    check_blocks(blocks)
     return text, blocks
 
 
-def _check_blocks(blocks: list[dict[str, Any]]) -> None:
+def check_blocks(blocks: list[dict[str, Any]]) -> None:
     """Refuse what Block Kit refuses."""
     if len(blocks) > BLOCKS:
         raise SlackSays("invalid_blocks", detail="too many")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -171,19 +171,20 @@ def slack_adapter(
     clock: Clock,
     folder: Path,
     colleagues: Colleagues | None = None,
-    **more: Any,
+    active: Callable[[float], Awaitable[Sequence[ActivePlace]]] | None = None,
+    bots: Collection[str] = (),
+    **more: float,
 ) -> SlackAdapter:
     """Make an adapter on the simulated Slack that knows of no earlier threads."""
 
     async def nothing(_since: float) -> Sequence[ActivePlace]:
         return ()
 
-    active = more.pop("active", nothing)
     return SlackAdapter(
-        SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=more.pop("bots", ())),
+        SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=bots),
         colleagues=colleagues or Colleagues(expected=1),
         seal=Seal("secret-key-of-the-tests"),
-        active=active,
+        active=active or nothing,
         uploads=folder / "uploads",
         clock=clock,
         **more,

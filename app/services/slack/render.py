@@ -66,14 +66,14 @@ def safe_end(text: str) -> int:
     return len(text) if match is None else match.start()
 
 
-def part_end(text: str, start: int, shown: int) -> int | None:
+def part_end(text: str, start: int, shown: int, size: int = PART_CHARACTERS) -> int | None:
     """Tell where the message that begins at `start` must end; None if the rest fits in.
 
     What is shown already, up to `shown`, stays in it.
     """
-    if len(text) - start <= PART_CHARACTERS:
+    if len(text) - start <= size:
         return None
-    last = start + PART_CHARACTERS
+    last = start + size
     first = max(shown, last - LINE_CHARACTERS, start + 1)
     line = text.rfind("\n", first, last)
     return line + 1 if line >= 0 else last

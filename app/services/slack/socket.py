@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import aiohttp
@@ -27,6 +28,8 @@ PING_SECONDS: Final = 5.0
 """How often the line is tried; one that is silent for four times as long is dead."""
 OPEN_SECONDS: Final = 20.0
 """How long a connection may take until Slack says hello."""
+CLOSE_SECONDS: Final = 1.0
+"""How long the other side may take to say goodbye."""
 LOOK_SECONDS: Final = 0.5
 """How often it is looked whether the line still holds."""
 
@@ -71,8 +74,17 @@ class Connection(SocketModeClient):
         await self.hello.wait()
 
     async def close(self) -> None:
-        """Disconnect."""
-        await super().close()  # type: ignore[no-untyped-call]  # the SDK's
+        """Disconnect; on a dead line the SDK would wait for an answer, and then leave all open."""
+        self.closed = True
+        for task in (self.message_processor, self.current_session_monitor, self.message_receiver):
+            if task is not None:
+                task.cancel()
+        try:
+            with suppress(TimeoutError, ConnectionError, aiohttp.ClientError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.disconnect()  # type: ignore[no-untyped-call]  # the SDK's
+        finally:
+            await self.aiohttp_client_session.close()
 
     async def _end(self, _message: object) -> None:
         self.ended.set()
@@ -104,9 +116,9 @@ class Socket:
                 heard = current.last_ping_pong_time
                 # The next one first: Slack sends to it what the old one does not take any more.
                 following = await self._open(web_client, keep)
-                await current.close()
-                current = following
                 opened(heard)
+                current, old = following, current
+                await old.close()
         finally:
             await current.close()
             await self._tasks.close()
