@@ -29,10 +29,12 @@ from app.config import (
     BridgeSecrets,
     Configuration,
     LinearCredentials,
+    SlackCredentials,
     ensure_secrets,
     forget_process_secrets,
 )
 from app.config.fields import is_loopback
+from app.core.attachments import Attachments
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy, Rule
@@ -88,7 +90,7 @@ Wrap = Callable[[Stores], Stores]
 
 def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [*map(WebAdapter, base.configuration.agents), *_linear(base)]
+    return [*map(WebAdapter, base.configuration.agents), *_slack(base), *_linear(base)]
 
 
 def _linear(base: Foundation) -> Iterator[Adapter]:
@@ -114,6 +116,45 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             page_url="" if is_loopback(host) else configuration.base_url,
             bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
         )
+
+
+def _slack(base: Foundation) -> Sequence[Adapter]:
+    """Make the presence on Slack of every agent that has an app there."""
+    configuration = base.configuration
+    owners = {
+        name: credentials
+        for (_, name), credentials in configuration.credentials.items()
+        if isinstance(credentials, SlackCredentials)
+    }
+    if not owners:
+        return []
+    # Only then: slack-sdk and aiohttp take a second to import.
+    from app.services.slack.adapter import SlackAdapter, SlackApp  # noqa: PLC0415
+    from app.services.slack.auth import Colleagues, Seal  # noqa: PLC0415
+
+    colleagues = Colleagues(expected=len(owners))
+    seal = Seal(base.secrets.secret_key.get_secret_value())
+    bots = frozenset(who.id for who in configuration.allowed_bots if who.service == "slack")
+
+    def adapter(name: str, credentials: SlackCredentials) -> SlackAdapter:
+        entry = configuration.agents[name]
+        return SlackAdapter(
+            SlackApp(
+                agent=name,
+                bot_token=credentials.bot_token.get_secret_value(),
+                app_token=credentials.app_token.get_secret_value(),
+                suffix="" if entry.default else f"__{entry.suffix}",
+                base_url=configuration.slack_api_url,
+                bots=bots,
+            ),
+            colleagues=colleagues,
+            seal=seal,
+            active=lambda since: base.stores.sessions.active("slack", name, since=since),
+            uploads=configuration.data_dir / "uploads",
+            clock=base.clock,
+        )
+
+    return [adapter(name, credentials) for name, credentials in owners.items()]
 
 
 class LateLauncher:
@@ -189,7 +230,9 @@ class Bridge:
             submit=lambda session: self._engine.submit(session),
         )
         self._uploads = configuration.data_dir / "uploads"
-        workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
+        workspaces = Attachments(
+            Folders(configuration.data_dir / "workspaces", self._uploads), self._adapters
+        )
         self._live = LiveAgents(
             self._launcher,
             workspaces,

@@ -237,7 +237,7 @@ class Outbox:
             logger.info("progress of post %d was dropped: %s", post_id, error)
         else:
             known.shown = content
-            if sent.consumed != known.post.consumed:
+            if sent != PostSent(known.post.remote_id or "", known.post.consumed):
                 await persist(self._clock, self._posts.sent, post_id, sent, final=False)
             known.post = replace(known.post, remote_id=sent.remote_id, consumed=sent.consumed)
 

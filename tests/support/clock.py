@@ -30,10 +30,15 @@ class ManualClock:
         self._changed.set()
         await future
 
+    @property
+    def sleepers(self) -> int:
+        """How many sleep."""
+        return sum(not future.done() for *_, future in self._sleepers)
+
     async def asleep(self, sleepers: int = 1) -> None:
         """Wait until so many sleep."""
         async with asyncio.timeout(5):
-            while sum(not future.done() for *_, future in self._sleepers) < sleepers:
+            while self.sleepers < sleepers:
                 self._changed.clear()
                 await self._changed.wait()
 

@@ -1,0 +1,1 @@
+"""Slack: one app per agent, over Socket Mode."""

@@ -1,0 +1,343 @@
+"""Shows posts in Slack: a stream where Slack lets us, else a message that is edited.
+
+A stream ends by itself when nothing is said for long, and holds only so much; then its message is
+edited, and what does not fit goes into further messages and in the end into a file. Each message of
+a post carries the post's mark and the place in the text where it begins, so that it is found again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from app.core.keys import SessionKey
+from app.core.ports import Clock
+from app.core.posts import PostSend, PostSent
+from app.errors import PostDelayed, PostRejected
+from app.services.slack import render
+from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
+from app.services.slack.auth import Identity, Seal
+from app.services.slack.events import channel_and_thread
+
+logger = logging.getLogger(__name__)
+
+PACE_SECONDS: Final = 1.0
+"""The least time between two calls for one message."""
+MESSAGES: Final = 5
+"""Messages that one answer may take; the rest is sent as a file."""
+PAGE: Final = 200
+PAGES: Final = 5
+"""How far a thread is searched for a message of ours: a thousand messages."""
+EVENT_TYPE: Final = "agent_bridge_post"
+NO_STREAMS: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
+"""Answers that mean that this app can never stream here."""
+NOT_STREAMING: Final = {"message_not_in_streaming_state", "streaming_state_conflict"}
+TOO_LONG: Final = {"msg_too_long", "msg_blocks_too_long"}
+GONE: Final = {"message_not_found", "cant_update_message", "edit_window_closed"}
+PLACE_GONE: Final = {"not_in_channel", "channel_not_found", "is_archived", "thread_not_found"}
+
+
+@dataclass(slots=True)
+class Shown:
+    """How much of a post Slack shows."""
+
+    ts: str | None = None
+    """The message that is being written; None: the next one is still to be begun."""
+    start: int = 0
+    """Where in the text it begins."""
+    streamed: int | None = None
+    """How far the text was streamed into it; None: it is not a stream."""
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    messages: int = 0
+    called_at: float = float("-inf")
+    unsure: bool = False
+    """Whether a message may have been made although no answer said so."""
+    maybe_streaming: bool = False
+    """Whether an earlier run of the bridge may have left it as a stream."""
+    uploaded: bool = False
+    """Whether the rest was sent as a file."""
+
+
+class Poster:
+    """Posts of one agent's app."""
+
+    def __init__(self, api: SlackApi, seal: Seal, clock: Clock, pace: float) -> None:
+        self._api = api
+        self._seal = seal
+        self._clock = clock
+        self._pace = pace
+        self._streams = True
+        self._shown: dict[str, Shown] = {}
+
+    async def send(self, post: PostSend, me: Identity) -> PostSent:
+        """Bring Slack up to date with a post; raises what the API does."""
+        if post.content.kind != "turn":
+            return await self._send_whole(post)
+        shown = self._shown.get(post.marker)
+        if shown is None:
+            shown = self._shown[post.marker] = await self._take_up(post)
+        elif shown.unsure:
+            await self._find_again(post, shown)
+        over = post.content.state in render.FINAL
+        wait = shown.called_at + self._pace - self._clock.monotonic()
+        if over and shown.ts is not None and wait > 0:
+            raise PostDelayed("one call per message and second", retry_after=wait)
+        try:
+            await self._write(post, shown, me, over=over)
+        except PostRejected:
+            del self._shown[post.marker]
+            raise
+        if over:
+            del self._shown[post.marker]
+        return PostSent(shown.ts or post.remote_id or "", shown.start)
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
+        """Look for the last message of a post."""
+        found = await self._search(target, marker)
+        return None if found is None or found.ts is None else PostSent(found.ts, found.start)
+
+    async def _send_whole(self, post: PostSend) -> PostSent:
+        """Show a question or a notice: one message, changed as a whole."""
+        content = post.content
+        blocks = (
+            render.ask(content, self._seal.close)
+            if content.kind == "ask"
+            else render.notice(content)
+        )
+        shown = Shown(ts=post.remote_id)
+        await self._put(post, shown, blocks)
+        assert shown.ts is not None
+        return PostSent(shown.ts, len(content.text))
+
+    async def _take_up(self, post: PostSend) -> Shown:
+        """Begin with a post, or go on with one that an earlier run of the bridge had begun."""
+        if post.remote_id is None:
+            return Shown()
+        found = await self._search(post.target, post.marker)
+        known = Shown(ts=post.remote_id, start=post.consumed, messages=1, maybe_streaming=True)
+        return found if found is not None and found.start >= known.start else known
+
+    async def _find_again(self, post: PostSend, shown: Shown) -> None:
+        found = await self._search(post.target, post.marker)
+        if found is not None and found.start >= shown.start:
+            shown.ts, shown.start, shown.uploaded = found.ts, found.start, found.uploaded
+            shown.messages, shown.streamed, shown.maybe_streaming = found.messages, None, True
+        shown.unsure = False
+
+    async def _search(self, target: SessionKey, marker: str) -> Shown | None:
+        """Find what a thread shows of a post by the mark that each of its messages carries."""
+        channel, thread = channel_and_thread(target.external)
+        mark = re.compile(rf"{re.escape(marker)}\.(\d+)")
+        found: Shown | None = None
+        cursor: str | None = None
+        for _ in range(PAGES):
+            answer = await self._page(channel, thread, cursor)
+            for message in answer["messages"]:
+                if match := mark.search(orjson.dumps(message).decode()):
+                    found = found or Shown(maybe_streaming=True)
+                    found.messages += 1
+                    if message.get("files"):
+                        found.uploaded = True
+                    elif int(match.group(1)) >= found.start:
+                        found.ts, found.start = message["ts"], int(match.group(1))
+            cursor = (answer.get("response_metadata") or {}).get("next_cursor")
+            if not cursor:
+                break
+        return found
+
+    async def _page(self, channel: str, thread: str, cursor: str | None) -> dict[str, Any]:
+        try:
+            return await self._api.read(
+                "conversations.replies",
+                channel=channel,
+                ts=thread,
+                limit=PAGE,
+                cursor=cursor,
+                include_all_metadata="true",
+            )
+        except SlackRefused as error:
+            # Whoever posts there next is told, if it matters.
+            logger.info("%s", error)
+            return {"messages": []}
+
+    async def _write(self, post: PostSend, shown: Shown, me: Identity, *, over: bool) -> None:
+        """Write on until Slack shows all there is, or as much as one call per second can."""
+        while True:
+            if shown.messages >= MESSAGES and shown.ts is None:
+                if over:
+                    await self._write_rest(post, shown)
+                return
+            end = render.part_end(post.content.text, shown.start, shown.streamed or shown.start)
+            if shown.streamed is not None:
+                await self._stream(post, shown, end, over=over)
+            elif shown.ts is None and not over and end is None and self._may_stream(post):
+                await self._begin_stream(post, shown, me)
+            if shown.streamed is None:
+                await self._edit(post, shown, end)
+            if end is None:
+                return
+            shown.ts, shown.start, shown.streamed, shown.tasks = None, end, None, {}
+            if over:
+                raise PostDelayed("the answer goes on in a further message", retry_after=self._pace)
+
+    async def _write_rest(self, post: PostSend, shown: Shown) -> None:
+        """Send what is left when the answer has taken all its messages: a lot goes as a file."""
+        rest = post.content.text[shown.start :]
+        if shown.uploaded:
+            return
+        if len(rest) <= render.PART_CHARACTERS:
+            await self._edit(post, shown, None)
+            return
+        channel, thread = channel_and_thread(post.target.external)
+        name = f"answer-{post.marker}.{shown.start}.md"
+        below = render.words_below(post.content)
+        comment = "\n".join(filter(None, ("The rest of the answer is in this file.", below)))
+        try:
+            await self._api.upload(name, rest, channel=channel, thread=thread, comment=comment)
+        except SlackUncertain:
+            shown.unsure = True
+            raise
+        shown.uploaded = True
+
+    def _may_stream(self, post: PostSend) -> bool:
+        """Tell whether a new message can be a stream: one needs somebody whom it is for."""
+        asker = post.content.asker
+        return self._streams and post.content.state != "queued" and asker[:1] in {"U", "W"}
+
+    async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
+        channel, thread = channel_and_thread(post.target.external)
+        level = render.verbosity(post.content, channel)
+        tasks = render.tasks(post.content, level, f"{post.marker}.{shown.start}")
+        text = post.content.text
+        upto = max(shown.start, render.safe_end(text))
+        words = render.piece(text[:upto], shown.start, None)
+        try:
+            answer = await self._api.call(
+                "chat.startStream",
+                channel=channel,
+                thread_ts=thread,
+                recipient_user_id=post.content.asker,
+                recipient_team_id=me.team,
+                task_display_mode="plan" if level == "quiet" else "timeline",
+                chunks=render.chunks({}, tasks, words),
+            )
+        except SlackRefused as error:
+            if error.error in PLACE_GONE:
+                raise
+            # Whatever the workspace or the app lacks: a message that is edited always works.
+            logger.info("%s; the answer is a message that is edited", error)
+            self._streams = error.error not in NO_STREAMS
+            return
+        except SlackUncertain:
+            shown.unsure = True
+            raise
+        shown.ts, shown.streamed, shown.tasks = answer["ts"], upto, tasks
+        shown.messages += 1
+        shown.called_at = self._clock.monotonic()
+
+    async def _stream(self, post: PostSend, shown: Shown, end: int | None, *, over: bool) -> None:
+        """Write on in a stream, and close it if nothing more goes in; it may have ended itself."""
+        text, done = post.content.text, shown.streamed
+        assert done is not None
+        upto = end if end is not None else len(text) if over else render.safe_end(text)
+        channel, _ = channel_and_thread(post.target.external)
+        level = render.verbosity(post.content, channel)
+        tasks = render.tasks(post.content, level, f"{post.marker}.{shown.start}")
+        if end is not None:
+            tasks = {name: {**task, "status": "complete"} for name, task in tasks.items()}
+        begun = render.opening(text, shown.start) if done == shown.start and upto > done else ""
+        tail = render.closing(text, end) if end is not None else ""
+        chunks = render.chunks(shown.tasks, tasks, render.defang(begun + text[done:upto] + tail))
+        try:
+            if over or end is not None:
+                await self._stop_stream(post, shown, chunks, final=end is None)
+            elif chunks:
+                await self._api.call(
+                    "chat.appendStream", channel=channel, ts=shown.ts, chunks=chunks
+                )
+        except SlackRefused as error:
+            if error.error not in NOT_STREAMING | TOO_LONG | GONE:
+                raise
+            shown.streamed, shown.maybe_streaming = None, error.error in TOO_LONG
+        except SlackUncertain:
+            # Nobody knows whether the words arrived: the message is written anew as a whole.
+            shown.streamed, shown.maybe_streaming = None, True
+            raise
+        else:
+            shown.streamed, shown.tasks = max(done, upto), tasks
+            shown.called_at = self._clock.monotonic()
+
+    async def _stop_stream(
+        self, post: PostSend, shown: Shown, chunks: list[dict[str, Any]], *, final: bool
+    ) -> None:
+        channel, _ = channel_and_thread(post.target.external)
+        await self._api.call(
+            "chat.stopStream",
+            channel=channel,
+            ts=shown.ts,
+            chunks=chunks or None,
+            blocks=render.ending(post.content) if final else None,
+            metadata=_metadata(post, shown),
+        )
+
+    async def _edit(self, post: PostSend, shown: Shown, end: int | None) -> None:
+        """Write the whole of one message anew."""
+        channel, _ = channel_and_thread(post.target.external)
+        content = post.content
+        level = render.verbosity(content, channel)
+        text = render.piece(content.text, shown.start, end)
+        blocks = render.message(content, text, level, last=end is None, seal=self._seal.close)
+        if shown.maybe_streaming and shown.ts is not None:
+            await self._end_stream(channel, shown.ts)
+            shown.maybe_streaming = False
+        await self._put(post, shown, blocks)
+
+    async def _end_stream(self, channel: str, ts: str) -> None:
+        try:
+            await self._api.call("chat.stopStream", channel=channel, ts=ts)
+        except SlackRefused as error:
+            if error.error in PLACE_GONE:
+                raise
+
+    async def _put(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
+        """Change the message if there is one, else make it."""
+        channel, thread = channel_and_thread(post.target.external)
+        content = {
+            "text": render.summary(post.content),
+            "blocks": blocks,
+            "metadata": _metadata(post, shown),
+        }
+        if shown.ts is not None:
+            try:
+                await self._api.call("chat.update", channel=channel, ts=shown.ts, **content)
+            except SlackRefused as error:
+                if error.error not in GONE:
+                    raise
+                shown.ts = None
+        if shown.ts is None:
+            try:
+                answer = await self._api.call(
+                    "chat.postMessage",
+                    channel=channel,
+                    thread_ts=thread,
+                    unfurl_links=False,
+                    unfurl_media=False,
+                    **content,
+                )
+            except SlackUncertain:
+                shown.unsure = True
+                raise
+            shown.ts = answer["ts"]
+            shown.messages += 1
+        shown.called_at = self._clock.monotonic()
+
+
+def _metadata(post: PostSend, shown: Shown) -> dict[str, Any]:
+    return {
+        "event_type": EVENT_TYPE,
+        "event_payload": {"post": f"{post.marker}.{shown.start}"},
+    }

@@ -1,0 +1,261 @@
+"""Puts a post into Slack's form: text in pieces, tasks, blocks and buttons; pure.
+
+The words of an agent go out as Markdown, with whatever would ring people made harmless; everything
+else is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from app.core.posts import PostContent, Verbosity
+
+PART_CHARACTERS: Final = 10_000
+"""Text of one message: a stream and the Markdown of a message end near 12,000, fences included."""
+LINE_CHARACTERS: Final = 2_000
+"""How far back the end of a line is looked for where a text is cut."""
+SECTION_CHARACTERS: Final = 2_900
+"""Text of one section; Slack takes 3,000."""
+TASK_CHARACTERS: Final = 200
+BUTTON_CHARACTERS: Final = 75
+SUMMARY_CHARACTERS: Final = 300
+"""What a notification shows."""
+FINAL: Final = frozenset({"done", "failed", "stopped"})
+
+_WORDS: Final = {
+    "queued": "Waiting",
+    "starting": "Starting",
+    "working": "Working",
+    "done": "Done",
+    "failed": "Failed",
+    "stopped": "Stopped",
+}
+_TOOL_STATES: Final = {"completed": "complete", "failed": "error", "in_progress": "in_progress"}
+_STEP_STATES: Final = {"completed": "complete", "in_progress": "in_progress"}
+_STEP_SIGNS: Final = {"completed": "✅", "in_progress": "▶️"}
+_TOOL_SIGNS: Final = {"completed": "✓", "failed": "✗"}
+_RINGING: Final = re.compile(r"<(?=(?:!(?:channel|here|everyone|subteam)|@[UWB][A-Z0-9]+)\b)")
+_UNFINISHED: Final = re.compile(r"<(?:[!@][^>\s]{0,40})?$")
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_WORD_JOINER: Final = "\u2060"
+
+Block = dict[str, Any]
+Sealing = Callable[..., str]
+
+
+def verbosity(content: PostContent, channel: str) -> Verbosity:
+    """Tell how much is shown: little in channels, where others read along."""
+    return content.verbosity or ("normal" if channel.startswith("D") else "quiet")
+
+
+def defang(text: str) -> str:
+    """Make what would ring a channel or a person into mere words."""
+    return _RINGING.sub(f"<{_WORD_JOINER}", text)
+
+
+def escape(text: str) -> str:
+    """Write words so that Slack reads no markup into them."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def safe_end(text: str) -> int:
+    """Tell how far a text can be shown while more may follow: no half of a mention."""
+    match = _UNFINISHED.search(text)
+    return len(text) if match is None else match.start()
+
+
+def part_end(text: str, start: int, shown: int, size: int = PART_CHARACTERS) -> int | None:
+    """Tell where the message that begins at `start` must end; None if the rest fits in.
+
+    What is shown already, up to `shown`, stays in it.
+    """
+    if len(text) - start <= size:
+        return None
+    last = start + size
+    first = max(shown, last - LINE_CHARACTERS, start + 1)
+    line = text.rfind("\n", first, last)
+    return line + 1 if line >= 0 else last
+
+
+def opening(text: str, start: int) -> str:
+    """Open the code block anew in which a message begins."""
+    fence = _fence_at(text, start)
+    return f"{fence}\n" if fence else ""
+
+
+def closing(text: str, end: int) -> str:
+    """Close the code block in which a message ends."""
+    fence = _fence_at(text, end)
+    if not fence:
+        return ""
+    marks = fence[: len(fence) - len(fence.lstrip(fence[0]))]
+    return f"{marks}\n" if text[:end].endswith("\n") else f"\n{marks}\n"
+
+
+def piece(text: str, start: int, end: int | None) -> str:
+    """Cut one message out of a text, whole in itself."""
+    cut = text[start:end]
+    tail = "" if end is None else closing(text, end)
+    return defang(f"{opening(text, start)}{cut}{tail}") if cut else ""
+
+
+def tasks(content: PostContent, level: Verbosity, name: str) -> dict[str, Block]:
+    """List what is being done, by name: the turn itself, its plan, and its tools if wanted."""
+    over = content.state in FINAL
+    state = "in_progress" if not over else "complete" if content.state == "done" else "error"
+    turn = _task(name, _WORDS.get(content.state, content.state), state)
+    if level == "full" and content.thought and not over:
+        turn["details"] = escape(content.thought[-TASK_CHARACTERS:])
+    listed = {name: turn}
+    for number, step in enumerate(content.plan):
+        status = _STEP_STATES.get(step.status, "pending")
+        listed[f"plan-{number}"] = _task(f"plan-{number}", step.text, status)
+    for tool in content.tools if level != "quiet" else ():
+        status = _TOOL_STATES.get(tool.status, "pending")
+        if over and status in {"pending", "in_progress"}:
+            status = state
+        task = _task(f"tool-{tool.call}", tool.title, status)
+        if level == "full" and tool.output:
+            task["output"] = escape(tool.output[:TASK_CHARACTERS])
+        listed[task["id"]] = task
+    return listed
+
+
+def chunks(before: Mapping[str, Block], now: Mapping[str, Block], text: str) -> list[Block]:
+    """Write what a stream does not show yet."""
+    new = [
+        {"type": "task_update", **task} for name, task in now.items() if before.get(name) != task
+    ]
+    return [*new, {"type": "markdown_text", "text": text}] if text else new
+
+
+def message(
+    content: PostContent, text: str, level: Verbosity, *, last: bool, seal: Sealing
+) -> list[Block]:
+    """Write a message of a turn as blocks: how it stands, then the text, then what to know."""
+    blocks: list[Block] = []
+    over = content.state in FINAL
+    if last and not over:
+        blocks.append(_context(f"*{_WORDS.get(content.state, content.state)}*"))
+    if last:
+        blocks.extend(_progress(content, level))
+    if text:
+        blocks.append({"type": "markdown", "text": text})
+    if last and content.state == "queued":
+        blocks.append(_buttons([("Now", seal("command", "queue now")), _drop(seal)]))
+    blocks.extend(ending(content) if last and over else _note(content) if last else ())
+    return blocks or [_context(_WORDS.get(content.state, content.state) or "…")]
+
+
+def ending(content: PostContent) -> list[Block]:
+    """Write what stands below an answer: the bridge's own words, and the facts."""
+    blocks = list(_note(content))
+    if not content.text and not content.note:
+        blocks.append(_context(_WORDS.get(content.state, content.state)))
+    if content.facts:
+        blocks.append(_context(" · ".join(map(_fact, content.facts))[:SECTION_CHARACTERS]))
+    return blocks
+
+
+def ask(content: PostContent, seal: Sealing) -> list[Block]:
+    """Write a question with a button for each answer, or what was decided."""
+    blocks = list(_sections(content.text or "?"))
+    if content.options and content.ask is not None:
+        number = content.ask
+        blocks.append(
+            _buttons([(option.name, seal("ask", number, option.id)) for option in content.options])
+        )
+        if content.free_text:
+            blocks.append(_context("Or answer in words."))
+    blocks.extend(_note(content))
+    return blocks
+
+
+def notice(content: PostContent) -> list[Block]:
+    """Write what the bridge itself has to say."""
+    return list(_sections(content.note or content.text or "…"))
+
+
+def summary(content: PostContent) -> str:
+    """Say in a line what a notification shows."""
+    words = content.text.strip() or content.note or _WORDS.get(content.state, content.state)
+    return escape(" ".join(words[:SUMMARY_CHARACTERS].split())) or "…"
+
+
+def words_below(content: PostContent) -> str:
+    """Write the bridge's words and the facts as one text."""
+    return "\n".join(filter(None, (escape(content.note), " · ".join(map(_fact, content.facts)))))
+
+
+def _task(name: str, title: str, status: str) -> Block:
+    shown = " ".join(title.split())[:TASK_CHARACTERS] or name
+    return {"id": name, "title": escape(shown), "status": status}
+
+
+def _progress(content: PostContent, level: Verbosity) -> Iterator[Block]:
+    steps = [f"{_STEP_SIGNS.get(step.status, '▫️')} {escape(step.text)}" for step in content.plan]
+    if steps:
+        yield _context("\n".join(steps)[:SECTION_CHARACTERS])
+    if level != "quiet" and content.tools:
+        lines = []
+        for tool in content.tools:
+            lines.append(f"{_TOOL_SIGNS.get(tool.status, '…')} {escape(tool.title)}")
+            if level == "full" and tool.output:
+                lines.append(f"    {escape(' '.join(tool.output.split())[:TASK_CHARACTERS])}")
+        yield _context("\n".join(lines)[:SECTION_CHARACTERS])
+    if level == "full" and content.thought and content.state not in FINAL:
+        yield _context(f"_{escape(' '.join(content.thought.split()))}_"[:SECTION_CHARACTERS])
+
+
+def _note(content: PostContent) -> Iterator[Block]:
+    if content.note:
+        yield _context(escape(content.note)[:SECTION_CHARACTERS])
+
+
+def _fact(fact: Any) -> str:
+    words = escape(fact.text)
+    return f"<{fact.url}|{words.replace('|', '/')}>" if fact.url else words
+
+
+def _drop(seal: Sealing) -> tuple[str, str]:
+    return ("Drop", seal("command", "queue drop"))
+
+
+def _buttons(labelled: list[tuple[str, str]]) -> Block:
+    return {
+        "type": "actions",
+        "elements": [
+            {
+                "type": "button",
+                "action_id": f"button-{number}",
+                "text": {"type": "plain_text", "text": label[:BUTTON_CHARACTERS] or "…"},
+                "value": value,
+            }
+            for number, (label, value) in enumerate(labelled)
+        ],
+    }
+
+
+def _sections(text: str) -> Iterator[Block]:
+    shown = escape(text)
+    for begin in range(0, len(shown), SECTION_CHARACTERS):
+        cut = shown[begin : begin + SECTION_CHARACTERS]
+        yield {"type": "section", "text": {"type": "mrkdwn", "text": cut}}
+
+
+def _context(text: str) -> Block:
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text or "…"}]}
+
+
+def _fence_at(text: str, end: int) -> str:
+    """Tell which code block is open at a place in a text, by the line that opened it."""
+    fence = ""
+    for match in _FENCE.finditer(text, 0, end):
+        marks, rest = match.groups()
+        if not fence:
+            fence = match.group().strip()
+        elif fence.startswith(marks[0] * 3) and not rest.strip():
+            fence = ""
+    return fence

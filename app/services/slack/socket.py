@@ -1,0 +1,180 @@
+"""Holds the line to Slack: Socket Mode, one connection after another without a gap between them.
+
+A frame is kept first and acknowledged then; one that could not be kept is sent again by Slack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import aiohttp
+import orjson
+from slack_sdk.errors import SlackApiError
+from slack_sdk.socket_mode.aiohttp import SocketModeClient
+from slack_sdk.web.async_client import AsyncWebClient
+
+from app.core.keys import adapter_name
+from app.core.tasks import Tasks
+from app.errors import BridgeError, ServiceRefused
+from app.services.slack.api import SlackRefused, failure
+
+logger = logging.getLogger(__name__)
+
+PING_SECONDS: Final = 5.0
+"""How often the line is tried; one that is silent for four times as long is dead."""
+OPEN_SECONDS: Final = 20.0
+"""How long a connection may take until Slack says hello."""
+CLOSE_SECONDS: Final = 1.0
+"""How long the other side may take to say goodbye."""
+LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether the line still holds."""
+
+Keep = Callable[[dict[str, Any], bytes], Awaitable[None]]
+Opened = Callable[[float | None], None]
+"""Told of every new connection, and since when nothing may have been heard; None: ever."""
+
+
+class Connection(SocketModeClient):
+    """One connection of the SDK's; whoever owns it decides when the next one is opened."""
+
+    def __init__(self, web_client: AsyncWebClient, token: str, ping_seconds: float) -> None:
+        super().__init__(
+            token,
+            logger=logger,
+            web_client=web_client,
+            auto_reconnect_enabled=False,
+            ping_interval=ping_seconds,
+            on_close_listeners=[self._end],
+            on_error_listeners=[self._end],
+        )
+        self.proxy = web_client.proxy
+        self.hello = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.take: Callable[[dict[str, Any], bytes], None] = lambda _frame, _raw: None
+
+    async def enqueue_message(self, message: str) -> None:
+        """Take a frame as it comes; the SDK would begin a task for each, in no order."""
+        raw = message.encode()
+        frame = orjson.loads(raw)
+        match frame.get("type"):
+            case "hello":
+                self.hello.set()
+            case "disconnect":
+                self.ended.set()
+            case _:
+                self.take(frame, raw)
+
+    async def open(self) -> None:
+        """Connect, and wait until Slack says hello."""
+        await self.connect()  # type: ignore[no-untyped-call]  # the SDK's
+        await self.hello.wait()
+
+    async def close(self) -> None:
+        """Disconnect; on a dead line the SDK would wait for an answer, and then leave all open."""
+        self.closed = True
+        for task in (self.message_processor, self.current_session_monitor, self.message_receiver):
+            if task is not None:
+                task.cancel()
+        try:
+            with suppress(TimeoutError, ConnectionError, aiohttp.ClientError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.disconnect()  # type: ignore[no-untyped-call]  # the SDK's
+        finally:
+            await self.aiohttp_client_session.close()
+
+    async def _end(self, _message: object) -> None:
+        self.ended.set()
+
+
+class Socket:
+    """The line of one app."""
+
+    def __init__(self, agent: str, suffix: str, token: str, ping_seconds: float) -> None:
+        self._agent = agent
+        self._suffix = suffix
+        self._token = token
+        self._ping_seconds = ping_seconds
+        self._tasks = Tasks(f"slack socket of {agent}")
+
+    async def run(self, web_client: AsyncWebClient, keep: Keep, opened: Opened) -> None:
+        """Keep and acknowledge what comes, for as long as there is a line.
+
+        Raises:
+            ServiceRefused: Slack will never give this app a line.
+            PostError: it cannot have one now.
+            TimeoutError: it took too long.
+        """
+        current = await self._open(web_client, keep)
+        opened(None)
+        try:
+            while True:
+                await self._broken(current)
+                heard = current.last_ping_pong_time
+                # The next one first: Slack sends to it what the old one does not take any more.
+                following = await self._open(web_client, keep)
+                opened(heard)
+                current, old = following, current
+                await old.close()
+        finally:
+            await current.close()
+            await self._tasks.close()
+
+    async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
+        connection = Connection(web_client, self._token, self._ping_seconds)
+        connection.take = lambda frame, raw: self._take(connection, keep, frame, raw)
+        try:
+            connection.wss_uri = await self._address(web_client)
+            async with asyncio.timeout(OPEN_SECONDS):
+                await connection.open()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _address(self, web_client: AsyncWebClient) -> str:
+        try:
+            answer = await web_client.apps_connections_open(app_token=self._token)
+        except SlackApiError as error:
+            failed = failure("apps.connections.open", error)
+            if not isinstance(failed, SlackRefused) or failed.error == "too_many_websockets":
+                raise failed from error
+            raise ServiceRefused(
+                adapter_name("slack", self._agent),
+                f"Slack opens no socket for its app ({failed.error})",
+                f"Check SLACK_APP_TOKEN{self._suffix}: an app-level token with connections:write, "
+                "and Socket Mode switched on in the app's settings.",
+            ) from error
+        return str(answer["url"])
+
+    async def _broken(self, connection: Connection) -> None:
+        """Wait until a connection ends, or is dead without a word."""
+        while await connection.is_connected():
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await connection.ended.wait()
+            except TimeoutError:
+                continue
+            return
+
+    def _take(self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes) -> None:
+        self._tasks.start(self._keep(connection, keep, frame, raw), name="frame")
+
+    async def _keep(
+        self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes
+    ) -> None:
+        try:
+            await keep(frame, raw)
+        except BridgeError as error:
+            logger.warning(
+                "a frame for %s could not be kept, Slack sends it again: %s", self._agent, error
+            )
+            return
+        try:
+            await connection.send_message(f'{{"envelope_id":"{frame["envelope_id"]}"}}')
+        except (ConnectionError, aiohttp.ClientError) as error:
+            # Slack sends it again, and the inbox knows it by its id.
+            logger.info("a frame for %s could not be acknowledged: %s", self._agent, error)

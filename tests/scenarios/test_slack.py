@@ -1,0 +1,314 @@
+"""Stories on the simulated Slack: a bridge in a process of its own, real agent processes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.slack import SlackWorld, too_often
+
+
+def test_a_mention_is_answered_in_its_thread_and_nobody_is_answered_twice(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        world.say("help")
+        thread = world.say(f"{world.at('claude')} say hello there")
+
+        answer = world.wait_answer(thread, "hello there")
+        world.settle()
+
+    assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    assert world.turns() == 1
+    assert world.bridge.rows("select name from place") == [(f"{world.channel}:{thread}",)]
+    assert too_often(world.slack) == []
+
+
+def test_codex_reviews_in_the_same_thread_what_claude_said(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path, agents=("claude", "codex")) as world:
+        thread = world.say(f"{world.at('claude')} say the fix is in parser.py")
+        world.wait_answer(thread, "the fix is in parser.py")
+        world.say("thanks, looks fine", thread=thread, who=world.bob)
+        world.wait_answer(thread, "thanks, looks fine")
+        world.say(f"{world.at('codex')} say reviewed it", thread=thread)
+        world.wait_answer(thread, "reviewed it", "codex")
+
+        world.say("who answers this one?", thread=thread)
+        world.say("!listen latest", thread=thread)
+        world.wait(
+            lambda: any("latest" in m.words for m in world.slack.thread(world.channel, thread))
+        )
+        world.say("say only the latest one answers", thread=thread)
+        world.wait_answer(thread, "only the latest one answers", "codex")
+        world.settle()
+
+    [(review,)] = world.bridge.rows(
+        "select prompt from turn where prompt like '%reviewed it%' limit 1"
+    )
+    assert "the fix is in parser.py" in review
+    assert "Bob: thanks, looks fine" in review
+    assert world.turns() == 4
+    silence = "select count(*) from transcript where text like 'Nobody answers%'"
+    assert world.bridge.rows(silence) == [(1,)]
+    assert too_often(world.slack) == []
+
+
+def test_the_native_stop_button_and_the_command_stop_the_turn(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        app = world.apps["claude"]
+        first = world.say(f"{world.at('claude')} say begun\nhang")
+        world.wait(lambda: any("begun" in each.words for each in world.answers(first)))
+        world.slack.press_stop(world.ann, app, world.channel, first)
+        by_button = world.wait_answer(first, "Stopped.")
+        world.say(f"{world.at('claude')} hang", thread=first)
+        world.wait(lambda: world.slack.status(app, world.channel, first) == "processing")
+        world.wait_state("prompted")
+        world.say("!stop", thread=first)
+
+        by_command = world.wait_answer(first, "Stopped.", times=2)
+        world.wait(lambda: world.slack.status(app, world.channel, first) == "active")
+        world.settle()
+
+    assert by_button.ts != by_command.ts
+    assert len(world.answers(first)) == 2
+    assert world.bridge.rows("select distinct state from turn") == [("cancelled",)]
+
+
+def test_an_approval_counts_from_members_only_and_says_who_gave_it(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} write a.txt hello\nsay written")
+        question = world.wait_button(thread, "Allow once")
+        world.slack.click(world.guest, question.ts, "Allow once")
+        world.wait(lambda: world.whispers(world.guest))
+        world.slack.click(world.bob, question.ts, "Allow once")
+
+        world.wait_answer(thread, "written")
+        world.wait(lambda: "Bob: Allow once" in world.slack.message(question.ts).words)
+        world.settle()
+
+    assert "guest" in world.whispers(world.guest)[0]
+    assert (world.bridge.workspace("claude") / "a.txt").read_text().strip() == "hello"
+    assert world.slack.lost == []
+
+
+def test_a_click_after_a_restart_is_told_and_the_renewed_question_counts(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} write a.txt hello\nsay written")
+        old = world.wait_button(thread, "Allow once")
+        world.bridge.kill()
+        world.bridge.start()
+        world.wait_listening()
+        world.wait(lambda: not [b for b in old.blocks if b["type"] == "actions"])
+        new = world.wait_button(thread, "Allow once")
+        world.slack.click(world.ann, new.ts, "Allow once")
+
+        world.wait_answer(thread, "written")
+        world.settle()
+
+    assert new.ts != old.ts
+    assert "restarted" in old.words
+    assert world.turns() == 1
+    assert len([m for m in world.answers(thread) if "written" in m.words]) == 1
+
+
+def test_a_long_answer_arrives_whole(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} big 40000\nsay the end")
+
+        world.wait_answer(thread, "the end")
+        world.settle()
+
+    shown = "".join(each.words for each in world.answers(thread))
+    [(text,)] = world.bridge.rows(
+        "select group_concat(text, '') from (select text from transcript where kind = 'text'"
+        " order by id)"
+    )
+    assert "".join(text.split()) in "".join(shown.split())
+    assert 4 <= len(world.answers(thread)) <= 6
+    assert too_often(world.slack) == []
+
+
+def test_what_three_people_write_while_the_socket_is_cut_is_heard_once(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        app = world.apps["claude"]
+        everybody = [world.ann, world.bob, world.slack.person("Cleo")]
+        world.slack.channels[world.channel].members.add(everybody[2])
+        threads: list[str] = []
+
+        def write(who: str) -> None:
+            threads.append(world.say(f"{world.at('claude')} say heard {who}", who=who))
+
+        writers = [threading.Thread(target=write, args=(who,)) for who in everybody]
+        writers[0].start()
+        world.slack.cut(app)
+        for writer in writers[1:]:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        for thread in threads:
+            who = world.slack.message(thread).user
+            world.wait_answer(thread, f"heard {who}")
+        world.settle()
+
+    assert world.turns() == 3
+    assert [len(world.answers(thread)) for thread in threads] == [1, 1, 1]
+    assert world.slack.lost == []
+
+
+def test_replies_that_nobody_heard_are_fetched_after_a_restart(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} say first")
+        world.wait_answer(thread, "first")
+        world.settle()
+        world.bridge.stop()
+        world.slack.apps["claude"].events = frozenset()  # Slack has given up sending
+        world.say("say second", thread=thread)
+        world.bridge.start()
+
+        world.wait_answer(thread, "second")
+        world.settle()
+
+    assert world.turns() == 2
+
+
+def test_a_bridge_killed_after_the_acknowledgement_answers_once(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        world.bridge.arm("decisions.accept", "before")
+        thread = world.say(f"{world.at('claude')} say it was kept")
+        world.wait(lambda: len(world.slack.acknowledged) == 2)
+        world.bridge.wait_dead()
+        world.bridge.start()
+
+        world.wait_answer(thread, "it was kept")
+        world.settle()
+
+    assert world.turns() == 1
+    assert len(world.answers(thread)) == 1
+
+
+def test_a_bridge_killed_in_mid_answer_finishes_the_same_message(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} say begun\nhold go\nsay ended")
+        world.wait(lambda: any("begun" in each.words for each in world.answers(thread)))
+        [before] = world.answers(thread)
+        world.bridge.kill()
+        (world.bridge.workspace("claude") / "go").touch()
+        world.bridge.start()
+
+        world.wait_answer(thread, "ended")
+        world.settle()
+
+    assert [each.ts for each in world.answers(thread)] == [before.ts]
+    assert world.turns() == 1
+
+
+def test_a_bot_removed_in_mid_turn_harms_nobody_else(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        app = world.apps["claude"]
+        thread = world.say(f"{world.at('claude')} say begun\nhold go\nsay ended")
+        world.wait(lambda: any("begun" in each.words for each in world.answers(thread)))
+        world.slack.channels[world.channel].members.remove(app.user)
+        (world.bridge.workspace("claude") / "go").touch()
+        world.bridge.wait(
+            lambda: world.bridge.rows("select state from post where turn = 1") == [("failed",)],
+            "the post was not given up",
+        )
+        other = world.slack.channel("other", [world.ann, app])
+        again = world.slack.say(world.ann, other, f"{world.at('claude')} say still here")
+        world.wait(
+            lambda: any("still here" in m.words for m in world.slack.thread(other, again)[1:])
+        )
+        world.settle()
+
+    assert world.bridge.rows("select distinct state from turn") == [("done",)]
+    said = "select count(*) from transcript where text like '%ended%' and kind = 'text'"
+    assert world.bridge.rows(said) == [(1,)]
+
+
+def test_guests_and_strangers_are_refused_with_a_reason(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        by_guest = world.say(f"{world.at('claude')} say secrets", who=world.guest)
+        by_stranger = world.say(f"{world.at('claude')} say secrets", who=world.stranger)
+
+        world.wait_answer(by_guest, "guest")
+        world.wait_answer(by_stranger, "another")
+        world.settle()
+
+    assert world.turns() == 0
+
+
+def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} hold go")
+        world.wait_state("prompted")
+        waiting = world.say("say wrong words", thread=thread)
+        world.wait_button(thread, "Drop")
+        world.slack.edit(waiting, "say right words")
+        world.slack.unfurl(waiting)
+        changed = "select count(*) from message where edited = 'say right words'"
+        world.bridge.wait(lambda: world.bridge.rows(changed) == [(1,)], "the edit was not taken")
+        regretted = world.say("say regretted words", thread=thread)
+        kept = "select count(*) from message where message_id = ?"
+        world.bridge.wait(lambda: world.bridge.rows(kept, regretted) == [(1,)], "it was not kept")
+        world.slack.delete(regretted)
+        gone = "select count(*) from transcript where text = 'Ann took a message back.'"
+        world.bridge.wait(lambda: world.bridge.rows(gone) == [(1,)], "the deletion was not taken")
+        (world.bridge.workspace("claude") / "go").touch()
+
+        answer = world.wait_answer(thread, "right words")
+        world.settle()
+
+    assert world.turns() == 2
+    shown = " ".join(each.words for each in world.answers(thread))
+    assert "wrong words" not in shown
+    assert "regretted words" not in shown
+    assert answer.edits > 0
+
+
+def test_files_reach_the_agent_also_with_a_mention_and_from_earlier_in_the_thread(
+    tmp_path: Path,
+) -> None:
+    with SlackWorld(tmp_path) as world:
+        early = world.slack.file("early notes.txt", b"early")
+        thread = world.say("look at this", who=world.bob, files=[early])
+        picture = world.slack.file("shot.png", b"\x89PNG\r\n\x1a\n", "image/png")
+        world.say(f"{world.at('claude')} say seen", thread=thread, files=[picture])
+
+        world.wait_answer(thread, "seen")
+        world.settle()
+
+    [(prompt,)] = world.bridge.rows("select prompt from turn")
+    files = world.bridge.data_dir / "workspaces" / "1-claude.files"
+    brought = {path.name: path.read_bytes() for path in files.glob("*/*")}
+    assert brought == {"early_notes.txt": b"early", "shot.png": b"\x89PNG\r\n\x1a\n"}
+    assert "shot.png" in prompt
+    assert "Bob: look at this" in prompt
+
+
+@pytest.mark.parametrize("lacking", ["streams", "sessions"])
+def test_a_workspace_without_the_agent_surface_gets_an_edited_message(
+    tmp_path: Path, lacking: str
+) -> None:
+    with SlackWorld(tmp_path, app={lacking: False}) as world:
+        thread = world.say(f"{world.at('claude')} plan read; write\nsay one\nhold go\nsay two")
+        world.wait(lambda: any("one" in each.words for each in world.answers(thread)))
+        (world.bridge.workspace("claude") / "go").touch()
+
+        answer = world.wait_answer(thread, "two")
+        world.settle()
+
+    assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    assert too_often(world.slack) == []
+
+
+def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        direct = world.slack.channel("dm", [world.ann, world.apps["claude"]], "im")
+        thread = world.slack.say(world.ann, direct, "say between us")
+
+        world.wait(
+            lambda: any("between us" in m.words for m in world.slack.thread(direct, thread)[1:])
+        )
+        world.settle()
+
+    assert world.turns() == 1

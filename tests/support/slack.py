@@ -1,0 +1,191 @@
+"""People, a simulated Slack, and a bridge in a process of its own with agents in it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from app.core.ports import Clock
+from app.core.types import ActivePlace
+from app.services.slack.adapter import SlackAdapter, SlackApp
+from app.services.slack.auth import Colleagues, Seal
+from app.sim.slack import App, Message
+from app.sim.slack_server import SimulatedSlack
+from tests.support.bridge import BridgeProcess, demo
+from tests.support.platform import Platform
+
+SECONDS = 30.0
+
+
+@dataclass
+class SlackWorld:
+    """One workspace with one channel, one bridge, and an app for each agent."""
+
+    folder: Path
+    agents: tuple[str, ...] = ("claude",)
+    settings: dict[str, str] = field(default_factory=dict)
+    app: dict[str, Any] = field(default_factory=dict)
+    """How the apps differ from the usual."""
+    resend_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.slack = SimulatedSlack(resend_seconds=self.resend_seconds)
+        self.platform = Platform()
+        self.apps = {name: self.slack.app(name, **self.app) for name in self.agents}
+        self.ann = self.slack.person("Ann")
+        self.bob = self.slack.person("Bob")
+        self.guest = self.slack.person("Gus", "guest")
+        self.stranger = self.slack.person("Sam", "stranger")
+        people = [self.ann, self.bob, self.guest, self.stranger]
+        self.channel = self.slack.channel("general", [*people, *self.apps.values()])
+
+    def __enter__(self) -> Self:
+        self.slack.__enter__()
+        self.platform.__enter__()
+        tokens: dict[str, str] = {}
+        for name, app in self.apps.items():
+            tokens[f"SLACK_BOT_TOKEN__{name.upper()}"] = app.token
+            tokens[f"SLACK_APP_TOKEN__{name.upper()}"] = app.app_token
+        self.bridge = BridgeProcess(
+            self.folder,
+            self.platform,
+            agents={name: demo() for name in self.agents},
+            settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
+        )
+        self.bridge.__enter__()
+        self.wait_listening()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.bridge.__exit__()
+        finally:
+            self.platform.__exit__()
+            self.slack.__exit__()
+
+    def wait_listening(self) -> None:
+        """Wait until every app has its line."""
+        self.wait(lambda: all(self.slack.connected(app) for app in self.apps.values()))
+
+    def wait(self, done: Callable[[], object]) -> None:
+        """Wait until something is true of the workspace."""
+        try:
+            self.slack.wait(done, SECONDS)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self.bridge.log.read_text()[-6000:]}") from error
+
+    def at(self, name: str) -> str:
+        """Write a mention of an agent."""
+        return f"<@{self.apps[name].user}>"
+
+    def say(
+        self, text: str, *, who: str | None = None, thread: str | None = None, **more: Any
+    ) -> str:
+        """Say something in the channel."""
+        return self.slack.say(who or self.ann, self.channel, text, thread=thread, **more)
+
+    def answers(self, thread: str, name: str = "claude") -> list[Message]:
+        """List what an agent's app shows in a thread."""
+        app = self.apps[name]
+        return [each for each in self.slack.thread(self.channel, thread) if each.app is app]
+
+    def wait_answer(
+        self, thread: str, words: str, name: str = "claude", *, times: int = 1
+    ) -> Message:
+        """Wait until so many messages of an agent hold these words and nothing is written on."""
+
+        def shown() -> list[Message]:
+            return [each for each in self.answers(thread, name) if words in each.words]
+
+        def settled() -> bool:
+            found = shown()
+            return len(found) >= times and not any(map(self.slack.streaming, found))
+
+        self.wait(settled)
+        return shown()[-1]
+
+    def wait_button(self, thread: str, label: str, name: str = "claude") -> Message:
+        """Wait until a message of an agent has a button."""
+
+        def shown() -> list[Message]:
+            return [
+                each
+                for each in self.answers(thread, name)
+                for block in each.blocks
+                if block["type"] == "actions"
+                and any(button["text"]["text"] == label for button in block["elements"])
+            ]
+
+        self.wait(shown)
+        return shown()[-1]
+
+    def whispers(self, user: str) -> list[str]:
+        """List what only one person was shown."""
+        with self.slack.changed:
+            return [each.words for each in self.slack.messages if each.only_for == user]
+
+    def settle(self) -> None:
+        """Wait until nothing is left to do."""
+        query = """
+            select (select count(*) from delivery where state = 'new')
+                 + (select count(*) from turn where state in ('queued', 'starting', 'prompted'))
+                 + (select count(*) from post where state in ('new', 'closing'))
+        """
+        self.wait(lambda: not self.slack.unacknowledged)
+        self.bridge.wait(lambda: self.bridge.rows(query) == [(0,)], "something is still open")
+
+    def turns(self) -> int:
+        """Count all turns that there ever were."""
+        return int(self.bridge.rows("select count(*) from turn")[0][0])
+
+    def wait_state(self, state: Literal["prompted"], number: int = 1) -> None:
+        """Wait until so many turns are in a state."""
+        query = "select count(*) from turn where state = ?"
+        self.bridge.wait(
+            lambda: self.bridge.rows(query, state) == [(number,)], f"no turn is {state}"
+        )
+
+
+def too_often(slack: SimulatedSlack, pace: float = 1.0) -> list[str]:
+    """List messages that were written to twice within a second."""
+    slack_of_time = 0.05
+    return [
+        message.ts
+        for message in slack.messages
+        for earlier, later in zip(message.touched, message.touched[1:], strict=False)
+        if later - earlier < pace - slack_of_time
+    ]
+
+
+def written_by(slack: SimulatedSlack, app: App) -> list[Message]:
+    """List everything that an app shows."""
+    return [message for message in slack.messages if message.app is app]
+
+
+def slack_adapter(
+    slack: SimulatedSlack,
+    app: App,
+    *,
+    clock: Clock,
+    folder: Path,
+    colleagues: Colleagues | None = None,
+    active: Callable[[float], Awaitable[Sequence[ActivePlace]]] | None = None,
+    bots: Collection[str] = (),
+    **more: float,
+) -> SlackAdapter:
+    """Make an adapter on the simulated Slack that knows of no earlier threads."""
+
+    async def nothing(_since: float) -> Sequence[ActivePlace]:
+        return ()
+
+    return SlackAdapter(
+        SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=bots),
+        colleagues=colleagues or Colleagues(expected=1),
+        seal=Seal("secret-key-of-the-tests"),
+        active=active or nothing,
+        uploads=folder / "uploads",
+        clock=clock,
+        **more,
+    )

@@ -1,0 +1,290 @@
+"""One agent's presence on the simulated Slack: its line, its people, its files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.clock import SystemClock
+from app.core.keys import PlaceKey, SessionKey
+from app.core.ports import FileSource, ListeningAdapter
+from app.core.tasks import Tasks
+from app.core.types import ActivePlace, Changed, Delivery, File, Heard, Speaker
+from app.errors import PostRejected, ServiceRefused, StoreUnavailable
+from app.services.slack.adapter import SlackAdapter
+from app.services.slack.api import bypasses_proxy
+from app.sim.slack import SCOPES, App
+from app.sim.slack_server import SimulatedSlack
+from tests.support.slack import slack_adapter
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Scene:
+    """An adapter that may listen, and what it took in."""
+
+    slack: SimulatedSlack
+    app: App
+    ann: str
+    channel: str
+    adapter: SlackAdapter
+    folder: Path
+    taken: list[Delivery] = field(default_factory=list)
+    refusals: int = 0
+    """How often the store says no before it keeps anything."""
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, delivery: Delivery) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable("the disk is full")
+        if delivery.delivery_id not in {each.delivery_id for each in self.taken}:
+            self.taken.append(delivery)
+        self.came.set()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        tasks = Tasks("test")
+        tasks.start(self.adapter.listen(self.take), name="listen")
+        await self.until(lambda: self.slack.connected(self.app) == 1)
+        yield
+        await tasks.close()
+
+    def heard(self) -> list[str]:
+        parsed = [self.adapter.parse(delivery) for delivery in self.taken]
+        return [each.text for each in parsed if isinstance(each, Heard)]
+
+    async def until_heard(self, *texts: str) -> None:
+        async with asyncio.timeout(20):
+            while not set(texts) <= set(self.heard()):
+                self.came.clear()
+                await self.came.wait()
+
+    async def until(self, done: Callable[[], object]) -> None:
+        await asyncio.to_thread(self.slack.wait, done, 20.0)
+
+
+@asynccontextmanager
+async def staged(
+    folder: Path, active: Callable[[float], Awaitable[Any]] | None = None, **app: Any
+) -> AsyncIterator[Scene]:
+    with SimulatedSlack(resend_seconds=0.3) as slack:
+        made, ann = slack.app("claude", **app), slack.person("Ann")
+        channel = slack.channel("general", [ann, made])
+        adapter = slack_adapter(
+            slack, made, clock=SystemClock(), folder=folder, ping_seconds=0.2, active=active
+        )
+        yield Scene(slack, made, ann, channel, adapter, folder)
+        await adapter.close()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    async with staged(tmp_path) as made:
+        yield made
+
+
+async def test_it_is_an_adapter_that_listens_and_brings_files(scene: Scene) -> None:
+    assert isinstance(scene.adapter, ListeningAdapter)
+    assert isinstance(scene.adapter, FileSource)
+
+
+async def test_its_trouble_is_over_while_it_has_a_line(scene: Scene) -> None:
+    before = scene.adapter.trouble
+    async with scene.listening():
+        scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> hi")
+        await scene.until_heard("@claude hi")
+        during = scene.adapter.trouble
+
+    assert before
+    assert not during
+    assert scene.adapter.trouble
+
+
+async def test_a_frame_is_acknowledged_only_once_it_is_kept(scene: Scene) -> None:
+    scene.refusals = 2
+    async with scene.listening():
+        scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> hi")
+        await scene.until_heard("@claude hi")
+        await scene.until(lambda: not scene.slack.unacknowledged)
+
+    assert scene.slack.lost == []
+    assert len(scene.taken) == 2  # the mention, and the message that it came with
+
+
+@pytest.mark.parametrize("how", ["cut", "silence", "refresh"])
+async def test_a_line_that_breaks_is_replaced_and_nothing_is_lost(scene: Scene, how: str) -> None:
+    async with scene.listening():
+        getattr(scene.slack, how)(scene.app)
+        scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> after")
+        await scene.until_heard("@claude after")
+        await scene.until(lambda: not scene.slack.unacknowledged)
+
+    assert scene.slack.lost == []
+
+
+async def test_a_second_connection_of_the_same_app_does_no_harm(scene: Scene) -> None:
+    other = slack_adapter(
+        scene.slack, scene.app, clock=SystemClock(), folder=scene.folder, ping_seconds=0.2
+    )
+    tasks = Tasks("test")
+    async with scene.listening():
+        tasks.start(other.listen(scene.take), name="second")
+        await scene.until(lambda: scene.slack.connected(scene.app) == 2)
+        for number in range(6):
+            scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> {number}")
+        await scene.until_heard(*(f"@claude {number}" for number in range(6)))
+        await scene.until(lambda: not scene.slack.unacknowledged)
+        await tasks.close()
+    await other.close()
+
+    assert scene.slack.lost == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "setting"), [("token", "SLACK_BOT_TOKEN"), ("app_token", "SLACK_APP_TOKEN")]
+)
+async def test_a_token_that_slack_does_not_accept_is_named_with_its_remedy(
+    scene: Scene, broken: str, setting: str
+) -> None:
+    setattr(scene.app, broken, "xoxb-another")
+
+    with pytest.raises(ServiceRefused, match=setting):
+        await scene.adapter.listen(scene.take)
+
+
+async def test_replies_missed_before_the_start_are_taken_in_once(tmp_path: Path) -> None:
+    places: list[ActivePlace] = []
+
+    async def active(_since: float) -> list[ActivePlace]:
+        return places
+
+    async with staged(tmp_path, active) as scene:
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        known = scene.slack.say(scene.ann, scene.channel, "known", thread=thread)
+        scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
+        scene.slack._waiting.clear()  # Slack has given up
+        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+        places.append(ActivePlace(key, known, 0.0))
+        async with scene.listening():
+            await scene.until_heard("!missed")
+
+    assert scene.heard() == ["!missed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("member", None), ("guest", "guest"), ("stranger", "another")]
+)
+async def test_only_full_members_may_make_the_agent_act(
+    scene: Scene, kind: Any, reason: str | None
+) -> None:
+    person = scene.slack.person("Zoe", kind)
+
+    why = await scene.adapter.refusal(Speaker(person, "Zoe"), PlaceKey("slack", "C:1"))
+
+    assert (reason or "") in (why or "")
+    assert (why is None) == (reason is None)
+
+
+async def test_a_whisper_is_seen_by_one_person_only(scene: Scene) -> None:
+    thread = scene.slack.say(scene.ann, scene.channel, "root")
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+
+    await scene.adapter.whisper(key, Speaker(scene.ann, "Ann"), "a <word>")
+
+    assert [(m.only_for, m.words) for m in scene.slack.messages[1:]] == [
+        (scene.ann, "a &lt;word&gt;")
+    ]
+
+
+async def test_a_place_that_is_closed_to_it_is_said_to_be_so_for_good(scene: Scene) -> None:
+    thread = scene.slack.say(scene.ann, scene.channel, "root")
+    scene.slack.channels[scene.channel].members.remove(scene.app.user)
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+
+    with pytest.raises(PostRejected, match="not_in_channel"):
+        await scene.adapter.whisper(key, Speaker(scene.ann, "Ann"), "hello")
+
+
+async def test_what_was_said_before_is_read_with_names_and_without_our_own_words(
+    scene: Scene,
+) -> None:
+    bob = scene.slack.person("Bob")
+    thread = scene.slack.say(scene.ann, scene.channel, "it breaks")
+    scene.slack.say(bob, scene.channel, "see <https://a.b|this>", thread=thread)
+    scene.slack.say(scene.app.user, scene.channel, "mine", thread=thread, bot=scene.app)
+    mention = scene.slack.say(scene.ann, scene.channel, "help", thread=thread)
+    scene.slack.say(bob, scene.channel, "too late", thread=thread)
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+
+    earlier = await scene.adapter.earlier(key, mention)
+
+    said = [(each.speaker.name, each.text) for each in earlier]
+    assert said == [("Ann", "it breaks"), ("Bob", "see this (https://a.b)")]
+
+
+async def test_a_file_is_fetched_once_into_the_uploads(scene: Scene) -> None:
+    kept = scene.slack.file("a.txt", b"inside")
+    file = File("a.txt", "text/plain", f"slack{kept}/a.txt")
+
+    brought = await scene.adapter.fetch(file)
+    calls = len(scene.slack.calls)
+    again = await scene.adapter.fetch(file)
+
+    assert brought == again == file
+    assert (scene.folder / "uploads" / file.url).read_bytes() == b"inside"
+    assert len(scene.slack.calls) == calls
+
+
+async def test_a_file_that_cannot_be_had_leaves_a_note(tmp_path: Path) -> None:
+    async with staged(tmp_path, scopes=SCOPES - {"files:read"}) as scene:
+        kept = scene.slack.file("a.txt", b"inside")
+
+        note = await scene.adapter.fetch(File("a.txt", "text/plain", f"slack{kept}/a.txt"))
+
+    assert note.url == f"slack{kept}/a.txt.missing.txt"
+    assert "could not be fetched" in (tmp_path / "uploads" / note.url).read_text()
+
+
+async def test_the_login_page_is_not_taken_for_the_file(scene: Scene) -> None:
+    kept = scene.slack.file("a.txt", b"inside")
+    scene.slack.files[kept].url = f"{scene.slack.files_url}/unknown/a.txt"
+
+    note = await scene.adapter.fetch(File("a.txt", "text/plain", f"slack{kept}/a.txt"))
+
+    assert "files:read" in (scene.folder / "uploads" / note.url).read_text()
+
+
+async def test_a_change_is_understood_from_the_line(scene: Scene) -> None:
+    async with scene.listening():
+        ts = scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> one")
+        scene.slack.edit(ts, f"<@{scene.app.user}> two")
+        await scene.until(lambda: len(scene.slack.acknowledged) == 3)
+
+    changes = [scene.adapter.parse(delivery) for delivery in scene.taken]
+    assert [each.text for each in changes if isinstance(each, Changed)] == ["@claude two"]
+
+
+@pytest.mark.parametrize(
+    ("url", "direct"),
+    [
+        ("http://127.0.0.1:9/api/", True),
+        ("http://localhost:9/api/", True),
+        ("http://[::1]:9/api/", True),
+        ("https://slack.com/api/", False),
+    ],
+)
+def test_loopback_is_called_without_a_proxy(
+    url: str, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    assert bypasses_proxy(url) == direct

@@ -1,0 +1,157 @@
+"""How posts look on Slack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.posts import Fact, PostContent, ToolLine
+from app.core.updates import AskOption, PlanStep
+from app.services.slack import render
+from app.sim.slack import block_words, buttons
+from app.sim.slack_api import check_blocks
+
+BUSY = PostContent(
+    kind="turn",
+    state="working",
+    text="Looking.",
+    plan=(PlanStep("read", "completed"), PlanStep("write <it>", "in_progress")),
+    tools=(ToolLine("t1", "cat a.py", "completed", output="print()"), ToolLine("t2", "ls")),
+    thought="Maybe the parser.",
+)
+
+
+def seal(*values: str | int) -> str:
+    return ".".join(map(str, values))
+
+
+def words(blocks: list[dict[str, Any]]) -> str:
+    return "\n".join(block_words(blocks))
+
+
+@pytest.mark.parametrize(
+    "text", ["<!channel>", "<!here>", "<!everyone|x>", "<!subteam^S123>", "<@U123ABC>", "<@W1|x>"]
+)
+def test_what_would_ring_people_is_made_harmless(text: str) -> None:
+    assert text not in render.defang(f"see {text} now")
+    assert render.defang(f"see {text} now").replace("\u2060", "") == f"see {text} now"
+
+
+@pytest.mark.parametrize("text", ["<!-- a -->", "<!DOCTYPE html>", "List<@NotNull T>", "a < b"])
+def test_code_stays_as_it_is(text: str) -> None:
+    assert render.defang(text) == text
+
+
+@given(st.text(alphabet="<!@>channelhereUW1 ", max_size=60), st.integers(0, 60))
+def test_a_mention_is_harmless_also_when_it_comes_in_two_pieces(text: str, cut: int) -> None:
+    first = text[:cut]
+    end = render.safe_end(first)
+
+    shown = render.defang(text[:end]) + render.defang(text[end:])
+
+    assert render._RINGING.search(shown) is None
+
+
+@given(st.text(alphabet="ab`~\n ", max_size=300), st.integers(20, 80))
+def test_pieces_together_hold_every_character_in_order(text: str, size: int) -> None:
+    cuts, start = [], 0
+    while (end := render.part_end(text, start, start, size)) is not None:
+        cuts.append(text[start:end])
+        start = end
+    cuts.append(text[start:])
+
+    assert "".join(cuts) == text
+    assert all(0 < len(cut) <= size for cut in cuts[:-1])
+
+
+def test_a_code_block_that_is_cut_is_closed_and_opened_again() -> None:
+    text = "before\n```python\na = 1\nb = 2\n```\nafter"
+    middle = text.index("b = 2")
+
+    assert render.piece(text, 0, middle) == "before\n```python\na = 1\n```\n"
+    assert render.piece(text, middle, None) == "```python\nb = 2\n```\nafter"
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        ("quiet", {"ab-1.0", "plan-0", "plan-1"}),
+        ("normal", {"ab-1.0", "plan-0", "plan-1", "tool-t1", "tool-t2"}),
+        ("full", {"ab-1.0", "plan-0", "plan-1", "tool-t1", "tool-t2"}),
+    ],
+)
+def test_places_see_as_many_tasks_as_they_want(level: Any, shown: set[str]) -> None:
+    tasks = render.tasks(BUSY, level, "ab-1.0")
+
+    assert set(tasks) == shown
+    assert ("output" in tasks.get("tool-t1", {})) == (level == "full")
+    assert tasks["plan-1"] == {"id": "plan-1", "title": "write &lt;it&gt;", "status": "in_progress"}
+
+
+def test_only_what_changed_is_streamed() -> None:
+    before = render.tasks(BUSY, "quiet", "m")
+
+    assert render.chunks(before, before, "") == []
+    assert render.chunks({}, before, "hi")[-1] == {"type": "markdown_text", "text": "hi"}
+
+
+def test_channels_are_quiet_and_direct_messages_are_not() -> None:
+    assert render.verbosity(BUSY, "C1") == "quiet"
+    assert render.verbosity(BUSY, "D1") == "normal"
+
+
+def test_an_ask_has_a_button_for_each_option_until_it_is_answered() -> None:
+    options = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "x" * 100, "reject_once"))
+    open_ask = PostContent(kind="ask", state="open", text="run `ls`", ask=3, options=options)
+    closed = PostContent(
+        kind="ask", state="answered", text="run `ls`", ask=3, note="Ann: Allow once"
+    )
+
+    shown = render.ask(open_ask, seal)
+
+    assert [button["value"] for button in buttons(shown)] == ["ask.3.a", "ask.3.r"]
+    assert list(buttons(render.ask(closed, seal))) == []
+    assert "Ann: Allow once" in words(render.ask(closed, seal))
+
+
+def test_a_waiting_turn_offers_now_and_drop() -> None:
+    blocks = render.message(
+        PostContent(kind="turn", state="queued"), "", "quiet", last=True, seal=seal
+    )
+
+    assert [b["value"] for b in buttons(blocks)] == ["command.queue now", "command.queue drop"]
+
+
+def test_the_footer_holds_the_facts_as_links() -> None:
+    content = PostContent(
+        kind="turn", state="done", text="x", facts=(Fact("0.02 USD"), Fact("PR 7", "https://a/7"))
+    )
+
+    assert words(render.ending(content)) == "0.02 USD · <https://a/7|PR 7>"
+
+
+@given(
+    st.text(max_size=200),
+    st.sampled_from(["starting", "working", "queued", "done", "failed", "stopped"]),
+    st.sampled_from(["quiet", "normal", "full"]),
+    st.booleans(),
+)
+def test_slack_takes_every_message(text: str, state: str, level: Any, last: bool) -> None:
+    line = text * 20
+    content = PostContent(
+        kind="turn",
+        state=state,
+        text=line,
+        note=line,
+        plan=(PlanStep(line),) * 20,
+        tools=(ToolLine("c", line, output=line),) * 20,
+        thought=line,
+        facts=(Fact(text or "x", "https://a.b"),) * 5,
+    )
+
+    check_blocks(render.message(content, line, level, last=last, seal=seal))
+    check_blocks(render.ending(content))
+    check_blocks(render.notice(content))
