@@ -94,9 +94,13 @@ class SignedInRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             _recognise(request, parts_of(request), await _bearer(request))
+            self.check(request)
             return await handle(request)
 
         return guarded
+
+    def check(self, request: Request) -> None:
+        """Refuse a request by its head; here none is."""
 
 
 class LinkOut(BaseModel):
