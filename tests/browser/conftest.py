@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.support.chromium import ARGUMENTS, MISSING, chromium
 from tests.support.platform import Platform
 from tests.support.served import Forked, Site
-from tests.support.window import ARGUMENTS, Visit, browser_program
+from tests.support.window import Visit
 
 Visiting = Callable[..., Visit]
 Agents = dict[str, dict[str, Any]]
@@ -21,9 +22,9 @@ Agents = dict[str, dict[str, Any]]
 # its thread has a running event loop, which other tests would trip over.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    program = browser_program()
+    program = chromium()
     if program is None:
-        pytest.skip("chromium is missing on this machine: apt install chromium")
+        pytest.skip(MISSING)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         yield opened

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,15 +16,6 @@ from tests.support.served import SECONDS
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / ".screenshots"
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
 GRAVE = {"serious", "critical"}
@@ -45,11 +35,6 @@ _DROP = """(target, files) => {
   const how = { dataTransfer: carried, bubbles: true, cancelable: true };
   for (const kind of ["dragover", "drop"]) target.dispatchEvent(new DragEvent(kind, how));
 }"""
-
-
-def browser_program() -> str | None:
-    """Find a browser of this machine."""
-    return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 @dataclass
