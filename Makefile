@@ -43,7 +43,7 @@ lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 tak
 	@$(COMPILE) --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove .venv and caches
-	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .ruff_cache
+	@rm -rf .venv .screenshots .hypothesis .import_linter_cache .mypy_cache .ruff_cache
 
 # A gate says one line; its own words are shown when it fails.
 gate = @printf '%-8s' '$(1)'; start=$$(date +%s); \

@@ -67,10 +67,11 @@ from app.server.door import Door
 from app.server.front import Front
 from app.server.listener import Listener
 from app.server.metrics import Metrics
+from app.server.pages import uploads
 from app.server.parts import AgentCard, Check, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.database import Database, locked
-from app.store.retention import forget
+from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
 from app.store.stores import Stores
 from app.vault import Vault
 
@@ -460,8 +461,15 @@ class Bridge:
         while True:
             days = base.configuration.limits.retention_days
             gone = await persist(base.clock, forget, base.database, now=base.clock.now(), days=days)
-            logger.debug("forgot %d old rows", gone)
+            files = await self._forget_uploads(before=base.clock.now() - days * DAY_SECONDS)
+            logger.debug("forgot %d old rows and %d attachments", gone, files)
             await base.clock.sleep(RETENTION_SECONDS)
+
+    async def _forget_uploads(self, *, before: float) -> int:
+        """Remove files that were attached to nothing: a crash may come before their message."""
+        database = self._base.database
+        named, unread = await named_files(database), await unread_deliveries(database)
+        return await asyncio.to_thread(uploads.forget, self._uploads, named, unread, before=before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, cold, memory, report, restart, stream
+from bench import accept, cold, memory, page, report, restart, stream
 from bench.figures import FULL, QUICK, Row, Scale
 from bench.machine import ROOT, busy, description
 
@@ -26,6 +26,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
     "restart": restart.measure,
     "start": restart.measure_start,
     "memory": memory.measure,
+    "page": page.measure,
 }
 
 

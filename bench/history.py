@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Table, create_engine, insert
+from sqlalchemy import Table, create_engine, func, insert, select
 
 from app.core.posts import PostContent
 from app.store.database import sqlite_url
@@ -41,6 +42,19 @@ def fill(data_dir: Path, sessions: int) -> None:
     with engine.begin() as connection:
         for table, many in rows.items():
             connection.execute(insert(table), many)
+    engine.dispose()
+
+
+def lengthen(data_dir: Path, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows to the turn of a session: kind, text and data of each."""
+    engine = create_engine(sqlite_url(data_dir))
+    with engine.begin() as connection:
+        last = connection.execute(select(func.max(transcript.c.id))).scalar_one()
+        many = [
+            {**_answer(number, time.time()), "id": last + count, "text": "", **row}
+            for count, row in enumerate(rows, 1)
+        ]
+        connection.execute(insert(transcript), many)
     engine.dispose()
 
 

@@ -21,6 +21,7 @@ from app.server.shapes import (
     AgentOut,
     AskOut,
     EntryOut,
+    LinkOut,
     NewSession,
     Page,
     SessionDetail,
@@ -126,6 +127,10 @@ class Client:
     async def answer(self, ask: int, option: str) -> None:
         """Answer an ask."""
         await self._send(AskOut, f"/asks/{ask}/answer", {"option": option})
+
+    async def login_link(self) -> str:
+        """Make a link that logs in whoever opens it first."""
+        return (await self._send(LinkOut, "/login-links", {})).url
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

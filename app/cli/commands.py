@@ -114,6 +114,18 @@ def ask(
 
 
 @app.command()
+def login() -> None:
+    """Print a link that opens the page of the running bridge.
+
+    It works once, for 15 minutes. Needs the settings that the bridge was started with.
+    """
+    with _in_one_line():
+        from app.cli.login import login as run  # noqa: PLC0415 - 0.4 s
+
+        run(_configuration())
+
+
+@app.command()
 def doctor() -> None:
     """Check this machine and the configuration: verdict, reason, remedy.
 

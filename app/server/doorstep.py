@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from html import escape
 from typing import Final
 
 from fastapi.responses import HTMLResponse
@@ -39,35 +38,33 @@ _HEADERS: Final = {
 }
 
 
-def not_signed_in(base_url: str) -> HTMLResponse:
+def not_signed_in() -> HTMLResponse:
     """Tell somebody who has no log-in how to get one."""
     return _page(
         401,
         "You are not signed in",
         "<p>Open the log-in link that the bridge printed when it was started. It works once, and "
         "for 15 minutes.</p>",
-        base_url,
     )
 
 
-def link_of_no_use(base_url: str) -> HTMLResponse:
+def link_of_no_use() -> HTMLResponse:
     """Tell somebody that this link opens nothing any more."""
     return _page(
         410,
         "This log-in link does not work any more",
         "<p>A link works once, and for 15 minutes: this one was used, is too old or was withdrawn. "
         'If it was you, in this browser, <a href="/">open the page</a>.</p>',
-        base_url,
     )
 
 
-def signed_out(base_url: str) -> HTMLResponse:
+def signed_out() -> HTMLResponse:
     """Tell somebody that the log-in has ended."""
     words = "<p>This browser has to log in again before it can use the bridge.</p>"
-    return _page(200, "You are signed out", words, base_url)
+    return _page(200, "You are signed out", words)
 
 
-def _page(status: int, title: str, words: str, base_url: str) -> HTMLResponse:
+def _page(status: int, title: str, words: str) -> HTMLResponse:
     content = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -78,12 +75,10 @@ def _page(status: int, title: str, words: str, base_url: str) -> HTMLResponse:
 <p class="brand">Agent Bridge</p>
 <h1>{title}</h1>
 {words}
-<p>For a new link, start <code>agent-bridge serve</code> again, or ask the bridge that runs:</p>
-<pre>curl -X POST -H "Authorization: Bearer $BRIDGE_ADMIN_TOKEN" \\
-  {escape(base_url)}/api/v1/login-links</pre>
-<p>If you have not set <code>BRIDGE_ADMIN_TOKEN</code>, the bridge has made one: it is in the file
-<code>secrets</code> in its <code>DATA_DIR</code>, usually
-<code>~/.local/share/agent-bridge</code>.</p>
+<p>For a new link, run this on the machine of the bridge, with the same settings:</p>
+<pre>agent-bridge login</pre>
+<p>After <code>make run</code> it is <code>.venv/bin/agent-bridge login</code> in the same folder;
+in a container, <code>docker compose exec bridge agent-bridge login</code>.</p>
 </main>
 """
     return HTMLResponse(content, status_code=status, headers=_HEADERS)

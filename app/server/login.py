@@ -15,12 +15,12 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel
 
 from app.server import doorstep
 from app.server.door import LOGIN_SECONDS
 from app.server.parts import Parts, PartsOf, parts_of
 from app.server.problems import problem
+from app.server.shapes import LinkOut
 
 logger = logging.getLogger(__name__)
 
@@ -94,15 +94,13 @@ class SignedInRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             _recognise(request, parts_of(request), await _bearer(request))
+            self.check(request)
             return await handle(request)
 
         return guarded
 
-
-class LinkOut(BaseModel):
-    """A log-in link."""
-
-    url: str
+    def check(self, request: Request) -> None:
+        """Refuse a request by its head; here none is."""
 
 
 pages = APIRouter(include_in_schema=False)
@@ -114,7 +112,7 @@ async def log_in(parts: PartsOf, token: str) -> Response:
     """Exchange a link for a cookie, once."""
     cookie = await parts.door.exchange(token)
     if cookie is None:
-        return doorstep.link_of_no_use(parts.door.base_url)
+        return doorstep.link_of_no_use()
     logger.info("somebody signed in with a log-in link")
     answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
@@ -135,7 +133,7 @@ async def log_out(parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]) -> 
     """End this browser's log-in."""
     if who.login:
         await parts.door.close(who.login)
-    answer = doorstep.signed_out(parts.door.base_url)
+    answer = doorstep.signed_out()
     answer.delete_cookie(
         parts.door.cookie_name, secure=parts.door.secure, httponly=True, samesite="lax"
     )
@@ -166,7 +164,7 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, NotSignedIn)
     is_page = request.method == "GET" and not request.url.path.startswith("/api/")
     if is_page and "text/html" in request.headers.get("accept", ""):
-        return doorstep.not_signed_in(parts_of(request).door.base_url)
+        return doorstep.not_signed_in()
     return problem(error.status_code, error.detail)
 
 

@@ -55,6 +55,12 @@ class Page(BaseModel, Generic[T]):
     next: int | str | None = None
 
 
+class LinkOut(BaseModel):
+    """A log-in link."""
+
+    url: str
+
+
 class AgentOut(BaseModel):
     """An agent."""
 

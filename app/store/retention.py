@@ -1,6 +1,7 @@
 """Throws away what nobody needs any more: old deliveries, sent posts, and settled decisions.
 
-What was said stays with its session; nothing that is unfinished is ever touched.
+What was said stays with its session, and so do the files that came with it; nothing that is
+unfinished is ever touched.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Delete,
+    String,
     Table,
+    cast,
     delete,
     literal_column,
     select,
 )
 
 from app.store.database import Database
-from app.store.tables import decision, delivery, post
+from app.store.tables import decision, delivery, message, post
 
 LEAST_DAYS = 7
 """A captured delivery can be sent again within this time, so its signature must still be known."""
@@ -42,6 +45,19 @@ async def forget(database: Database, *, now: float, days: float) -> int:
         while slice_gone := await database.writer.run(partial(_delete, statement)):
             gone += slice_gone
     return gone
+
+
+async def named_files(database: Database) -> set[str]:
+    """Collect the addresses of all files that came with a message."""
+    with_files = select(message.c.files).where(cast(message.c.files, String) != "[]")
+    rows = await database.all(with_files)
+    return {str(file["url"]) for (files,) in rows for file in files}
+
+
+async def unread_deliveries(database: Database) -> list[bytes]:
+    """Give what arrived and was not dealt with yet, as it arrived."""
+    rows = await database.all(select(delivery.c.body).where(delivery.c.state == "new"))
+    return [body for (body,) in rows]
 
 
 def _slice(table: Table, *which: ColumnElement[bool]) -> Delete:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.bridge import DEMO
@@ -290,6 +291,23 @@ def test_lists_and_doctor_ask_the_running_bridge(served: Machine) -> None:
     assert "demo (default)" in agents.stdout
     assert "not isolated" in agents.stdout
     assert f"bridge: it is running at http://127.0.0.1:{served.port}" in doctor.stdout
+
+
+def test_login_prints_a_fresh_link_of_the_running_bridge(served: Machine) -> None:
+    link, other = (served.run("login").stdout.strip() for _ in range(2))
+
+    assert link != other
+    opened = [httpx.get(each, trust_env=False).status_code for each in (link, other, link)]
+    assert opened == [303, 303, 410]
+
+
+def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) -> None:
+    done = machine.run("login")
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "agent-bridge serve" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_serve_says_where_it_is_and_a_second_signal_ends_it_at_once(machine: Machine) -> None:

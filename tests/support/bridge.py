@@ -50,6 +50,8 @@ class BridgeProcess:
     settings: dict[str, str] = field(default_factory=dict)
     wrapper: list[str] | None = None
     """A command to start it with, in a process that imports for itself; else it is forked."""
+    page: bool = False
+    """Whether its agents are on the page too, and not on the platform alone."""
 
     def __post_init__(self) -> None:
         # Held also while the bridge is dead, so that nobody else gets it; it never listens.
@@ -254,6 +256,7 @@ class BridgeProcess:
                 **self.settings,
             },
             "home": str(home),
+            "page": self.page,
             "platform": self.platform.url,
             "token": self.platform.token,
             "armed": str(self.armed),

@@ -170,8 +170,10 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     hooks = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
     for hook in hooks:
         hook.points = points
-    # The hooks stand in for the page; whatever else is set up is there as always.
-    platforms = [each for each in adapters(base) if not each.service_name.startswith("web:")]
+    # The hooks stand in for the page, unless it is wanted; whatever else is set up is there.
+    platforms = [
+        each for each in adapters(base) if plan["page"] or not each.service_name.startswith("web:")
+    ]
     bridge = GuardedBridge(base, [*hooks, *platforms])
     bridge.points = points
     port = bound(configuration.host, configuration.port)

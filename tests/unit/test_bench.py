@@ -14,7 +14,7 @@ from app.store.tables import metadata
 from bench import report
 from bench.bridge import AGENT, BenchAdapter
 from bench.figures import Goal, Row, ratios
-from bench.history import fill
+from bench.history import fill, lengthen
 from bench.stream import through_blocking_loop
 from bench.webhooks import BODY_BYTES, comments
 
@@ -90,6 +90,20 @@ def test_the_filled_store_holds_parked_sessions(tmp_path: Path) -> None:
     assert session.state == "parked"
     assert post is not None
     assert post.content.state == "done"
+
+
+async def test_a_thread_of_the_filled_store_can_be_made_long(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    metadata.create_all(database.engine)
+    fill(tmp_path, 3)
+
+    lengthen(tmp_path, 2, [{"text": "more"}, {"kind": "tool", "data": {"call": "1"}}])
+
+    stores = Stores.on(database, lambda: 0.0)
+    rows = await stores.transcript.read_place(PlaceKey("web", "thread-2"), after=0, limit=10)
+    database.engine.dispose()
+    assert [row.kind for row in rows] == ["message", "text", "text", "tool"]
+    assert {row.turn for row in rows[1:]} == {2}
 
 
 def test_the_blocking_loop_reads_every_update(tmp_path: Path) -> None:

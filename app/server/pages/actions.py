@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from app.errors import Conflict, StoreUnavailable
-from app.server.login import Visitor, visitor
+from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.pages import sight, uploads
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
@@ -33,16 +33,19 @@ BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 _MARKS: Final = re.compile(r"[`*#>]+")
 
 
-def bounded(request: Request) -> None:
-    """Refuse a body that is too large before any of it is read."""
-    length = request.headers.get("content-length", "")
-    if not length.isdigit():
-        raise HTTPException(411, "say how long the body is")
-    if int(length) > BODY_BYTES:
-        raise HTTPException(413, "that is more than can be sent at once")
+class FormRoute(SignedInRoute):
+    """A route for forms: nothing is read of a stranger's, nor of one that is too large."""
+
+    def check(self, request: Request) -> None:
+        """Look at the length that was announced."""
+        length = request.headers.get("content-length", "")
+        if not length.isdigit():
+            raise HTTPException(411, "say how long the body is")
+        if int(length) > BODY_BYTES:
+            raise HTTPException(413, "that is more than can be sent at once")
 
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(bounded)])
+router = APIRouter(include_in_schema=False, route_class=FormRoute)
 Who = Annotated[Visitor, Depends(visitor)]
 
 

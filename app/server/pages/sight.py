@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.keys import SERVICES, PlaceKey
-from app.core.types import Session, SessionState, TurnState
+from app.core.types import Session, TurnState
 from app.errors import NotFound
 from app.server.parts import Parts
 from app.services.web.thread import Fold
 from app.services.web.views import (
+    STOPPABLE,
     Agent,
     Cast,
     Decided,
@@ -30,8 +31,6 @@ DECISIONS = 6
 """Decisions beside a thread: those that somebody may still have in mind."""
 WAITING_CHARACTERS = 200
 """What is shown of a message that waits: enough to know which one it is."""
-
-_BUSY = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
 
 
 @dataclass(slots=True)
@@ -117,7 +116,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             [
                 wait
                 for session in sessions
-                if session.state in _BUSY
+                if session.state in STOPPABLE
                 for wait in await _waiting(parts, session, cast)
             ]
         ),

@@ -11,6 +11,8 @@ import re
 import secrets
 import shutil
 import unicodedata
+from collections.abc import Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -66,6 +68,19 @@ async def keep(folder: Path, files: list[UploadFile]) -> tuple[SaidFile, ...]:
             await asyncio.to_thread(shutil.rmtree, (folder / each.url).parent, ignore_errors=True)
         raise
     return tuple(kept)
+
+
+def forget(folder: Path, named: Set[str], unread: Sequence[bytes], *, before: float) -> int:
+    """Remove what is older and belongs to no message, neither kept nor on its way in."""
+    gone = 0
+    for each in folder.iterdir() if folder.is_dir() else ():
+        with suppress(OSError):  # somebody else removed it, or it cannot be removed
+            files = [f"{each.name}/{file.name}" for file in each.iterdir()]
+            waits = any(each.name.encode() in body for body in unread)
+            if each.stat().st_mtime < before and not waits and named.isdisjoint(files):
+                shutil.rmtree(each)
+                gone += 1
+    return gone
 
 
 def safe_name(name: str) -> str:

@@ -195,7 +195,7 @@
         connection.textContent = "The bridge does not answer. Trying again …";
         connection.hidden = false;
       }
-      if (failures % 5 === 0) askWhy();
+      if (failures === 2 || failures % 5 === 0) askWhy();
       connectIn(wait * (0.8 + Math.random() * 0.4));
     });
   };

@@ -75,7 +75,7 @@ def prose(text: str) -> str:
 def pieces(text: str) -> Iterator[str]:
     """Cut a long text between its outermost blocks, so that each piece renders as it did before."""
     cut = len(text) > PIECE_CHARACTERS and not _overloaded(text)
-    starts = _block_starts(text) if cut else []
+    starts = _block_starts(text) if cut else ()
     begin = 0
     for start in starts:
         if start - begin > PIECE_CHARACTERS:
@@ -122,15 +122,16 @@ def _block_parser() -> MarkdownIt:
     return parser
 
 
-def _block_starts(text: str) -> list[int]:
+@lru_cache(CACHED)
+def _block_starts(text: str) -> tuple[int, ...]:
     """Tell where each outermost block begins, but for the first."""
     if "\r" in text or "\0" in text:
-        return []  # the parser would count other lines than we do
+        return ()  # the parser would count other lines than we do
     lines = [token.map[0] for token in _block_parser().parse(text) if not token.level and token.map]
     offsets = [0]
     for line in text.split("\n"):
         offsets.append(offsets[-1] + len(line) + 1)
-    return [offsets[line] for line in lines if line]
+    return tuple(offsets[line] for line in lines if line)
 
 
 def _words(token: Token) -> str:

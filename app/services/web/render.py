@@ -42,7 +42,7 @@ class Renderer:
 
     def call_whole(self, call: Call) -> str:
         """Render all that a call was given and gave, without leaving anything out."""
-        return str(self._macros.call_body(call, self, True))
+        return str(self._macros.call_body(call, self, self.changes(call, whole=True), True))
 
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render what somebody said."""

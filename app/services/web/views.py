@@ -17,12 +17,22 @@ COLOURS = 8
 LAST_WORDS = 90
 """Characters of the last words in the list: a little more than one line shows."""
 
-Dot = Literal["wait", "work", ""]
-GROUPS: tuple[tuple[Dot, str], ...] = (("wait", "Needs you"), ("work", "Working"), ("", "Earlier"))
+Dot = Literal["wait", "work", "limit", ""]
+GROUPS: tuple[tuple[Dot, str], ...] = (
+    ("wait", "Needs you"),
+    ("work", "Working"),
+    ("limit", "Waiting for a limit"),
+    ("", "Earlier"),
+)
 SERVICES = {"web": "", "slack": "Slack", "github": "GitHub", "linear": "Linear"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
-STOPPABLE = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+STOPPABLE = {
+    SessionState.WORKING,
+    SessionState.WAITING,
+    SessionState.QUEUED,
+    SessionState.LIMITED,
+}
 HELD = "held"
 """What is shown when nothing runs and what waits was held by a stop."""
 
@@ -257,7 +267,9 @@ def _dot(states: Iterable[str]) -> Dot:
     seen = set(states)
     if seen & {SessionState.WAITING, HELD}:
         return "wait"
-    return "work" if seen & _WORKING else ""
+    if seen & _WORKING:
+        return "work"
+    return "limit" if SessionState.LIMITED in seen else ""
 
 
 def shown_state(session: Session) -> str:

@@ -70,7 +70,8 @@ def test_nothing_heavy_is_imported_before_a_command_needs_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("ask",), ("serve",), ("doctor",), ("agents", "list"), ("sessions", "show")]
+    "words",
+    [(), ("ask",), ("serve",), ("login",), ("doctor",), ("agents", "list"), ("sessions", "show")],
 )
 def test_every_command_has_help(run: Run, words: tuple[str, ...]) -> None:
     result = run(*words, "--help")
@@ -105,7 +106,7 @@ def test_a_wrong_use_is_told_with_status_2(run: Run, words: tuple[str, ...], rea
 
 @pytest.mark.parametrize(
     "words",
-    [("serve",), ("ask", "demo", "hi"), ("agents", "list"), ("sessions", "list")],
+    [("serve",), ("ask", "demo", "hi"), ("login",), ("agents", "list"), ("sessions", "list")],
 )
 def test_a_broken_configuration_is_one_line_without_the_value(
     run: Run, words: tuple[str, ...]

@@ -162,7 +162,7 @@ async def test_a_link_works_once_and_then_says_so(scene: Scene) -> None:
     assert again.status_code == 410
     assert "set-cookie" not in again.headers
     assert "does not work any more" in again.text
-    assert "agent-bridge serve" in again.text
+    assert "agent-bridge login" in again.text
 
 
 async def test_of_twenty_who_open_a_link_at_once_one_gets_in(scene: Scene) -> None:
@@ -398,7 +398,7 @@ async def test_a_page_says_in_plain_words_how_to_sign_in(scene: Scene) -> None:
     assert answer.headers["content-type"].startswith("text/html")
     assert "You are not signed in" in answer.text
     assert "Open the log-in link" in answer.text
-    assert f"{BASE_URL}/api/v1/login-links" in answer.text
+    assert "agent-bridge login" in answer.text
 
 
 async def test_pages_without_a_log_in_run_no_script_and_stay_nowhere(scene: Scene) -> None:

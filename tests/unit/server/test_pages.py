@@ -64,7 +64,7 @@ async def test_every_page_is_locked_up(desk: Office) -> None:
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["cache-control"] == "no-store"
 
 
@@ -181,6 +181,29 @@ async def test_a_message_from_another_page_is_refused(desk: Office) -> None:
         answer = await desk.http.post("/send", data={"text": "hello"}, headers=headers)
         assert answer.status_code == 403
     assert (await desk.parts.sessions.threads(limit=5)) == []
+
+
+@pytest.mark.parametrize("path", ["/send", "/asks/1", "/stop/t/web/x", "/queue/1/now"])
+@pytest.mark.parametrize(
+    ("known", "length", "status"), [(False, 10, 401), (True, 10**9, 413), (True, None, 411)]
+)
+async def test_nothing_is_read_of_a_form_that_is_refused_by_its_head(
+    desk: Office, path: str, known: bool, length: int | None, status: int
+) -> None:
+    read = []
+
+    async def body() -> AsyncIterator[bytes]:
+        read.append(1)
+        yield b"option=allow"
+
+    sender = desk.http if known else desk.browser()
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": desk.csrf}
+    if length is not None:
+        headers["Content-Length"] = str(length)
+    answer = await sender.post(path, content=body(), headers=headers)
+
+    assert answer.status_code == status
+    assert read == []
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.pages.uploads import NAME_CHARACTERS, picture_type, safe_name
+from app.server.pages.uploads import NAME_CHARACTERS, forget, picture_type, safe_name
 
 
 @pytest.mark.parametrize(
@@ -54,3 +57,16 @@ def test_any_name_becomes_one_that_stays_as_it_is(name: str) -> None:
 )
 def test_a_picture_is_known_by_its_bytes(head: bytes, kind: str | None) -> None:
     assert picture_type(head) == kind
+
+
+def test_an_old_file_that_belongs_to_no_message_is_removed_and_no_other(tmp_path: Path) -> None:
+    for name, changed in (("kept", 5), ("lost", 5), ("waits", 5), ("fresh", 50)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("words")
+        os.utime(tmp_path / name, (changed, changed))
+
+    gone = forget(tmp_path, {"kept/a.txt"}, [b'{"url": "waits/a.txt"}'], before=10)
+
+    assert gone == 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["fresh", "kept", "waits"]
+    assert forget(tmp_path / "nowhere", set(), [], before=10) == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.store.retention import AT_ONCE, DAY_SECONDS, forget
+from app.core.types import File
+from app.store.retention import AT_ONCE, DAY_SECONDS, forget, named_files, unread_deliveries
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, delivery, heard, open_stores
 
@@ -46,3 +48,16 @@ async def test_a_message_whose_decision_was_forgotten_is_still_known(tmp_path: P
         again = await stores.decisions.accept(decision(said, "demo"))
 
         assert again.repeated
+
+
+async def test_files_of_messages_and_deliveries_on_their_way_in_are_known(tmp_path: Path) -> None:
+    said = replace(heard("look"), files=(File("a.txt", "text/plain", "0a1b/a.txt"),))
+    with open_stores(tmp_path, ManualClock()) as (database, stores):
+        await stores.decisions.accept(decision(said, "demo"))
+        await stores.decisions.accept(decision(heard("without a file"), "demo"))
+        await stores.deliveries.add(delivery(body=b"dealt with"))
+        await stores.deliveries.settle(1, "done", "")
+        await stores.deliveries.add(delivery(delivery_id="d2", signature="s2", body=b"waits"))
+
+        assert await named_files(database) == {"0a1b/a.txt"}
+        assert await unread_deliveries(database) == [b"waits"]

@@ -154,11 +154,14 @@ def test_agents_whose_names_begin_alike_get_two_letters() -> None:
     assert cast["gone"].colour is None
 
 
+KEY = PlaceKey("web", "t1")
+
+
 def place(**more: object) -> Place:
     member = Member(1, CAST["claude"], "working", stoppable=True)
     wait = Waiting(1, CAST["claude"], ((12, "Bob", HOSTILE), (14, "Ann", "and this")))
     values = {"members": (member,), "waiting": (wait,), "untagged": ("claude",), **more}
-    return Place(key=PlaceKey("web", "t1"), title=HOSTILE, **values)  # type: ignore[arg-type]
+    return Place(key=KEY, title=HOSTILE, **values)  # type: ignore[arg-type]
 
 
 def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
@@ -172,6 +175,18 @@ def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
     assert drop.attributes["data-post"] == "/queue/1/drop"
     assert (waiting.attributes["data-messages"] or "").split() == ["m12", "m14"]
     assert "<script" not in "".join(panels.values())
+
+
+def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopped() -> None:
+    session = Session(1, SessionKey("web", "t1", "claude"), KEY, SessionState.LIMITED)
+    member = Member(1, CAST["claude"], "limited", stoppable=views.stoppable(session))
+    limited = place(members=(member,), waiting=())
+
+    panels = render.place_panels(limited, CAST)
+
+    assert limited.dot == "limit"
+    assert "goes on when its provider allows it" in panels["status"]
+    assert [each.text for each in elements(panels["state"], "button")] == ["Stop"]
 
 
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
@@ -192,12 +207,18 @@ def test_threads_that_need_somebody_come_first() -> None:
         thread("b", SessionState.WORKING, service="slack"),
         thread("c", SessionState.WAITING),
         thread("d", SessionState.QUEUED, held=True),
+        thread("e", SessionState.LIMITED),
     ]
 
     listed = views.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
     made = render.threads_panel(listed, CAST)
 
-    assert [title for title, _ in listed.groups] == ["Needs you", "Working", "Earlier"]
+    assert [title for title, _ in listed.groups] == [
+        "Needs you",
+        "Working",
+        "Waiting for a limit",
+        "Earlier",
+    ]
     assert [line.path for line in listed.groups[0][1]] == ["/t/web/c", "/t/web/d"]
     assert listed.groups[1][1][0].words == "Slack · Claude · last words here"
     assert elements(made, "a")[0].attributes["aria-current"] == "page"

@@ -1,0 +1,198 @@
+"""The page: how much longer a long answer, many tool calls and many threads take than little."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from app.store.database import Database, sqlite_url
+from bench.bridge import BridgeServer
+from bench.figures import Goal, Row, Scale, milliseconds, ratios
+from bench.history import fill, lengthen
+from bench.machine import LOOK_SECONDS
+from tests.support.chromium import ARGUMENTS, MISSING, chromium
+
+TOKEN = "admin-token-of-the-bench-0123456789"
+ANSWER_CHARACTERS = 200_000
+ROW_CHARACTERS = 2_000
+"""What an agent says in the second that makes one row."""
+CALLS = 1_000
+THREADS = 500
+WHOLE_GOAL = 50.0
+"""The largest of these pages weighs 120 times as much as the small one."""
+SHOWN_GOAL = 15.0
+"""In a browser style and scripts weigh the same for all."""
+SHOWN_SECONDS = 60.0
+"""How long a page may take until it is shown on a busy machine."""
+PARAGRAPH = (
+    "The redirect target is dropped when the session cookie is **renewed**, see `auth/login.py` "
+    "and [the report](https://example.com/report). It has to be kept in the signed state instead, "
+    "where the check of the path has already looked at it.\n\n"
+    "- one thing to do\n- another thing, with `code`\n\n```python\nstate = sign(nonce, target)\n"
+    "```\n\n"
+)
+# Notes when the first frame after the whole document is on the screen.
+NOTE_SHOWN = """document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() =>
+  setTimeout(() => { window.shownAfter = performance.now(); })));"""
+
+
+@dataclass
+class View:
+    """One page that is measured."""
+
+    what: str
+    address: str
+    bridge: BridgeServer
+    first_byte: list[float] = field(default_factory=list)
+    whole: list[float] = field(default_factory=list)
+    shown: list[float] = field(default_factory=list)
+    size: int = 0
+
+    def fetch(self) -> None:
+        """Read it as a program does."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.bridge.port)
+        began = time.perf_counter()
+        connection.request("GET", self.address, headers=_ADMIN)
+        answer = connection.getresponse()
+        self.first_byte.append(time.perf_counter() - began)
+        self.size = len(answer.read())
+        self.whole.append(time.perf_counter() - began)
+        connection.close()
+        assert answer.status == http.client.OK
+
+    def show(self, page: Page) -> None:
+        """Open it as a person does."""
+        page.goto(f"http://127.0.0.1:{self.bridge.port}{self.address}", wait_until="commit")
+        deadline = time.monotonic() + SHOWN_SECONDS
+        while (after := page.evaluate("() => window.shownAfter")) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.address} was not shown")
+            time.sleep(LOOK_SECONDS)
+        self.shown.append(after / 1000)
+
+
+_ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def measure(scale: Scale, folder: Path) -> Iterator[Row]:
+    """Measure large pages against a small one."""
+    few, many = _prepared(folder / "few", 3), _prepared(folder / "many", THREADS)
+    lengthen(few.data_dir, 2, list(_answer()))
+    lengthen(few.data_dir, 3, list(_calls()))
+    small = View("a small page", "/t/web/thread-1", few)
+    large = [
+        View(f"page with an answer of {ANSWER_CHARACTERS:,} characters", "/t/web/thread-2", few),
+        View(f"page with {CALLS:,} tool calls", "/t/web/thread-3", few),
+        View(
+            f"page with {THREADS} threads in the list",
+            f"/t/web/thread-1?threads={THREADS}",
+            many,
+        ),
+    ]
+    with few.server, many.server:
+        few.wait_ready()
+        many.wait_ready()
+        for _ in range(scale.rounds):
+            for view in (small, *large):
+                view.fetch()
+        yield from (_whole_row(view, small) for view in large)
+        with _window((few, many)) as page:
+            if page is None:
+                return
+            for _ in range(scale.rounds):
+                for view in (small, *large):
+                    view.show(page)
+        yield from (_shown_row(view, small) for view in large)
+
+
+def _whole_row(view: View, small: View) -> Row:
+    return Row(
+        f"{view.what}, until it is read",
+        "a small page",
+        min(view.whole) / min(small.whole),
+        " x",
+        Goal("at most", WHOLE_GOAL),
+        f"{milliseconds(min(view.whole))} against {milliseconds(min(small.whole))}, "
+        f"median ratio {ratios(view.whole, small.whole):.2f}, first byte after "
+        f"{milliseconds(min(view.first_byte))}, the first time {milliseconds(view.whole[0])}, "
+        f"{view.size / 1024:,.0f} against {small.size / 1024:,.0f} KiB",
+    )
+
+
+def _shown_row(view: View, small: View) -> Row:
+    return Row(
+        f"{view.what}, until Chromium shows it",
+        "a small page",
+        min(view.shown) / min(small.shown),
+        " x",
+        Goal("at most", SHOWN_GOAL),
+        f"{milliseconds(min(view.shown))} against {milliseconds(min(small.shown))}, "
+        f"median ratio {ratios(view.shown, small.shown):.2f}",
+    )
+
+
+@contextmanager
+def _window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
+    """Open a browser that is signed in everywhere; None where there is none."""
+    program = chromium()
+    if program is None:
+        print(MISSING)
+        yield None
+        return
+    with sync_playwright() as playwright, ExitStack() as stack:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        stack.callback(browser.close)
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        for bridge in bridges:
+            page.goto(_link(bridge))
+        page.add_init_script(NOTE_SHOWN)
+        yield page
+
+
+def _link(bridge: BridgeServer) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", bridge.port)
+    connection.request("POST", "/api/v1/login-links", headers=_ADMIN)
+    link = str(json.load(connection.getresponse())["url"])
+    connection.close()
+    return link
+
+
+def _prepared(folder: Path, sessions: int) -> BridgeServer:
+    bridge = BridgeServer(folder, settings={"BRIDGE_ADMIN_TOKEN": TOKEN})
+    bridge.data_dir.mkdir(mode=0o700)
+    database = Database(sqlite_url(bridge.data_dir))
+    database.open()
+    database.close()
+    fill(bridge.data_dir, sessions)
+    return bridge
+
+
+def _answer() -> Iterator[Mapping[str, Any]]:
+    """Say much, a row at a time."""
+    words = PARAGRAPH * (ANSWER_CHARACTERS // len(PARAGRAPH) + 1)
+    for start in range(0, ANSWER_CHARACTERS, ROW_CHARACTERS):
+        yield {"text": words[start : start + ROW_CHARACTERS]}
+
+
+def _calls() -> Iterator[Mapping[str, Any]]:
+    """Read, change and run things, each with its beginning and its end."""
+    lines = "\n".join(f"line {number} of the file" for number in range(12))
+    diff = {"path": "auth/login.py", "old": lines, "new": lines.replace("line 6", "row 6")}
+    kinds: Sequence[Mapping[str, Any]] = (
+        {"kind": "read", "title": "auth/login.py", "locations": ["auth/login.py"]},
+        {"kind": "edit", "title": "auth/login.py", "diffs": [diff]},
+        {"kind": "execute", "title": "Run `pytest`", "input": {"command": "pytest"}},
+    )
+    for number in range(CALLS):
+        call = {"call": f"call-{number}", **kinds[number % len(kinds)]}
+        yield {"kind": "tool", "data": {**call, "status": "pending"}}
+        yield {"kind": "tool", "data": {**call, "status": "completed", "output": lines}}

@@ -1,0 +1,110 @@
+"""A page that was reloaded, doubled or cut off is as right as one that is opened afresh."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import Agents, Visiting
+from tests.support.bridge import demo
+from tests.support.platform import Platform
+from tests.support.served import Forked, Site, let_go
+from tests.support.window import Visit, Window
+
+STORY = "\n".join(
+    ["plan look; change; test", "say # A *heading*", "thoughts 3", "tools 3", "chunk in pieces"]
+)
+
+
+@pytest.fixture(scope="module")
+def agents() -> Agents:
+    return {"demo": demo(display_name="Demo")}
+
+
+def assert_equal(stayed: Window, visit: Visit) -> None:
+    """Compare a page that stayed open with one that is opened now, both at rest."""
+    stayed.settled()
+    fresh = visit.open(stayed.path)
+    fresh.settled()
+    assert stayed.shown() == fresh.shown()
+
+
+def test_a_page_that_saw_it_all_shows_what_a_fresh_one_shows(visit: Visiting) -> None:
+    person = visit()
+    window = person.open()
+
+    window.say(STORY)
+
+    expect(window.turns).to_contain_text("in pieces")
+    assert_equal(window, person)
+
+
+def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: Visiting) -> None:
+    person = visit()
+    window = person.open()
+    window.say("say before it\nhold reload\nchunk after it, letter by letter")
+    expect(window.turns).to_contain_text("before it")
+
+    window.page.reload()
+    expect(window.turns).to_contain_text("before it")
+    expect(window.button("Stop")).to_be_visible()
+    let_go(bridge, "reload")
+
+    expect(window.turns).to_contain_text("after it, letter by letter")
+    expect(window.turns).to_have_count(1)
+    assert_equal(window, person)
+
+
+def test_two_windows_on_one_thread_show_the_same(bridge: Site, visit: Visiting) -> None:
+    person = visit()
+    one = person.open()
+    one.say("hold both\nsay done")
+    expect(one.turns).to_have_count(1)
+    other = person.open(one.path)
+    expect(other.turns).to_have_count(1)
+
+    other.say("say from the other window")
+    expect(one.waiting).to_contain_text("say from the other window")
+    expect(other.waiting).to_contain_text("say from the other window")
+    let_go(bridge, "both")
+
+    for window in (one, other):
+        expect(window.turns).to_have_count(2)
+        expect(window.turns.last).to_contain_text("from the other window")
+        window.settled()
+    assert one.shown() == other.shown()
+    assert_equal(one, person)
+
+
+def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
+    browser: Browser, agents: Agents, tmp_path: Path
+) -> None:
+    with (
+        Platform() as platform,
+        Forked(tmp_path, platform, agents) as bridge,
+        # Requests that nobody answers are errors of the console, and what this story is about.
+        closing(Visit(browser, bridge.url, forgiven=("net::ERR_",))) as person,
+    ):
+        window = person.open(bridge.new_link())
+        window.say("say before the crash\nhold crash\nsay after the crash")
+        expect(window.turns).to_contain_text("before the crash")
+        window.write("a draft")
+
+        bridge.kill()
+        expect(window.page.locator("#connection")).to_have_text(
+            "The bridge does not answer. Trying again …"
+        )
+        bridge.start()
+        expect(window.page.locator("#connection")).to_be_hidden()
+        expect(window.log).to_contain_text("was cut off while working on this")
+        let_go(bridge, "crash")
+
+        expect(window.turns.last).to_contain_text("after the crash")
+        expect(window.page.get_by_label("Message", exact=True)).to_have_value("a draft")
+        assert_equal(window, person)
+        window.say("say all is well")
+        expect(window.turns.last).to_contain_text("all is well")
+        assert_equal(window, person)

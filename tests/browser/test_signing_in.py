@@ -1,0 +1,50 @@
+"""Signing in and out in a real browser, which keeps cookies and names its origin as it likes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import Agents, Visiting
+from tests.support.bridge import demo
+from tests.support.served import Site
+from tests.support.window import Visit
+
+
+@pytest.fixture(scope="module")
+def agents() -> Agents:
+    return {"demo": demo()}
+
+
+def test_a_message_is_sent_without_any_script(visit: Visiting) -> None:
+    window = visit(scripts=False).open()
+
+    window.write("say no script needed")
+    window.button("Send").click()
+
+    expect(window.log).to_contain_text("say no script needed")
+
+
+def test_signing_out_ends_it(visit: Visiting, browser: Browser, bridge: Site) -> None:
+    with closing(Visit(browser, bridge.url, forgiven=("401",))) as other:
+        other.open(bridge.new_link())
+        window = other.open()
+
+        window.button("Sign out").click()
+
+        expect(window.page.get_by_role("heading")).to_have_text("You are signed out")
+        expect(other.open().page.get_by_role("heading")).to_have_text("You are not signed in")
+    expect(visit().open().button("Sign out")).to_be_visible()
+
+
+def test_a_page_whose_log_in_was_ended_says_so_by_itself(bridge: Site, browser: Browser) -> None:
+    # A stream that is refused is an error of the console, and what this story is about.
+    with closing(Visit(browser, bridge.url, forgiven=("401",))) as person:
+        window, other = person.open(bridge.new_link()), person.open()
+
+        other.button("Sign out").click()
+
+        expect(other.page.get_by_role("heading")).to_have_text("You are signed out")
+        expect(window.page.get_by_role("heading", name="You are not signed in")).to_be_visible()

@@ -1,0 +1,21 @@
+"""The browser of this machine, and how it is started without a person in front of it."""
+
+from __future__ import annotations
+
+import shutil
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+MISSING = "chromium is missing on this machine: apt install chromium"
+
+
+def chromium() -> str | None:
+    """Find it."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
