@@ -15,6 +15,7 @@ from app.core.types import (
     Delivery,
     Earlier,
     File,
+    Heard,
     Inbound,
     Session,
     Speaker,
@@ -256,6 +257,24 @@ class ListeningAdapter(Adapter, Protocol):
         Raises:
             ServiceRefused: the platform will never let it listen as it is set up.
         """
+        ...
+
+
+@runtime_checkable
+class PreparedAdapter(Adapter, Protocol):
+    """An adapter that must find something out before it understands anything."""
+
+    async def prepare(self) -> None:
+        """Wait until deliveries can be understood; until then they stay in the inbox."""
+        ...
+
+
+@runtime_checkable
+class GatheringAdapter(Adapter, Protocol):
+    """An adapter whose messages may come in pieces."""
+
+    async def gather(self, heard: Heard) -> Heard:
+        """Bring together what belongs to a message and did not come with it."""
         ...
 
 

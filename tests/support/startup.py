@@ -24,8 +24,10 @@ from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
 from app.main import Bridge, Foundation, founded, serve
+from app.main import adapters as joined
 from app.server.front import Send
 from app.server.listener import bound
+from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
 
@@ -167,7 +169,8 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
     for adapter in adapters:
         adapter.points = points
-    bridge = GuardedBridge(base, adapters)
+    platforms = [each for each in joined(base) if not isinstance(each, WebAdapter)]
+    bridge = GuardedBridge(base, [*adapters, *platforms])
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

@@ -18,7 +18,7 @@ from app.core.consent.ledger import Ledger
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Adapter, Clock
+from app.core.ports import Adapter, Clock, GatheringAdapter, PreparedAdapter
 from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, IntakeStore
@@ -121,6 +121,8 @@ class Intake:
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
         last = 0
+        if isinstance(adapter, PreparedAdapter):
+            await adapter.prepare()
         while True:
             wake.clear()
             try:
@@ -190,11 +192,21 @@ class Intake:
         if self._decisions.decided(heard.place, heard.message_id):
             await self._note(delivery, "done", "this message was decided on before")
             return Accepted(repeated=True)
-        floor = decide(heard, self._decisions.place(heard.place), self._untagged)
-        command = parse(heard.text if heard.spoken is None else heard.spoken)
-        if command is not None and heard.speaker.kind != "agent":
-            if command.name == "stop" and not heard.mentions:
-                floor = self._everybody_at_work(heard)
+        adapter = self._adapters[delivery.adapter]
+        if isinstance(adapter, GatheringAdapter):
+            heard = _storable(await adapter.gather(heard))
+        place = self._decisions.place(heard.place)
+        floor = decide(heard, place, self._untagged)
+        command = None
+        if heard.speaker.kind != "agent":
+            command = parse(heard.text if heard.spoken is None else heard.spoken)
+        if command is not None and command.name == "stop" and not heard.mentions:
+            floor = self._everybody_at_work(heard)
+        if not floor.agents and not heard.only_agent_answers and not place.present:
+            # Most of what is said on such a service is never for an agent: it is not even kept.
+            await self._note(delivery, "done", floor.reason)
+            return Accepted()
+        if command is not None:
             allowed, posts = await self._admitted(delivery, heard, floor)
             if not floor.agents:
                 posts = await self._refused_here(delivery, heard)
@@ -225,7 +237,7 @@ class Intake:
             why = await self._access.refusal(adapter, heard.speaker, heard.place)
             if why is None:
                 allowed.append(agent)
-            else:
+            elif heard.speaker.kind == "person":  # two bots would refuse each other for ever
                 posts.append(_notice(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
 
