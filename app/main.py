@@ -28,6 +28,7 @@ from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.config import (
     BridgeSecrets,
     Configuration,
+    GithubCredentials,
     LinearCredentials,
     SlackCredentials,
     ensure_secrets,
@@ -43,6 +44,7 @@ from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.keys import adapter_name
 from app.core.outbox import Outbox
 from app.core.ports import (
     Adapter,
@@ -91,7 +93,12 @@ Wrap = Callable[[Stores], Stores]
 
 def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [*map(WebAdapter, base.configuration.agents), *_slack(base), *_linear(base)]
+    return [
+        *map(WebAdapter, base.configuration.agents),
+        *_slack(base),
+        *_github(base),
+        *_linear(base),
+    ]
 
 
 def _linear(base: Foundation) -> Iterator[Adapter]:
@@ -156,6 +163,54 @@ def _slack(base: Foundation) -> Sequence[Adapter]:
         )
 
     return [adapter(name, credentials) for name, credentials in owners.items()]
+
+
+def _github(base: Foundation) -> Sequence[Adapter]:
+    """Make the adapters of all agents that have a GitHub App."""
+    configuration, clock = base.configuration, base.clock
+    owned = {
+        agent: credentials
+        for (_, agent), credentials in configuration.credentials.items()
+        if isinstance(credentials, GithubCredentials)
+    }
+    if not owned:
+        return ()
+    # 0.3 s that only those pay who are on GitHub.
+    from app.services.github.adapter import App, GithubAdapter  # noqa: PLC0415
+    from app.services.github.api import GithubApi  # noqa: PLC0415
+    from app.services.github.auth import AppAuth  # noqa: PLC0415
+    from app.services.github.directory import Directory  # noqa: PLC0415
+    from app.services.github.webhook import Hook  # noqa: PLC0415
+
+    directory = Directory(owned)
+    made: list[Adapter] = []
+    for agent, given in owned.items():
+        auth = AppAuth(
+            given.app_id,
+            given.private_key,
+            clock,
+            keep_secret=base.vault.register,
+            installation=given.installation_id,
+        )
+        secrets = filter(None, (given.webhook_secret, given.webhook_secret_before))
+        app = App(
+            hook=Hook(
+                adapter=adapter_name("github", agent),
+                app_id=given.app_id,
+                secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
+            ),
+            paths=_webhook_paths(configuration, "github", agent),
+            api=GithubApi(auth, clock, api_url=configuration.github_api_url),
+            installation=given.installation_id,
+        )
+        made.append(GithubAdapter(agent, app, directory, clock))
+    return made
+
+
+def _webhook_paths(configuration: Configuration, service: str, agent: str) -> tuple[str, ...]:
+    """List where an agent's webhooks arrive: the plain path is the default agent's."""
+    own = f"/webhooks/{service}/{agent}"
+    return (f"/webhooks/{service}", own) if agent == configuration.default_agent else (own,)
 
 
 class LateLauncher:

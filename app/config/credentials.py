@@ -117,6 +117,8 @@ class GithubCredentials(ServiceCredentials):
     """What the App signs itself in with, as PEM with real line breaks."""
     webhook_secret: _WebhookSecret
     """What GitHub signs deliveries with."""
+    webhook_secret_before: _WebhookSecret | None = None
+    """The secret before that one, still taken while it is being changed."""
     bot_login: Annotated[str, _Login] | None = None
     """The login of its bot; looked up when absent."""
     installation_id: Annotated[str, _Number] | None = None

@@ -16,6 +16,7 @@ from app.core.types import (
     Delivery,
     Earlier,
     File,
+    Heard,
     Inbound,
     Session,
     Speaker,
@@ -270,6 +271,24 @@ class FileSource(Protocol):
 
     async def fetch(self, file: File) -> File:
         """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        ...
+
+
+@runtime_checkable
+class PreparedAdapter(Adapter, Protocol):
+    """An adapter that must find something out before it understands anything."""
+
+    async def prepare(self) -> None:
+        """Wait until deliveries can be understood; until then they stay in the inbox."""
+        ...
+
+
+@runtime_checkable
+class GatheringAdapter(Adapter, Protocol):
+    """An adapter whose messages may come in pieces."""
+
+    async def gather(self, heard: Heard) -> Heard:
+        """Bring together what belongs to a message and did not come with it."""
         ...
 
 

@@ -18,7 +18,7 @@ from app.core.consent.ledger import Ledger
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Adapter, Clock
+from app.core.ports import Adapter, Clock, GatheringAdapter, PreparedAdapter
 from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, IntakeStore
@@ -127,6 +127,8 @@ class Intake:
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
         last = 0
+        if isinstance(adapter, PreparedAdapter):
+            await adapter.prepare()
         while True:
             wake.clear()
             try:
@@ -202,6 +204,9 @@ class Intake:
         if self._decisions.decided(heard.place, heard.message_id):
             await self._note(delivery, "done", "this message was decided on before")
             return Accepted(repeated=True)
+        adapter = self._adapters[delivery.adapter]
+        if isinstance(adapter, GatheringAdapter):
+            heard = _storable(await adapter.gather(heard))
         view = self._decisions.place(heard.place)
         floor = decide(heard, view, self._untagged)
         if heard.overheard and not floor.agents and not view.present:

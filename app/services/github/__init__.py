@@ -1,0 +1,1 @@
+"""GitHub: one App per agent, on issues, pull requests and reviews."""

@@ -1,0 +1,218 @@
+"""One agent's presence on GitHub: hears its App's webhooks, asks who may, comments and reacts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import httpx
+from gidgethub import GitHubException
+
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.ports import Clock
+from app.core.posts import PostSend, PostSent
+from app.core.types import Delivery, Earlier, Heard, Inbound, Speaker
+from app.errors import PostError, PostRejected
+from app.services.github import events, render
+from app.services.github.api import GithubApi, Gone
+from app.services.github.conversation import read_earlier
+from app.services.github.directory import Directory
+from app.services.github.names import SERVICE, Name, Spot
+from app.services.github.payloads import Account, Comment
+from app.services.github.sweep import Sweep
+from app.services.github.webhook import EVENT, Hook
+
+logger = logging.getLogger(__name__)
+
+ALLOWED = {"admin", "maintain", "write"}
+"""Who may make an agent act: whoever could push the change themselves."""
+UNREAD = "[The review's comments on lines could not be read from GitHub just now.]"
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """What an adapter is built from, beside its agent."""
+
+    hook: Hook
+    paths: tuple[str, ...]
+    api: GithubApi
+    installation: str | None = None
+    """The only installation to listen to, if one is set."""
+
+
+class GithubAdapter:
+    """The adapter port, with webhooks, for one GitHub App."""
+
+    pace = 5.0
+    """Twelve edits a minute at most: people watch, and several turns fit under GitHub's limits."""
+
+    def __init__(self, agent: str, app: App, directory: Directory, clock: Clock) -> None:
+        self.agent = agent
+        self.service_name = adapter_name(SERVICE, agent)
+        self.paths = app.paths
+        self._app = app
+        self._api = app.api
+        self._directory = directory
+        self._sweep = Sweep(agent, app.hook, app.api, directory, clock)
+
+    # Hearing.
+
+    def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
+        """Check that GitHub sent this, to this App."""
+        return self._app.hook.verify(headers, body, now)
+
+    @property
+    def trouble(self) -> str:
+        """Why GitHub's events do not arrive just now."""
+        return self._sweep.trouble
+
+    async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
+        """Find out who we are, then look now and again for events that never arrived."""
+        await self._sweep.run(take)
+
+    async def prepare(self) -> None:
+        """Wait until it is known who our agents are here: before, nobody can be mentioned."""
+        await self._directory.complete(self.agent)
+
+    def parse(self, delivery: Delivery) -> Inbound | None:
+        """Understand an event."""
+        event = delivery.headers.get(EVENT, "")
+        return events.read(event, delivery.body, self._directory.us, self._app.installation)
+
+    async def gather(self, heard: Heard) -> Heard:
+        """Bring a review together: its own words and its comments on lines are one message."""
+        if not isinstance(heard.metadata, events.InReview):
+            return heard
+        try:
+            found = await self._api.review(Spot.parse(heard.external), heard.metadata.review)
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.warning("a review could not be read: %s", error)
+            return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
+        return events.whole_review(heard, *found, self._directory.us)
+
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        """Ask GitHub whether somebody may write to the repository."""
+        repository = Spot.parse(place.name).repository
+        permission = await self._api.permission(repository, speaker.id)
+        if permission in ALLOWED:
+            return None
+        return f"that takes write access to {repository}"
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        """Read what was said on an issue or pull request before a message, oldest first."""
+        spot = Spot.parse(key.external)
+        return await read_earlier(self._api, spot, before, self.agent, self._directory.us)
+
+    # Answering.
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Tell one person something, where everybody reads it: GitHub knows no other way."""
+        await self._api.say(Spot.parse(key.external), render.whisper(speaker.name, words))
+
+    async def send(self, post: PostSend) -> PostSent:
+        """Write or change a comment; a long answer goes on in further ones."""
+        spot = Spot.parse(post.target.external)
+        bodies = render.pages(post.content, post.marker, self._slug)
+        if post.op == "create" or post.remote_id is None:
+            name = await self._create(spot, post, bodies[0])
+        else:
+            name = _known(post.remote_id)
+            progress = post.op != "finish"
+            try:
+                await self._api.edit(spot, name, bodies[0], progress=progress)
+            except Gone:
+                if progress:
+                    raise
+                # Somebody deleted the comment; the answer is still owed.
+                name = await self._create(spot, post, bodies[0])
+        await self._go_on(spot, post.marker, bodies[1:])
+        return PostSent(str(name), len(post.content.text) if len(bodies) > 1 else 0)
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
+        """Look for a comment that may have been written although no answer came."""
+        found = await self._find(Spot.parse(target.external), marker)
+        return PostSent(str(found)) if found is not None else None
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._api.close()
+
+    @property
+    def _slug(self) -> str:
+        known = self._directory.of(self.agent)
+        return known.slug if known is not None else self.agent
+
+    async def _create(self, spot: Spot, post: PostSend, body: str) -> Name:
+        said = Name.parse(post.content.message_id)
+        under: int | None = None
+        if said is not None and post.content.kind == "turn":
+            said, under = await self._in_thread(spot, said)
+            await self._acknowledge(spot, said)
+        try:
+            return await self._api.say(spot, body, under=under)
+        except Gone:
+            if under is None:
+                raise
+            return await self._api.say(spot, body)
+
+    async def _in_thread(self, spot: Spot, said: Name) -> tuple[Name, int | None]:
+        """Tell what to react to, and under which comment on a line to answer, if under one."""
+        if said.kind not in {"review", "review-comment"}:
+            return said, None
+        try:
+            found = await self._comment_on_line(spot, said)
+        except PostError as error:
+            logger.info("the thread of %s is not known: %s", said, error)
+            return said, None
+        if found is None:
+            return said, None
+        return Name("review-comment", found.id), found.in_reply_to_id or found.id
+
+    async def _comment_on_line(self, spot: Spot, said: Name) -> Comment | None:
+        if said.kind == "review-comment":
+            comments = await self._api.line_comments(spot)
+            return next((each for each in comments if each.id == said.id), None)
+        review, comments = await self._api.review(spot, said.id)
+        alone = len(comments) == 1 and not (review.body or "").strip()
+        return comments[0] if alone else None
+
+    async def _acknowledge(self, spot: Spot, said: Name) -> None:
+        """Show at once that a message was seen; nothing depends on it."""
+        try:
+            await self._api.react(spot, said, "eyes")
+        except PostError as error:
+            logger.info("no reaction on %s: %s", said, error)
+
+    async def _go_on(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
+        """Write the further comments of a long answer, each once."""
+        for number, body in enumerate(bodies, 2):
+            known = await self._find(spot, render.part(marker, number))
+            if known is None:
+                await self._api.say(spot, body)
+
+    async def _find(self, spot: Spot, marker: str) -> Name | None:
+        signature = render.signature(marker)
+        for comment in reversed(await self._api.comments(spot)):
+            if signature in (comment.body or "") and self._is_ours(comment.user):
+                return Name("comment", comment.id)
+        if (await self._api.issue(spot)).pull_request is None:
+            return None
+        for comment in await self._api.line_comments(spot):
+            if signature in (comment.body or "") and self._is_ours(comment.user):
+                return Name("review-comment", comment.id)
+        return None
+
+    def _is_ours(self, account: Account | None) -> bool:
+        if account is None:
+            return False
+        us = self._directory.us
+        agent = us.agent(bot_id=account.id, login=account.login, is_bot=account.is_bot)
+        return agent == self.agent
+
+
+def _known(remote_id: str) -> Name:
+    name = Name.parse(remote_id)
+    if name is None:
+        raise PostRejected(f"{remote_id!r} is no comment of GitHub")
+    return name

@@ -1,0 +1,285 @@
+"""Calls GitHub's REST API as one App: paced, narrowed to one repository, refusals put into words.
+
+What may have been carried out although no answer came is raised as it is, so that it is looked for
+before it is repeated; only a clear no or not now becomes a PostError.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import httpx
+from gidgethub import BadRequest, RateLimitExceeded
+from gidgethub.httpx import GitHubAPI
+
+from app.core.ports import Clock
+from app.errors import PostDelayed, PostRejected
+from app.services.github.auth import TALKING, AppAuth
+from app.services.github.names import Name, Spot
+from app.services.github.pace import Pace
+from app.services.github.payloads import Comment, Issue, Pull, Review
+
+logger = logging.getLogger(__name__)
+
+REQUESTER = "agent-bridge"
+CALL_SECONDS = 15.0
+"""How long one call may take: GitHub itself gives up after ten."""
+PAGE = 100
+"""Things per page, the most that GitHub gives."""
+PAGES = 3
+"""Pages of a long conversation that are read: its end, where the talk is."""
+LIMITED_SECONDS = 60.0
+"""How long to wait after a refusal for being too fast that does not say how long."""
+
+Method = Literal["post", "patch"]
+
+
+class Gone(PostRejected):
+    """GitHub knows no such thing, or not for us."""
+
+
+class Unauthorized(PostDelayed):
+    """GitHub does not take the token or the App's JWT."""
+
+
+class GithubApi:
+    """GitHub as one App sees it."""
+
+    def __init__(self, auth: AppAuth, clock: Clock, *, api_url: str) -> None:
+        self._auth = auth
+        self._clock = clock
+        self._client = httpx.AsyncClient(
+            timeout=CALL_SECONDS,
+            follow_redirects=True,
+            # Certificates take 0.1 s to load, which plain HTTP on loopback need not pay.
+            verify=api_url.startswith("https:"),
+            trust_env=api_url.startswith("https:"),
+        )
+        self._github = GitHubAPI(self._client, REQUESTER, base_url=api_url)
+        self._paces: dict[int, Pace] = defaultdict(Pace)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+    # The App itself.
+
+    async def app(self) -> dict[str, Any] | None:
+        """Read what GitHub knows of the App; None if it knows none by its number."""
+        found: dict[str, Any] | None = await self.as_app("/app")
+        return found
+
+    async def bot_id(self, login: str) -> int | None:
+        """Find the number of the App's bot."""
+        installations = await self.as_app(f"/app/installations?per_page={PAGE}")
+        token = None
+        if installations:
+            path = f"/app/installations/{installations[0]['id']}/access_tokens"
+            made = await self.as_app(path, {"permissions": {"metadata": "read"}})
+            token = made and made["token"]
+        with self._told("/users"):
+            user = await self._github.getitem("/users/{login}", {"login": login}, oauth_token=token)
+        return int(user["id"])
+
+    async def as_app(self, path: str, data: Any = None) -> Any:
+        """Get a path as the App, or post something to it; None if there is no such thing."""
+        try:
+            with self._told(path):
+                if data is None:
+                    return await self._github.getitem(path, jwt=self._auth.jwt())
+                return await self._github.post(path, data=data, jwt=self._auth.jwt())
+        except Gone:
+            return None
+
+    async def deliveries(self) -> AsyncGenerator[dict[str, Any], None]:
+        """List what GitHub tried to deliver, the newest first."""
+        path = f"/app/hook/deliveries?per_page={PAGE}"
+        with self._told(path):
+            async for item in self._github.getiter(path, jwt=self._auth.jwt(), iterable_key=None):
+                yield item
+
+    # One repository.
+
+    async def token(self, repository: str, permissions: Mapping[str, str]) -> str:
+        """Get a token for one repository."""
+        return await self._auth.token(repository, permissions, self.as_app)
+
+    async def permission(self, repository: str, login: str) -> str:
+        """Ask what somebody may do in a repository."""
+        url = f"/repos/{repository}/collaborators/{{login}}/permission"
+        try:
+            found = await self._get(repository, url, {"login": login})
+        except Gone:
+            return "none"
+        return str(found["permission"])
+
+    async def issue(self, spot: Spot) -> Issue:
+        """Read an issue or pull request."""
+        path = f"/repos/{spot.repository}/issues/{spot.number}"
+        return Issue.model_validate(await self._get(spot.repository, path))
+
+    async def pull(self, spot: Spot) -> Pull:
+        """Read a pull request."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}"
+        return Pull.model_validate(await self._get(spot.repository, path))
+
+    async def comments(self, spot: Spot) -> list[Comment]:
+        """Read the end of a conversation, oldest first."""
+        count = (await self.issue(spot)).comments
+        last = max(1, -(-count // PAGE))
+        path = f"/repos/{spot.repository}/issues/{spot.number}/comments?per_page={PAGE}&page="
+        found: list[Comment] = []
+        for page in range(max(1, last - PAGES + 1), last + 1):
+            found += _comments(await self._get(spot.repository, f"{path}{page}"))
+        return found
+
+    async def line_comments(self, spot: Spot) -> list[Comment]:
+        """Read the latest comments on lines of a pull request, newest first."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/comments"
+        query = f"?per_page={PAGE}&sort=created&direction=desc"
+        return _comments(await self._get(spot.repository, path + query))
+
+    async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
+        """Read a review and its comments on lines."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews/{number}"
+        review = Review.model_validate(await self._get(spot.repository, path))
+        comments = [
+            each for each in await self.line_comments(spot) if each.pull_request_review_id == number
+        ]
+        return review, comments[::-1]
+
+    async def reviews(self, spot: Spot) -> list[Review]:
+        """Read the reviews of a pull request, oldest first."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews?per_page={PAGE}"
+        return [Review.model_validate(each) for each in await self._get(spot.repository, path)]
+
+    async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:
+        """Comment on an issue, or under a comment on a line of its diff."""
+        if under is None:
+            path = f"/repos/{spot.repository}/issues/{spot.number}/comments"
+            return Name("comment", (await self._write(spot, "post", path, {"body": body}))["id"])
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/comments/{under}/replies"
+        made = await self._write(spot, "post", path, {"body": body})
+        return Name("review-comment", made["id"])
+
+    async def edit(self, spot: Spot, name: Name, body: str, *, progress: bool = False) -> None:
+        """Change one of our comments."""
+        kind = "pulls" if name.kind == "review-comment" else "issues"
+        path = f"/repos/{spot.repository}/{kind}/comments/{name.id}"
+        await self._write(spot, "patch", path, {"body": body}, progress=progress)
+
+    async def react(self, spot: Spot, name: Name, content: str) -> None:
+        """Put a reaction on what somebody said, where GitHub can."""
+        below = {
+            "issue": f"issues/{spot.number}",
+            "label": f"issues/{spot.number}",
+            "comment": f"issues/comments/{name.id}",
+            "review-comment": f"pulls/comments/{name.id}",
+        }.get(name.kind)
+        if below is not None:
+            path = f"/repos/{spot.repository}/{below}/reactions"
+            await self._write(spot, "post", path, {"content": content}, progress=True)
+
+    async def find_pull(self, repository: str, head: str) -> Pull | None:
+        """Find the open pull request of a branch."""
+        owner = repository.partition("/")[0]
+        path = f"/repos/{repository}/pulls?state=open{{&head}}"
+        found = await self._get(repository, path, {"head": f"{owner}:{head}"})
+        return Pull.model_validate(found[0]) if found else None
+
+    async def open_pull(self, repository: str, asked: Mapping[str, str]) -> Pull:
+        """Open a pull request."""
+        path = f"/repos/{repository}/pulls"
+        return Pull.model_validate(await self._write(Spot(repository, 0), "post", path, asked))
+
+    async def change_pull(self, spot: Spot, asked: Mapping[str, str]) -> Pull:
+        """Change what a pull request says."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}"
+        return Pull.model_validate(await self._write(spot, "patch", path, asked))
+
+    async def _get(
+        self, repository: str, path: str, variables: Mapping[str, str] | None = None
+    ) -> Any:
+        async def call(token: str) -> Any:
+            return await self._github.getitem(path, dict(variables or {}), oauth_token=token)
+
+        return await self._with_token(repository, path, call)
+
+    async def _write(
+        self,
+        spot: Spot,
+        method: Method,
+        path: str,
+        data: Mapping[str, str],
+        *,
+        progress: bool = False,
+    ) -> Any:
+        """Make or change content, if the pace of the installation allows it."""
+        number = await self._auth.installation(spot.repository, self.as_app)
+        pace = self._paces[number]
+        wait = pace.wait(self._clock.monotonic(), progress=progress)
+        if wait > 0:
+            raise PostDelayed("as much was written as GitHub allows", retry_after=wait)
+        pace.wrote(self._clock.monotonic())
+
+        async def call(token: str) -> Any:
+            send = self._github.post if method == "post" else self._github.patch
+            return await send(path, data=dict(data), oauth_token=token)
+
+        try:
+            return await self._with_token(spot.repository, path, call)
+        except PostDelayed as error:
+            pace.rest(self._clock.monotonic() + (error.retry_after or LIMITED_SECONDS))
+            raise
+
+    async def _with_token(
+        self, repository: str, path: str, call: Callable[[str], Awaitable[Any]]
+    ) -> Any:
+        """Call with a token; one that GitHub does not take any more is replaced once."""
+        try:
+            with self._told(path):
+                return await call(await self.token(repository, TALKING))
+        except Unauthorized:
+            self._auth.forget(repository)
+        with self._told(path):
+            return await call(await self.token(repository, TALKING))
+
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """Put a refusal of GitHub into the words of the bridge."""
+        try:
+            yield
+        except RateLimitExceeded as error:
+            until = error.rate_limit.reset_datetime.timestamp() - self._clock.now()
+            raise PostDelayed(
+                "GitHub's hourly limit is used up", retry_after=max(1.0, until)
+            ) from error
+        except BadRequest as error:
+            raise _refusal(path, error) from error
+
+
+def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
+    what = f"GitHub refused {path.partition('?')[0]}: {error}"
+    headers = error.headers or {}
+    retry_after = headers.get("retry-after", "")
+    match int(error.status_code):
+        case 401:
+            return Unauthorized(f"{what}. Check GITHUB_APP_ID and GITHUB_PRIVATE_KEY.")
+        case 403 | 429 if retry_after.isdigit():
+            return PostDelayed(what, retry_after=float(retry_after))
+        case 429:
+            return PostDelayed(what, retry_after=LIMITED_SECONDS)
+        case 403 if "rate limit" in str(error).lower():
+            return PostDelayed(what, retry_after=LIMITED_SECONDS)
+        case 404 | 410:
+            return Gone(what)
+        case _:
+            return PostRejected(what)
+
+
+def _comments(found: Any) -> list[Comment]:
+    return [Comment.model_validate(each) for each in found]

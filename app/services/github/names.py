@@ -1,0 +1,74 @@
+"""How the bridge names what is on GitHub: places, what was said in them, our own comments; pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from app.core.keys import PlaceKey
+from app.errors import NotFound
+
+SERVICE = "github"
+
+Kind = Literal["issue", "comment", "review", "review-comment", "label"]
+
+_SPOT = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+):(?P<number>[0-9]{1,12})", re.ASCII)
+_NAME = re.compile(
+    r"(?P<kind>issue|comment|review|review-comment|label)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An issue or a pull request: GitHub numbers both together."""
+
+    repository: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.repository}:{self.number}"
+
+    @property
+    def place(self) -> PlaceKey:
+        """The place that it is."""
+        return PlaceKey(SERVICE, str(self))
+
+    @property
+    def owner(self) -> str:
+        """Whose repository it is in."""
+        return self.repository.partition("/")[0]
+
+    @classmethod
+    def parse(cls, text: str) -> Spot:
+        """Read the name of a place, or the middle of a session key.
+
+        Raises:
+            NotFound: it names no issue.
+        """
+        found = _SPOT.fullmatch(text)
+        if found is None:
+            raise NotFound("issue", text)
+        return cls(found["repository"], int(found["number"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One thing that was said or made: the same for every App that hears of it."""
+
+    kind: Kind
+    id: int
+    at: str = ""
+    """What tells an edit, or one of several labels, from what stood there before."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.id}{f'@{self.at}' if self.at else ''}"
+
+    @classmethod
+    def parse(cls, text: str) -> Name | None:
+        """Read a name; None if it is none of ours."""
+        found = _NAME.fullmatch(text)
+        if found is None:
+            return None
+        kind: Kind = found["kind"]  # type: ignore[assignment]  # the pattern lists the kinds
+        return cls(kind, int(found["id"]), found["at"] or "")

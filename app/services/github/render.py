@@ -1,0 +1,214 @@
+"""From what a post says to the Markdown of comments, each with a hidden marker; pure.
+
+An agent's words notify nobody: whoever it names stands in code, but for the one who asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from app.core.posts import Fact, PostContent, ToolLine, Verbosity
+from app.core.updates import PlanStep
+
+BODY_CHARACTERS = 65_536
+"""What GitHub takes as one comment."""
+PAGE_CHARACTERS = 60_000
+"""What a comment holds of an answer; the rest is for plan, facts and marker."""
+PROGRESS_CHARACTERS = 8_000
+"""What a comment shows of an answer that is still being written: its end."""
+PLAN_CHARACTERS = 3_000
+TOOLS: dict[Verbosity, int] = {"quiet": 0, "normal": 3, "full": 10}
+"""Tool calls that are named while an agent works."""
+LINE_CHARACTERS = 200
+
+HEADS = {
+    "queued": "⏳ **Queued**: it is next when the work before it is done.",
+    "starting": "👀 **Starting** …",
+    "working": "⚙️ **Working** …",
+    "waiting": "✋ **Waiting** for an answer.",
+    "failed": "❌ **Failed**",
+    "stopped": "⏹️ **Stopped**",
+}
+UNFINISHED = {"queued", "starting", "working", "waiting"}
+BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
+
+_CODE = re.compile(
+    r"(?P<fence>^[ \t>]*(?P<bar>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=bar)[`~]*[ \t]*$|\Z))"
+    r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL | re.MULTILINE,
+)
+_NAME = re.compile(r"(?<![\w/@.`])@(?P<name>[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?(?:\[bot\])?)")
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_OWN_MARKER = re.compile(r"<!--\s*agent-bridge:")
+
+
+def marked(body: str, marker: str) -> str:
+    """Sign a comment, so that it is found again."""
+    return f"{body}\n\n{signature(marker)}"
+
+
+def signature(marker: str) -> str:
+    """Write the hidden marker of a comment."""
+    return f"<!-- agent-bridge:{marker} -->"
+
+
+def part(marker: str, number: int) -> str:
+    """Name the marker of the further comments that a long answer needs."""
+    return marker if number == 1 else f"{marker}/{number}"
+
+
+def pages(content: PostContent, marker: str, slug: str) -> list[str]:
+    """Write a post as one comment, or as several if its answer is long."""
+    if content.state in UNFINISHED or content.kind != "turn":
+        return [marked(_body(content, slug), marker)]
+    texts = [text for text, _ in split(content.text, PAGE_CHARACTERS)]
+    bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
+    bodies[-1] = _joined(bodies[-1], _foot(content.facts))
+    return [marked(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
+
+
+def split(text: str, size: int) -> Iterator[tuple[str, int]]:
+    """Cut a text at its paragraphs or lines; a fence that is cut is closed and opened again.
+
+    Yields each piece with how much of the text is settled after it.
+    """
+    done, opening = 0, ""
+    while len(text) - done > size:
+        end = _cut(text, done, done + size)
+        piece = opening + text[done:end]
+        opening = _open_fence(piece)
+        yield piece + ("\n" + _FENCE.match(opening)[1] if opening else ""), end  # type: ignore[index]  # it is a fence
+        done = end
+    yield opening + text[done:], len(text)
+
+
+def whisper(login: str, words: str) -> str:
+    """Speak to one person; GitHub has no place where nobody else reads it."""
+    return f"@{login} {_one_line(words, LINE_CHARACTERS * 5)}"
+
+
+def quiet(text: str, asker: str = "") -> str:
+    """Put names into code, so that nobody is notified but whoever asked."""
+
+    def named(found: re.Match[str]) -> str:
+        return found[0] if found["name"].casefold() == asker.casefold() else f"`{found[0]}`"
+
+    kept: list[str] = []
+    begin = 0
+    for code in _CODE.finditer(text):
+        kept += (_NAME.sub(named, text[begin : code.start()]), code[0])
+        begin = code.end()
+    kept.append(_NAME.sub(named, text[begin:]))
+    return _OWN_MARKER.sub("<!-- ", "".join(kept))
+
+
+def _body(content: PostContent, slug: str) -> str:
+    match content.kind:
+        case "notice":
+            return quiet(_joined(content.note, content.text), content.asker)
+        case "ask":
+            return _ask(content, slug)
+        case _:
+            return _progress(content, slug)
+
+
+def _progress(content: PostContent, slug: str) -> str:
+    verbosity = content.verbosity or "normal"
+    text = content.text
+    if len(text) > PROGRESS_CHARACTERS:
+        text = f"… {text[-PROGRESS_CHARACTERS:]}"
+    return _joined(
+        HEADS[content.state],
+        content.note,
+        _plan(content.plan),
+        _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
+        quiet(_closed(text), content.asker) if verbosity != "quiet" else "",
+        _foot((*content.facts, Fact(f"`@{slug} stop` stops it"))),
+    )
+
+
+def _answer(content: PostContent, text: str, *, first: bool) -> str:
+    answer = quiet(text, content.asker)
+    if not first:
+        return answer
+    plan = ""
+    if content.plan:
+        ticked = sum(step.status == "completed" for step in content.plan)
+        summary = f"Plan: {ticked} of {len(content.plan)} done"
+        plan = f"<details><summary>{summary}</summary>\n\n{_plan(content.plan)}\n\n</details>"
+    empty = "" if text.strip() or content.note or content.state != "done" else "Done."
+    return _joined(HEADS.get(content.state, ""), content.note, answer, empty, plan)
+
+
+def _ask(content: PostContent, slug: str) -> str:
+    if content.state != "open":
+        return _joined(f"~~{_one_line(content.text, LINE_CHARACTERS)}~~", content.note)
+    options = [
+        f"- **{_plain(option.name)}**: reply `@{slug} {_plain(option.name)}`"
+        for option in content.options
+    ]
+    free = f"Any other answer: reply `@{slug} …`" if content.free_text else ""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content.text)), default=0))
+    asked = f"{fence}\n{content.text}\n{fence}"
+    return _joined("✋ **An answer is needed**", asked, "\n".join(options), free, content.note)
+
+
+def _plan(steps: Sequence[PlanStep]) -> str:
+    lines = [BOXES[step.status].format(_one_line(step.text, LINE_CHARACTERS)) for step in steps]
+    plan = "\n".join(lines)
+    return plan if len(plan) <= PLAN_CHARACTERS else plan[:PLAN_CHARACTERS].rpartition("\n")[0]
+
+
+def _tools(tools: Sequence[ToolLine], shown: int, *, with_output: bool) -> str:
+    marks = {"completed": "✓", "failed": "✗"}
+    lines: list[str] = []
+    for tool in tools[-shown:] if shown else ():
+        lines.append(f"- {marks.get(tool.status, '…')} `{_plain(tool.title)}`")
+        if with_output and tool.output.strip():
+            lines.append(f"  `{_plain(tool.output)}`")
+    return "\n".join(lines)
+
+
+def _foot(facts: Sequence[Fact]) -> str:
+    words = [f"[{fact.text}]({fact.url})" if fact.url else fact.text for fact in facts]
+    return f"<sub>{' · '.join(words)}</sub>" if words else ""
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def _plain(text: str) -> str:
+    return _one_line(text, LINE_CHARACTERS).replace("`", "'")
+
+
+def _one_line(text: str, limit: int) -> str:
+    line = " ".join(text.split())
+    return quiet(line if len(line) <= limit else f"{line[: limit - 1]}…")
+
+
+def _cut(text: str, begin: int, end: int) -> int:
+    """Find the last good place for a cut, in the second half of a piece."""
+    for border in ("\n\n", "\n", " "):
+        found = text.rfind(border, begin + (end - begin) // 2, end)
+        if found >= 0:
+            return found + len(border)
+    return end
+
+
+def _open_fence(piece: str) -> str:
+    """Return the line that opened a fence which the piece does not close."""
+    opened = ""
+    for found in _FENCE.finditer(piece):
+        if not opened:
+            opened = found[0].strip() + "\n"
+        elif found[1].startswith(opened[:3]) and not found[2].strip():
+            opened = ""
+    return opened
+
+
+def _closed(text: str) -> str:
+    """Close a fence that is still being written, so that what follows is no code."""
+    opened = _open_fence(text)
+    return f"{text}\n{opened[:3]}" if opened else text

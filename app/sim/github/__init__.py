@@ -1,0 +1,1 @@
+"""A GitHub on loopback: REST, webhooks and git, stateful, refusing what GitHub refuses."""

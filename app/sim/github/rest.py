@@ -1,0 +1,116 @@
+"""The REST API of the simulated GitHub: who is let in, how often, and to which part."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import jwt
+
+from app.sim.github import apps, issues, pulls
+from app.sim.github.apps import is_granted
+from app.sim.github.calls import Asked, Refused, Reply, Request, Route, not_found
+from app.sim.github.state import App, Installation, Repository, Token
+
+if TYPE_CHECKING:
+    from app.sim.github.world import SimulatedGithub
+
+WRITES_A_MINUTE = 80
+WRITES_AN_HOUR = 500
+JWT_SECONDS = 600
+
+ROUTES = [*apps.routes.all, *issues.routes.all, *pulls.routes.all]
+
+
+class Rest:
+    """Answers calls, for the App or for one of its installations."""
+
+    def __init__(self, github: SimulatedGithub) -> None:
+        self._github = github
+        self._writes: dict[int, deque[float]] = defaultdict(deque)
+
+    def answer(self, request: Request) -> Reply:
+        """Answer one call."""
+        if not request.headers.get("user-agent"):
+            return Refused(403, "Request forbidden by administrative rules.").reply
+        try:
+            return self._dispatch(request)
+        except Refused as refused:
+            return refused.reply
+
+    def _dispatch(self, request: Request) -> Reply:
+        if request.method == "GET" and request.path.startswith("/users/"):
+            account = self._github.accounts.get(unquote(request.path[7:]).lower())
+            if account is None:
+                raise not_found()
+            return Reply(200, account.json())
+        for route in ROUTES:
+            found = route.pattern.fullmatch(request.path)
+            if found is not None and route.method == request.method:
+                parts = {name: unquote(value) for name, value in found.groupdict().items()}
+                return route.handler(self._let_in(route, request, parts))
+        raise not_found()
+
+    def _let_in(self, route: Route, request: Request, parts: dict[str, str]) -> Asked:
+        if route.needs is None:
+            return Asked(self._github, request, parts, self._app(request))
+        token = self._token(request)
+        repository = self._repository(token, f"{parts['owner']}/{parts['name']}".lower())
+        names, level = route.needs
+        if not any(is_granted(token.permissions, name, level) for name in names.split("|")):
+            raise Refused(403, "Resource not accessible by integration")
+        if request.method != "GET":
+            self._count(token.installation)
+        return Asked(self._github, request, parts, token.installation.app, token, repository)
+
+    def _app(self, request: Request) -> App:
+        """Check the JWT of an App as strictly as GitHub does."""
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        undecodable = Refused(401, "A JSON web token could not be decoded")
+        if scheme.lower() != "bearer":
+            raise undecodable
+        try:
+            issuer = jwt.decode(given, options={"verify_signature": False})["iss"]
+            app = self._github.apps.get(int(issuer))
+        except (jwt.PyJWTError, KeyError, ValueError):
+            raise undecodable from None
+        if app is None:
+            raise Refused(404, "Integration not found")
+        try:
+            # Its times are looked at below, by the clock of this world.
+            lax = {"verify_exp": False, "verify_iat": False}
+            claims = jwt.decode(given, app.public_pem, algorithms=["RS256"], options=lax)  # type: ignore[arg-type]  # a plain dict of its options
+        except jwt.PyJWTError:
+            raise undecodable from None
+        now = self._github.now()
+        if not claims.get("iat", now + 1) <= now < claims.get("exp", 0) <= now + JWT_SECONDS:
+            raise Refused(401, "'Expiration time' claim ('exp') is too far in the future")
+        return app
+
+    def _token(self, request: Request) -> Token:
+        given = request.headers.get("authorization", "").partition(" ")[2]
+        token = self._github.tokens.get(given)
+        if token is None or token.until <= self._github.now():
+            raise Refused(401, "Bad credentials")
+        if token.installation.suspended:
+            raise Refused(403, "This installation has been suspended")
+        return token
+
+    def _repository(self, token: Token, name: str) -> Repository:
+        found = self._github.repositories.get(self._github.moved.get(name, name))
+        if found is None or found.id not in token.repositories:
+            raise not_found()
+        return found
+
+    def _count(self, installation: Installation) -> None:
+        """Refuse to make more content than GitHub allows."""
+        now = self._github.now()
+        made = self._writes[installation.id]
+        while made and made[0] <= now - 3600:
+            made.popleft()
+        if sum(at > now - 60 for at in made) >= WRITES_A_MINUTE or len(made) >= WRITES_AN_HOUR:
+            raise Refused(
+                403, "You have exceeded a secondary rate limit. Please wait.", retry_after="60"
+            )
+        made.append(now)

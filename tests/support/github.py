@@ -1,0 +1,115 @@
+"""People on the simulated GitHub, and a bridge whose agents have an App each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from app.sim.github.state import App, Comment, Installation, Issue, Repository
+from app.sim.github.world import SimulatedGithub
+from tests.support.bridge import SECONDS, BridgeProcess, demo
+from tests.support.platform import Platform
+
+PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
+
+
+@dataclass
+class GithubWorld:
+    """One simulated GitHub with one repository, and one bridge."""
+
+    folder: Path
+    agents: tuple[str, ...] = ("claude",)
+    settings: dict[str, str] = field(default_factory=dict)
+    private: bool = False
+
+    def __post_init__(self) -> None:
+        self.github = SimulatedGithub(self.folder / "github")
+        self.repository: Repository
+        self.apps: dict[str, App] = {}
+        self.installations: dict[str, Installation] = {}
+        self.platform = Platform()
+        self.bridge = BridgeProcess(self.folder, self.platform)
+        self.bridge.agents = {name: demo() for name in self.agents}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self.github)
+        self._stack.enter_context(self.platform)
+        self.repository = self.github.repository("acme/widgets", PEOPLE, private=self.private)
+        self.github.account("mallory")
+        for name in self.agents:
+            url = f"http://127.0.0.1:{self.bridge.port}/webhooks/github/{name}"
+            app = self.apps[name] = self.github.app(f"{name}-bridge", url)
+            self.installations[name] = self.github.install(app, self.repository)
+        self.bridge.settings = {**self._settings(), **self.settings}
+        self._stack.enter_context(self.bridge)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def issue(self, body: str = "", title: str = "A bug", by: str = "ann") -> Issue:
+        """Open an issue."""
+        return self.github.open_issue(by, self.repository, title, body)
+
+    def pull(self, by: str = "ann", branch: str = "topic", body: str = "") -> Issue:
+        """Open a pull request that changes the README and adds a file."""
+        files = {"README.md": "# A project\n\nOne.\nTwo, changed.\nThree.\n", "new.py": "a = 1\n"}
+        self.github.git.commit(self.repository.full_name, branch, files, "Change things")
+        return self.github.open_pull(by, self.repository, "A change", branch, body)
+
+    def own_pull(self, agent: str = "claude", branch: str = "agent/claude/1") -> Issue:
+        """Open a pull request as an agent's App."""
+        return self.pull(self.apps[agent].bot.login, branch)
+
+    def answers(self, issue: Issue, agent: str = "claude") -> list[Comment]:
+        """List what an agent's App said on an issue, on lines too."""
+        said = [*issue.comments, *(issue.pull.comments if issue.pull else ())]
+        return [each for each in said if each.user is self.apps[agent].bot]
+
+    def wait_for(
+        self, issue: Issue, words: str, agent: str = "claude", seconds: float = SECONDS
+    ) -> Comment:
+        """Wait until an agent's App says something; returns the comment."""
+
+        def found() -> list[Comment]:
+            return [each for each in self.answers(issue, agent) if words in each.body]
+
+        try:
+            self.github.wait(found, seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self.bridge.log.read_text()[-4000:]}") from error
+        return found()[0]
+
+    def settled(self, also: Callable[[], bool] = lambda: True) -> None:
+        """Wait until every webhook was sent and whatever it led to has come to its end."""
+        self.github.quiet()
+        query = """
+            select (select count(*) from delivery where state = 'new')
+                 + (select count(*) from turn
+                    where state in ('queued', 'starting', 'prompted') and not held)
+                 + (select count(*) from post where state in ('new', 'closing'))
+        """
+        self.bridge.wait(
+            lambda: self.bridge.rows(query) == [(0,)] and also(), "something never came to its end"
+        )
+
+    def turns(self) -> int:
+        """Count the turns that there ever were."""
+        return int(self.bridge.rows("select count(*) from turn")[0][0])
+
+    def prompts(self) -> list[str]:
+        """List what agents were told, in order."""
+        return [row[0] for row in self.bridge.rows("select prompt from turn order by id")]
+
+    def _settings(self) -> dict[str, str]:
+        given = {"GITHUB_API_URL": self.github.api_url, "GITHUB_GIT_URL": self.github.url}
+        for name, app in self.apps.items():
+            suffix = f"__{name.upper()}"
+            given[f"GITHUB_APP_ID{suffix}"] = str(app.id)
+            given[f"GITHUB_PRIVATE_KEY{suffix}"] = app.private_pem
+            given[f"GITHUB_WEBHOOK_SECRET{suffix}"] = app.secret
+        return given
