@@ -64,6 +64,7 @@ class AgentOut(BaseModel):
     default: bool
     command: str
     isolation: str
+    checkout: str = ""
     services: list[str]
 
 
