@@ -17,12 +17,9 @@ SHELLS = ("Bash", "bash", "run_shell_command", "shell", "shell_command", "exec_c
 """What agents call the tool that runs a command."""
 COMMANDS = ("command", "cmd")
 """What they call the command itself."""
-ESCALATED = {
-    "sandbox_permissions": "require_escalated",
-    "with_escalated_permissions": True,
-    "justification": "The test wants it.",
-}
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "The test wants it."}
 """How a model asks for a command to run outside of the agent's own sandbox, where it has one."""
+STOPPED = re.compile(r"not permitted|permission denied|read-only file system", re.IGNORECASE)
 LINE = re.compile(r"^\s*(say|run|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 FILLER = "No hurry."
 _NUMBERS = count(1)
@@ -46,8 +43,8 @@ class Question:
     told: tuple[str, ...]
     """What the user said, oldest first."""
     tools: tuple[Tool, ...] = ()
-    result: str | None = None
-    """What a tool came to that was called for the last line of the user."""
+    results: tuple[str, ...] = ()
+    """What the tools came to that were called for the last line of the user."""
     stream: bool = True
 
     @classmethod
@@ -56,14 +53,15 @@ class Question:
     ) -> Question:
         """Put a conversation together; agents add remarks of their own in the user's name."""
         words: list[str] = []
-        result: str | None = None
+        results: list[str] = []
         for who, text in told:
             if who == "tool":
-                result = text
+                results.append(text)
             elif text.strip():
                 words.append(text)
-                result = None if LINE.search(text) else result
-        return cls(tuple(words), tuple(tools), result, stream)
+                if LINE.search(text):
+                    results.clear()
+        return cls(tuple(words), tuple(tools), tuple(results), stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,12 @@ Reply = Words | Call
 
 def reply(question: Question) -> Reply:
     """Decide what the model answers."""
-    if question.result is not None:
-        return _words(f"It came to this: {question.result[:500]}")
     command, argument = _last_line(question.told[-1] if question.told else "")
+    shell = next((tool for tool in question.tools if tool.name in SHELLS), None)
+    if shell is not None and _wants_more(question, shell):
+        return Call(_new_id(), shell.name, {**_arguments(shell, _asked_for(question)), **ESCALATED})
+    if question.results:
+        return _words(f"It came to this: {question.results[-1][:500]}")
     if command == "say":
         return _words(argument)
     if command == "slow":
@@ -101,21 +102,34 @@ def reply(question: Question) -> Reply:
     if command == "recall":
         lines = [" ".join(found) for words in question.told[:-1] for found in LINE.findall(words)]
         return _words("\n- ".join(["You told me:", *lines]))
-    shell = next((tool for tool in question.tools if tool.name in SHELLS), None)
     if command == "run" and shell is not None:
-        return Call(_new_id(), shell.name, arguments(shell.schema, argument))
+        return Call(_new_id(), shell.name, _arguments(shell, argument))
     return _words("Fine.")
 
 
-def arguments(schema: Mapping[str, Any], command: str) -> dict[str, Any]:
+def _wants_more(question: Question, shell: Tool) -> bool:
+    """Tell whether the agent's own sandbox stopped a command that may be run outside of it."""
+    return (
+        len(question.results) == 1
+        and STOPPED.search(question.results[0]) is not None
+        and ESCALATED.keys() <= shell.schema.get("properties", {}).keys()
+    )
+
+
+def _asked_for(question: Question) -> str:
+    lines = [found for words in question.told for found in LINE.findall(words)]
+    return str(lines[-1][1])
+
+
+def _arguments(shell: Tool, command: str) -> dict[str, Any]:
     """Fill in what a shell tool wants: the command, and something harmless for all it requires."""
-    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
-    required: Sequence[str] = schema.get("required", ())
+    properties: Mapping[str, Mapping[str, Any]] = shell.schema.get("properties", {})
+    required: Sequence[str] = shell.schema.get("required", ())
     filled = {name: _value(properties[name]) for name in required if name in properties}
     name = next(name for name in COMMANDS if name in properties)
     is_list = properties[name].get("type", "string").lower() == "array"
     filled[name] = ["sh", "-c", command] if is_list else command
-    return filled | {name: value for name, value in ESCALATED.items() if name in properties}
+    return filled
 
 
 def _value(schema: Mapping[str, Any]) -> object:
