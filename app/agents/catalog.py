@@ -71,6 +71,8 @@ class AgentProgram:
     """The log-in methods it offers."""
     login: str
     """How it gets access to its model, in one sentence."""
+    login_command: tuple[str, ...] = ()
+    """Its own login for a terminal; empty where it has none that works without a screen."""
     ask_mode: str | None = None
     """The id of the mode that asks before it acts; None if no mode decides that."""
     environment: Mapping[str, str] = field(default_factory=dict)
