@@ -11,10 +11,10 @@ COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-a
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all bench format map lock clean gates FORCE
+.PHONY: help setup run test test-all test-agents bench format map lock clean gates FORCE
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.run ## Set up .venv with all that the bridge needs to run
 	@echo "Ready: .venv/bin/agent-bridge"
@@ -26,7 +26,12 @@ test: gates ## Set up, then run every gate and the quick tests (ARGS go to pytes
 	@$(PYTEST) -m 'not slow' $(ARGS)
 
 test-all: gates ## The same with the slow tests: many seeds, real agents
-	@$(PYTEST) $(ARGS)
+	@$(BIN)/python -m tests.agents.install
+	@$(PYTEST) -o faulthandler_timeout=300 $(ARGS)
+
+test-agents: .venv/.dev ## Install real agents from npm into .agents, then test their sessions
+	@$(BIN)/python -m tests.agents.install
+	@$(PYTEST) -o faulthandler_timeout=300 tests/agents tests/contracts/agent_sessions $(ARGS)
 
 bench: .venv/.dev ## Measure
 	@exec $(BIN)/python -m bench $(ARGS)
@@ -42,8 +47,8 @@ lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 tak
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock
 	@$(COMPILE) --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
-clean: ## Remove .venv and caches
-	@rm -rf .venv .screenshots .hypothesis .import_linter_cache .mypy_cache .ruff_cache
+clean: ## Remove .venv, installed agents and caches
+	@rm -rf .agents .screenshots .venv .hypothesis .import_linter_cache .mypy_cache .ruff_cache
 
 # A gate says one line; its own words are shown when it fails.
 gate = @printf '%-8s' '$(1)'; start=$$(date +%s); \

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from app import logs
-from app.agents.catalog import known_agents
+from app.agents.catalog import checkout_words, known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
@@ -76,6 +76,9 @@ from app.store.database import Database, locked
 from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
 from app.store.stores import Stores
 from app.vault import Vault
+
+if TYPE_CHECKING:
+    from app.acp.launch import AgentLaunch
 
 logger = logging.getLogger(__name__)
 
@@ -471,32 +474,12 @@ class Bridge:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
     def _make_launcher(self) -> AgentLauncher:
-        from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
         from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
         from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
 
         configuration = self._base.configuration
-        registry = Registry(configuration, known_agents())
-        launches: dict[str, AgentLaunch] = {}
-        for name, shelter in self._base.shelters.items():
-            entry, program = registry.get(name), registry.program(name)
-            launches[name] = AgentLaunch(
-                name=name,
-                argv=entry.command,
-                home=shelter.home,
-                environment=shelter.environment,
-                sandbox=shelter.sandbox,
-                confinement=shelter.confinement,
-                mode=entry.mode,
-                model=entry.model,
-                options=entry.options,
-                auth=entry.auth,
-                meta=program.session_meta if program else {},
-                install=f"Install it: {program.install}" if program else CHECK_COMMAND,
-                settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
-            )
         return AcpLauncher(
-            launches,
+            launches(configuration, self._base.shelters),
             self._base.stores.processes,
             self._base.clock,
             self._base.metrics,
@@ -604,6 +587,37 @@ def bridge_id(configuration: Configuration) -> str:
     return hashlib.sha256(str(configuration.data_dir.resolve()).encode()).hexdigest()[:16]
 
 
+def launches(
+    configuration: Configuration, shelters: Mapping[str, Shelter]
+) -> dict[str, AgentLaunch]:
+    """Say of each agent how it is started: as its entry says, else as is known of its program."""
+    from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
+
+    registry = Registry(configuration, known_agents())
+    found: dict[str, AgentLaunch] = {}
+    for name, shelter in shelters.items():
+        entry, program = registry.get(name), registry.program(name)
+        found[name] = AgentLaunch(
+            name=name,
+            argv=entry.command,
+            home=shelter.home,
+            environment=shelter.environment,
+            sandbox=shelter.sandbox,
+            confinement=shelter.confinement,
+            # The mode in which an agent wakes up is never trusted to ask.
+            mode=entry.mode or (program.ask_mode if program else None),
+            model=entry.model,
+            options=entry.options,
+            auth=entry.auth,
+            meta=program.session_meta if program else {},
+            trailing_slash=program.trailing_slash if program else False,
+            obeys=program.obeys if program else (),
+            install=f"Install it: {program.install}" if program else CHECK_COMMAND,
+            settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
+        )
+    return found
+
+
 def _speaking_of(session: Session) -> AbstractContextManager[None]:
     return logs.bind(agent=session.key.agent, session=str(session.key))
 
@@ -690,6 +704,7 @@ def _cards(
             default=entry.name == configuration.default_agent,
             command=entry.command[0],
             isolation=shelters[entry.name].words,
+            checkout=checkout_words(program),
             examples=program.examples if program else (),
             services=tuple(
                 sorted(

@@ -67,7 +67,7 @@ class Handshake:
     ) -> None:
         self._peer = peer
         self._launch = launch
-        self._cwd = str(workspace.absolute())
+        self._cwd = f"{workspace.absolute()}{'/' if launch.trailing_slash else ''}"
         self._timeouts = timeouts
         self._capabilities = AgentCapabilities()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,10 @@ class AgentLaunch:
     """What to do when its command is missing."""
     card: Path | None = None
     """Where the card is kept that says what it cannot do although it offers it."""
+    trailing_slash: bool = False
+    """Whether its folder is named to it with a slash at the end."""
+    obeys: tuple[str, ...] = ()
+    """Files that it would obey before anybody is asked: a workspace that holds one is refused."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
@@ -53,7 +58,7 @@ async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
     """Start an agent's process in a workspace.
 
     Raises:
-        AgentNotStarted: its command is missing or cannot be run.
+        AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
     environment = launch.environment(marker)
     argv = await asyncio.to_thread(_prepare, launch, workspace, environment.get("PATH", ""))
@@ -65,6 +70,13 @@ def _prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
     command = launch.argv[0]
     if shutil.which(command, path=path) is None:
         raise AgentNotStarted(launch.name, f"the command {command!r} was not found", launch.install)
+    for name in launch.obeys:
+        if os.path.lexists(workspace / name):
+            raise AgentNotStarted(
+                launch.name,
+                f"the checkout holds {name}, which it would obey before anybody is asked",
+                "Give this work to another agent, or take that out of the checkout.",
+            )
     launch.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if launch.confinement is None:
         return list(launch.argv)

@@ -10,7 +10,6 @@ import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,13 +71,22 @@ class AgentProgram:
     """The log-in methods it offers."""
     login: str
     """How it gets access to its model, in one sentence."""
+    login_command: tuple[str, ...] = ()
+    """Its own login for a terminal; empty where it has none that works without a screen."""
     ask_mode: str | None = None
-    """A glob on mode ids: the mode that asks before it acts; None if no mode decides that."""
+    """The id of the mode that asks before it acts; None if no mode decides that."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What its process is given whatever the settings say, to keep it asking and to keep settings,
+    hooks and servers of the checkout out."""
     session_meta: Mapping[str, Any] = field(default_factory=dict)
     """What goes along as `_meta` when a session starts, to keep it from loading settings, hooks
     and servers out of the checkout."""
-    checkout_safe: bool = False
-    """Whether files of a checkout can neither switch off asking nor run code."""
+    trailing_slash: bool = False
+    """Whether it is told its folder with a slash at the end: it takes the checkout for trusted
+    only under the exact name that it was given, and looks it up without the slash."""
+    obeys: tuple[str, ...] = ()
+    """What it obeys in a checkout and cannot be kept from: where one of these is, it is not
+    started."""
     discover: bool = True
     """Whether it is offered when it is found on PATH."""
     examples: tuple[str, ...] = ()
@@ -86,9 +94,14 @@ class AgentProgram:
     quirks: Quirks = Quirks()
     """Where it behaves unlike the others."""
 
-    def asks_in(self, mode: str) -> bool:
-        """Say whether the mode of this id is the one that asks."""
-        return self.ask_mode is not None and fnmatchcase(mode, self.ask_mode)
+
+def checkout_words(program: AgentProgram | None) -> str:
+    """Say what settings, hooks and servers in a checkout can do to an agent."""
+    if program is None:
+        return "settings of a checkout may switch off asking: nothing is known about this agent"
+    if program.obeys:
+        return f"does not start where a checkout holds {', '.join(program.obeys)}"
+    return "settings of a checkout are kept out"
 
 
 _SCHEMA = TypeAdapter(AgentProgram)

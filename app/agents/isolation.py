@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
+from app.agents.catalog import known_agents
 from app.children.census import new_marker
 from app.children.environment import agent_environment
 from app.children.layout import Confinement
@@ -88,9 +89,10 @@ def _shelter(
 ) -> Shelter:
     home = home_of(configuration, entry)
     sandbox, words, remedy = _sandbox(configuration, entry, found)
-    own = {
-        name: key.get_secret_value() for name, key in configuration.model_keys(entry.name).items()
-    }
+    keys = configuration.model_keys(entry.name)
+    program = next((each for each in known_agents() if each.name == entry.driver), None)
+    own = {name: key.get_secret_value() for name, key in keys.items()}
+    own |= program.environment if program else {}
     masked = _secret_paths(configuration) | (_homes(configuration) - {home, configuration.home})
     return Shelter(
         agent=entry.name,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from app.agents.catalog import known_agents
+from app.agents.catalog import checkout_words, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
 from app.cli.lines import one_line, transcript_lines
@@ -181,6 +181,7 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             default=entry.name == configuration.default_agent,
             command=entry.command[0],
             isolation=shelters[entry.name].words,
+            checkout=checkout_words(registry.program(entry.name)),
             services=["web"],
         )
         for entry in registry

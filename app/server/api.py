@@ -210,6 +210,7 @@ def _agent_out(card: AgentCard) -> AgentOut:
         default=card.default,
         command=card.command,
         isolation=card.isolation,
+        checkout=card.checkout,
         services=list(card.services),
     )
 

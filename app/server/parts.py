@@ -30,6 +30,8 @@ class AgentCard:
     command: str
     isolation: str
     """How it is kept apart, in the words of the start-up probe."""
+    checkout: str = ""
+    """What settings in a checkout can do to it."""
     services: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     """What a newcomer may say to it."""

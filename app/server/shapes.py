@@ -70,6 +70,7 @@ class AgentOut(BaseModel):
     default: bool
     command: str
     isolation: str
+    checkout: str = ""
     services: list[str]
 
 

@@ -1,4 +1,4 @@
-"""Checks of each agent: is it there, does it run, has it a key, is it kept apart."""
+"""Checks of each agent: is it there, does it run, has it a key, does it ask, is it kept apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.agents.catalog import AgentProgram, known_agents
+from app.agents.catalog import AgentProgram, checkout_words, known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
 from app.children.census import new_marker
@@ -54,6 +54,8 @@ async def check_agents(
                 yield finding
             for finding in keys(configuration, entry, program):
                 yield finding
+            yield mode(entry, program)
+            yield checkout(entry, program)
             words = (tried or {}).get(entry.name)
             yield isolation(entry, words or (await try_shelter(configuration, shelter)).words)
 
@@ -102,6 +104,32 @@ def keys(
         wanted = [name for name in program.env if is_secret(name)]
         if wanted:
             yield warning(entry.name, f"{' and '.join(wanted)} is not set", program.login)
+
+
+def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:
+    """Check whether an agent is set to the mode in which it asks before it acts."""
+    asks = program.ask_mode if program else None
+    if program is not None and entry.mode in (None, asks):
+        return ok(entry.name, "asks before it acts" + (f" (mode {asks})" if asks else ""))
+    if asks is not None:
+        return warning(
+            entry.name,
+            f"mode {entry.mode!r} is not the one in which it asks",
+            f'What it does there unasked is never shown to anybody. "mode": {asks!r} asks.',
+        )
+    return warning(
+        entry.name,
+        "whether it asks before it acts is up to its own settings",
+        "Name the mode in which it asks with mode in its entry in AGENTS_JSON.",
+    )
+
+
+def checkout(entry: AgentEntry, program: AgentProgram | None) -> Finding:
+    """Say what settings in a checkout can do to an agent."""
+    words = checkout_words(program)
+    if program is not None:
+        return ok(entry.name, words)
+    return warning(entry.name, words, "Let it work only on repositories that you trust.")
 
 
 def isolation(entry: AgentEntry, words: str) -> Finding:

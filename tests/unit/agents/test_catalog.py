@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.agents import catalog
-from app.agents.catalog import AgentProgram, known_agents, read_program
+from app.agents.catalog import AgentProgram, checkout_words, known_agents, read_program
 from app.errors import ConfigurationError
 
 FOLDER = Path(catalog.__file__).parent / "known"
@@ -53,6 +53,8 @@ def test_every_program_is_described_well_enough_to_be_started_and_installed(
     assert program.title
     assert program.install
     assert program.login.endswith(".")
+    assert program.version[:1] in ((), program.command[:1])
+    assert program.login_command[:1] in ((), program.command[:1])
 
 
 def test_the_older_name_of_claude_is_known() -> None:
@@ -63,24 +65,39 @@ def test_claude_is_kept_from_loading_settings_out_of_a_checkout() -> None:
     claude = programs()["claude"]
 
     assert claude.session_meta == {"claudeCode": {"options": {"settingSources": ["user"]}}}
-    assert claude.checkout_safe
 
 
 @pytest.mark.parametrize(
-    ("name", "mode", "asks"),
+    ("name", "mode"),
     [
-        ("claude", "default", True),
-        ("claude", "acceptEdits", False),
-        ("codex", "agent", False),
-        ("codex", "read-only", True),
-        ("qwen", "auto", False),
-        ("copilot", "https://agentclientprotocol.com/modes#agent", True),
-        ("copilot", "https://agentclientprotocol.com/modes#autopilot", False),
-        ("opencode", "build", False),
+        ("claude", "default"),
+        ("codex", "read-only"),
+        ("codex-zed", "read-only"),
+        ("gemini", "default"),
+        ("qwen", "default"),
+        ("copilot", "https://agentclientprotocol.com/protocol/session-modes#agent"),
+        ("demo", "ask"),
     ],
 )
-def test_the_mode_that_asks_is_known(name: str, mode: str, asks: bool) -> None:
-    assert programs()[name].asks_in(mode) is asks
+def test_the_mode_that_asks_is_known(name: str, mode: str) -> None:
+    assert programs()[name].ask_mode == mode
+
+
+def test_an_agent_without_a_mode_that_asks_is_made_to_ask_by_its_environment() -> None:
+    assert [program.name for program in known_agents() if program.ask_mode is None] == ["opencode"]
+    assert '"*": "ask"' in programs()["opencode"].environment["OPENCODE_PERMISSION"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("claude", "settings of a checkout are kept out"),
+        ("copilot", "does not start where a checkout holds .github/hooks"),
+        (None, "settings of a checkout may switch off asking"),
+    ],
+)
+def test_what_a_checkout_can_do_is_told(name: str | None, words: str) -> None:
+    assert checkout_words(programs()[name] if name else None).startswith(words)
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

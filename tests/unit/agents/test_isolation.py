@@ -104,3 +104,14 @@ def test_an_agent_whose_entry_says_so_is_not_isolated(
     tmp_path: Path, entry: dict[str, object]
 ) -> None:
     assert isinstance(shelter_all(configured(tmp_path, entry))["demo"].sandbox, Plain)
+
+
+def test_what_keeps_an_agent_asking_wins_over_its_entry(tmp_path: Path) -> None:
+    entry = {"driver": "gemini", "env": {"GEMINI_CLI_TRUST_WORKSPACE": "true", "MINE": "1"}}
+
+    shelters = shelter_all(configured(tmp_path, entry))
+
+    environment = shelters["demo"].environment("marker")
+    assert environment["GEMINI_CLI_TRUST_WORKSPACE"] == "false"
+    assert environment["MINE"] == "1"
+    assert "GEMINI_CLI_TRUST_WORKSPACE" not in shelters["other"].environment("marker")

@@ -243,10 +243,43 @@ async def test_a_version_that_does_not_come_is_warned_of_within_its_bound(
     assert finding.verdict is Verdict.WARNING
 
 
+@pytest.mark.parametrize(
+    ("driver", "mode", "verdict", "words"),
+    [
+        ("claude", None, Verdict.OK, "asks before it acts (mode default)"),
+        ("claude", "default", Verdict.OK, "asks before it acts (mode default)"),
+        ("claude", "acceptEdits", Verdict.WARNING, "mode 'acceptEdits' is not the one"),
+        ("opencode", None, Verdict.OK, "asks before it acts"),
+        (None, None, Verdict.WARNING, "up to its own settings"),
+    ],
+)
+def test_an_agent_that_may_act_unasked_is_warned_of(
+    configure: Configure, driver: str | None, mode: str | None, verdict: Verdict, words: str
+) -> None:
+    configuration = configure({"mine": {"command": "mine", "driver": driver, "mode": mode}})
+
+    finding = agents.mode(configuration.agents["mine"], known(driver) if driver else None)
+
+    assert finding.verdict is verdict
+    assert words in finding.reason
+
+
+def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> None:
+    entry = configure().agents["demo"]
+
+    kept, refused, unknown = (
+        agents.checkout(entry, each) for each in (known("claude"), known("opencode"), None)
+    )
+
+    assert kept == Finding(Verdict.OK, "demo", "settings of a checkout are kept out")
+    assert "does not start where a checkout holds .opencode" in refused.reason
+    assert unknown.verdict is Verdict.WARNING
+
+
 async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo", "demo"]
+    assert [finding.what for finding in found] == ["demo"] * 4
     assert found[-1].verdict is Verdict.WARNING
     assert "not isolated: it can read DATA_DIR" in found[-1].reason
 
@@ -256,7 +289,7 @@ async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
 ) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo", "demo"]
+    assert [finding.what for finding in found] == ["demo"] * 4
     assert not (tmp_path / "data").exists()
 
 

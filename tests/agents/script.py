@@ -1,0 +1,155 @@
+"""What the scripted model answers.
+
+It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
+`say TEXT`, `run COMMAND`, `slow N` and `recall`. Whatever else an agent asks its model (a title, a
+summary, a suggestion for the next prompt) gets a short answer that fits anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal
+
+SHELLS = ("Bash", "bash", "run_shell_command", "shell", "shell_command", "exec_command")
+"""What agents call the tool that runs a command."""
+COMMANDS = ("command", "cmd")
+"""What they call the command itself."""
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "The test wants it."}
+"""How a model asks for a command to run outside of the agent's own sandbox, where it has one."""
+STOPPED = re.compile(r"not permitted|permission denied|read-only file system", re.IGNORECASE)
+LINE = re.compile(r"^\s*(say|run|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+FILLER = "No hurry."
+_NUMBERS = count(1)
+
+
+Said = Literal["user", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as an agent offers it to its model."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request to a model, whatever its dialect."""
+
+    told: tuple[str, ...]
+    """What the user said, oldest first."""
+    tools: tuple[Tool, ...] = ()
+    results: tuple[str, ...] = ()
+    """What the tools came to that were called for the last line of the user."""
+    stream: bool = True
+
+    @classmethod
+    def of(
+        cls, told: Iterable[tuple[Said, str]], tools: Iterable[Tool], *, stream: bool
+    ) -> Question:
+        """Put a conversation together; agents add remarks of their own in the user's name."""
+        words: list[str] = []
+        results: list[str] = []
+        for who, text in told:
+            if who == "tool":
+                results.append(text)
+            elif text.strip():
+                words.append(text)
+                if LINE.search(text):
+                    results.clear()
+        return cls(tuple(words), tuple(tools), tuple(results), stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """An answer in words."""
+
+    id: str
+    """Its own: an agent that hears an id twice takes the second for the first."""
+    pieces: tuple[str, ...]
+    endless: bool = False
+    """Whether it never comes to an end: it is there to be cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of one of the agent's tools."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+Reply = Words | Call
+
+
+def reply(question: Question) -> Reply:
+    """Decide what the model answers."""
+    command, argument = _last_line(question.told[-1] if question.told else "")
+    shell = next((tool for tool in question.tools if tool.name in SHELLS), None)
+    if shell is not None and _wants_more(question, shell):
+        return Call(_new_id(), shell.name, {**_arguments(shell, _asked_for(question)), **ESCALATED})
+    if question.results:
+        return _words(f"It came to this: {question.results[-1][:500]}")
+    if command == "say":
+        return _words(argument)
+    if command == "slow":
+        return Words(_new_id(), (f"{FILLER} ",), endless=True)
+    if command == "recall":
+        lines = [" ".join(found) for words in question.told[:-1] for found in LINE.findall(words)]
+        return _words("\n- ".join(["You told me:", *lines]))
+    if command == "run" and shell is not None:
+        return Call(_new_id(), shell.name, _arguments(shell, argument))
+    return _words("Fine.")
+
+
+def _wants_more(question: Question, shell: Tool) -> bool:
+    """Tell whether the agent's own sandbox stopped a command that may be run outside of it."""
+    return (
+        len(question.results) == 1
+        and STOPPED.search(question.results[0]) is not None
+        and ESCALATED.keys() <= shell.schema.get("properties", {}).keys()
+    )
+
+
+def _asked_for(question: Question) -> str:
+    lines = [found for words in question.told for found in LINE.findall(words)]
+    return str(lines[-1][1])
+
+
+def _arguments(shell: Tool, command: str) -> dict[str, Any]:
+    """Fill in what a shell tool wants: the command, and something harmless for all it requires."""
+    properties: Mapping[str, Mapping[str, Any]] = shell.schema.get("properties", {})
+    required: Sequence[str] = shell.schema.get("required", ())
+    filled = {name: _value(properties[name]) for name in required if name in properties}
+    name = next(name for name in COMMANDS if name in properties)
+    is_list = properties[name].get("type", "string").lower() == "array"
+    filled[name] = ["sh", "-c", command] if is_list else command
+    return filled
+
+
+def _value(schema: Mapping[str, Any]) -> object:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = str(schema.get("type", "string")).lower()
+    return {"boolean": False, "number": 1, "integer": 1, "array": [], "object": {}}.get(
+        kind, "test"
+    )
+
+
+def _last_line(words: str) -> tuple[str, str]:
+    found = LINE.findall(words)
+    return (found[-1][0].lower(), found[-1][1]) if found else ("", "")
+
+
+def _words(text: str) -> Words:
+    """Break a text into pieces, as models stream them."""
+    return Words(_new_id(), tuple(re.findall(r"\S+\s*|\s+", text)) or (" ",))
+
+
+def _new_id() -> str:
+    return f"scripted_{next(_NUMBERS)}"

@@ -1,0 +1,57 @@
+"""The agents that the suite is held against: the demo agent always, real ones where installed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.agents.kits import DEMO, REAL, Kit
+from tests.agents.model import Model
+from tests.agents.rig import Rig
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Hold each test against every agent that it is about, each restart in every way it offers."""
+    kits = [kit for kit in (DEMO, *REAL) if _is_about(metafunc, kit)]
+    if "how" in metafunc.fixturenames:
+        cases = [(kit, how) for kit in kits for how in ("new", *_ways_back(kit))]
+        metafunc.parametrize(
+            ("kit", "how"),
+            [
+                pytest.param(kit, how, marks=_marks(kit), id=f"{kit.name}-{how}")
+                for kit, how in cases
+            ],
+        )
+    elif "kit" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "kit", [pytest.param(kit, marks=_marks(kit), id=kit.name) for kit in kits]
+        )
+
+
+def _is_about(metafunc: pytest.Metafunc, kit: Kit) -> bool:
+    return all(mark.args[0](kit) for mark in metafunc.definition.iter_markers("kits"))
+
+
+def _ways_back(kit: Kit) -> Iterable[str]:
+    return ("resumed", "loaded") if kit.resumes else ("loaded",)
+
+
+def _marks(kit: Kit) -> list[pytest.MarkDecorator]:
+    if kit is DEMO:
+        return []
+    return [pytest.mark.agents, pytest.mark.slow]
+
+
+@pytest.fixture
+async def rig(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    """Set an agent up; afterwards every process that it ever had must be gone."""
+    if kit.missing:
+        pytest.skip(kit.missing)  # here, so that all its tests are one line in the list
+    with Model() as model:
+        made = Rig(kit, tmp_path, model, monkeypatch)
+        yield made
+        await made.close()
+        assert made.processes() == []
+        assert made.notes.ended_markers == {record.marker for record in made.notes.records}
