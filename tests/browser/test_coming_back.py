@@ -72,7 +72,7 @@ def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: V
     window.page.reload()
     expect(window.turns).to_contain_text("before it")
     expect(window.button("Stop")).to_be_visible()
-    let_go(bridge, "reload")
+    let_go(bridge.data_dir, "reload")
 
     expect(window.turns).to_contain_text("after it, letter by letter")
     expect(window.turns).to_have_count(1)
@@ -90,7 +90,7 @@ def test_two_windows_on_one_thread_show_the_same(bridge: Site, visit: Visiting) 
     other.say("say from the other window")
     expect(one.waiting).to_contain_text("say from the other window")
     expect(other.waiting).to_contain_text("say from the other window")
-    let_go(bridge, "both")
+    let_go(bridge.data_dir, "both")
 
     for window in (one, other):
         expect(window.turns).to_have_count(2)
@@ -121,7 +121,7 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         bridge.start()
         expect(window.page.locator("#connection")).to_be_hidden()
         expect(window.log).to_contain_text("was cut off while working on this")
-        let_go(bridge, "crash")
+        let_go(bridge.data_dir, "crash")
 
         expect(window.turns.last).to_contain_text("after the crash")
         expect(window.page.get_by_label("Message", exact=True)).to_have_value("a draft")
