@@ -14,6 +14,7 @@
     │   ├── AgentTimedOut       it did not answer within its bound
     │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
     │   └── AgentRefused        it answered with an error of its own
+    ├── ServiceRefused          a platform lets an adapter do nothing, as it is set up
     └── PostError               a post could not be sent
         ├── PostDelayed         not now: wait, then try again
         └── PostRejected        never: the place is gone or closed to us
@@ -123,6 +124,13 @@ class AgentRefused(AgentError):
         self.code = code
         self.message = message
         super().__init__(f"{agent} answered with an error: {message} (code {code})")
+
+
+class ServiceRefused(BridgeError):
+    """A platform lets an adapter do nothing, as it is set up."""
+
+    def __init__(self, service: str, cause: str, remedy: str) -> None:
+        super().__init__(f"{service} is refused: {cause}. {remedy}")
 
 
 class PostError(BridgeError):

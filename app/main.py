@@ -29,6 +29,7 @@ from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.access import Access
+from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.ports import (
@@ -36,6 +37,7 @@ from app.core.ports import (
     AgentLauncher,
     AgentListener,
     Clock,
+    ListeningAdapter,
     OpenedSession,
     WebhookAdapter,
 )
@@ -43,6 +45,7 @@ from app.core.repo_provider import Folders
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
@@ -71,13 +74,12 @@ OUTBOX_GRACE_SECONDS = 2.0
 
 CHECK_COMMAND = "Check its command in AGENTS_JSON."
 
-Adapters = Callable[[Configuration], Sequence[Adapter]]
 Wrap = Callable[[Stores], Stores]
 
 
-def web_adapters(configuration: Configuration) -> Sequence[Adapter]:
+def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [WebAdapter(name) for name in configuration.agents]
+    return [WebAdapter(name) for name in base.configuration.agents]
 
 
 class LateLauncher:
@@ -162,12 +164,21 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            surroundings=Surroundings(
+                stores.transcript,
+                self._adapters,
+                base.vault,
+                messages=configuration.place_context,
+            ),
             ledger=self.ledger,
             outbox=self._outbox,
             feed=self.feed,
             clock=clock,
             counters=base.metrics,
             vault=base.vault,
+            verbosity=lambda place: (
+                stores.decisions.place(place).verbosity or configuration.verbosity
+            ),
             speaking_of=_speaking_of,
             turn_seconds=60.0 * configuration.limits.turn_minutes,
         )
@@ -191,6 +202,9 @@ class Bridge:
             access=_access(configuration),
             untagged=configuration.untagged_replies,
             clock=clock,
+        )
+        self._listeners = Listeners(
+            [each for each in adapters if isinstance(each, ListeningAdapter)], self.intake, clock
         )
         self.cards = _cards(configuration, base.shelters, self._adapters)
         self.door = Door(
@@ -250,6 +264,7 @@ class Bridge:
             self._engine.resume()
             self._tasks.start(self._probe(), name="isolation probe")
             self._tasks.start(self._forget(), name="retention")
+            self._listeners.start()
         self.intake.start()
         self._started.set()
 
@@ -258,6 +273,7 @@ class Bridge:
         grace = self._base.configuration.limits.grace_seconds
         logger.info("stopping: running turns get up to %g s, a second signal ends them now", grace)
         self.feed.close()
+        await self._listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._patience:
@@ -279,7 +295,12 @@ class Bridge:
 
     async def ready(self) -> Sequence[Check]:
         """Say of each part whether it works."""
-        return [Check("started", self._started.is_set()), await self._store_check()]
+        troubles = self._listeners.troubles()
+        return [
+            Check("started", self._started.is_set()),
+            await self._store_check(),
+            *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
+        ]
 
     async def _store_check(self) -> Check:
         try:

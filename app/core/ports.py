@@ -5,7 +5,7 @@ A port has one method per decision. Whatever must be true together is one method
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import (
     Delivery,
+    Earlier,
     File,
     Inbound,
     Session,
@@ -195,8 +196,29 @@ class Adapter(Protocol):
         """
         ...
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        """Ask the platform whether this person may make the agent act here."""
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        """Ask the platform whether this person may make the agent act here; says why not.
+
+        Whatever is raised means no as well: that it could not be found out.
+        """
+        ...
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        """Read what was said in a conversation before a message, oldest first.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        ...
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Tell one person something, where nobody else sees it if the platform can.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
         ...
 
     async def send(self, post: PostSend) -> PostSent:
@@ -214,6 +236,26 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Let go of whatever is held open."""
+        ...
+
+
+@runtime_checkable
+class ListeningAdapter(Adapter, Protocol):
+    """An adapter that brings its events in by itself: by a socket, or by a look at missed ones."""
+
+    @property
+    def trouble(self) -> str:
+        """Why events do not arrive just now, with the remedy; empty if they do."""
+        ...
+
+    async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
+        """Bring events in for as long as there are any to come; one that raises is begun anew.
+
+        An event may be acknowledged as soon as `take` returned.
+
+        Raises:
+            ServiceRefused: the platform will never let it listen as it is set up.
+        """
         ...
 
 

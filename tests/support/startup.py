@@ -23,9 +23,10 @@ from sqlalchemy import event
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, founded, serve, web_adapters
+from app.main import Bridge, Foundation, founded, serve
 from app.server.front import Send
 from app.server.listener import bound
+from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
 
@@ -167,7 +168,7 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
     for adapter in adapters:
         adapter.points = points
-    pages = web_adapters(configuration) if plan["page"] else ()
+    pages = [WebAdapter(name) for name in configuration.agents] if plan["page"] else ()
     bridge = GuardedBridge(base, [*adapters, *pages])
     bridge.points = points
     port = bound(configuration.host, configuration.port)

@@ -14,11 +14,14 @@ from dataclasses import dataclass, replace
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentSession, Clock, Counters, Workspaces
+from app.core.posts import PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
 from app.core.types import Entry, Session, Turn, TurnRef, TurnState
@@ -53,12 +56,15 @@ class Workshop:
     posts: PostStore
     live: LiveAgents
     workspaces: Workspaces
+    surroundings: Surroundings
     ledger: Ledger
     outbox: Outbox
     feed: Feed
     clock: Clock
     counters: Counters
     vault: Vault
+    verbosity: Callable[[PlaceKey], Verbosity | None]
+    """How much a place wants to see, if somebody said so."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     turn_seconds: float
@@ -94,6 +100,7 @@ class TurnRun:
             clock=shop.clock,
             vault=shop.vault,
             on_progress=self._progress,
+            frame=self._post.content if self._post is not None else None,
         )
 
     async def run(self) -> None:
@@ -206,7 +213,7 @@ class TurnRun:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
-        prompt = await self._compose(live)
+        prompt, told = await self._compose(live)
         committed = await persist(
             shop.clock,
             shop.turns.prompted,
@@ -214,6 +221,7 @@ class TurnRun:
             prompt,
             live.agent.acp_session_id,
             live.generation,
+            told=told,
         )
         return prompt if committed else None
 
@@ -222,7 +230,8 @@ class TurnRun:
             self._router.note = CARRIES_ON
         self._progress()
 
-    async def _compose(self, live: LiveAgent) -> str:
+    async def _compose(self, live: LiveAgent) -> tuple[str, int]:
+        """Write the prompt; returns with it the last row of the transcript that it takes in."""
         shop = self._shop
         history: tuple[Entry, ...] = ()
         if live.how == "lost":
@@ -235,17 +244,20 @@ class TurnRun:
             # What a tool call had cut in two stands together here for the first time.
             history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
-        files = [file for message in messages for file in message.files]
-        return compose(
+        around = await shop.surroundings.gather(self._session, self._turn, messages)
+        files = [*around.files, *(file for message in messages for file in message.files)]
+        prompt = compose(
             Asked(
                 surface=self._turn.surface,
                 messages=messages,
                 files=await shop.workspaces.bring(self._session, files) if files else (),
                 link=self._session.link,
+                said=around.said,
                 history=history,
                 continued=self._turn.continued,
             )
         )
+        return prompt, around.upto
 
     async def _done(self, end: PromptEnd | None) -> None:
         if self._stopping or end is None:
@@ -287,7 +299,7 @@ class TurnRun:
             shop.turns.finish,
             self._turn.id,
             state,
-            self._router.content(shown, note=words),
+            self._content(shown, note=words),
             [end] if note else [],
             note if state is TurnState.FAILED else "",
         )
@@ -295,8 +307,15 @@ class TurnRun:
         shop.outbox.send(*posts or ())
         shop.feed.notify(self._session.id)
 
+    def _content(self, state: str, *, note: str = "") -> PostContent:
+        """Say what the turn's post shows now, as much of it as the place wants to see."""
+        return replace(
+            self._router.content(state, note=note),
+            verbosity=self._shop.verbosity(self._session.place),
+        )
+
     def _progress(self) -> None:
         if self._post is not None:
             self._shop.outbox.progress(
-                self._post.id, self._post.target, lambda: self._router.content("working")
+                self._post.id, self._post.target, lambda: self._content("working")
             )
