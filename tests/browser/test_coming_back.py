@@ -9,19 +9,22 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Agents, Visiting
-from tests.support.bridge import demo
 from tests.support.platform import Platform
+from tests.support.plays import many, player, put
 from tests.support.served import Forked, Site, let_go
 from tests.support.window import Visit, Window
 
+CALLS = 150
 STORY = "\n".join(
     ["plan look; change; test", "say # A *heading*", "thoughts 3", "tools 3", "chunk in pieces"]
 )
 
 
 @pytest.fixture(scope="module")
-def agents() -> Agents:
-    return {"demo": demo(display_name="Demo")}
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
+    folder = tmp_path_factory.mktemp("plays")
+    put(folder, "many", many(CALLS))
+    return {"demo": player(folder, display_name="Demo")}
 
 
 def assert_equal(stayed: Window, visit: Visit) -> None:
@@ -42,6 +45,24 @@ def test_a_page_that_saw_it_all_shows_what_a_fresh_one_shows(visit: Visiting) ->
     assert_equal(window, person)
 
 
+def test_a_long_thread_opens_at_its_end_and_is_all_there(visit: Visiting) -> None:
+    person = visit()
+    window = person.open()
+    window.say("do many things\nsay that was all")
+    expect(window.turns).to_contain_text("that was all")
+    assert_equal(window, person)
+
+    fresh = person.open(window.path)
+    expect(fresh.page.get_by_text("that was all", exact=True).last).to_be_in_viewport()
+    fresh.page.locator("#scroll").evaluate("element => element.scrollTop = 0")
+    expect(fresh.page.get_by_text("step 1", exact=True)).to_be_in_viewport()
+    expect(fresh.page.locator(".tool")).to_have_count(CALLS)
+    fresh.button("Latest ↓").click()
+
+    expect(fresh.page.get_by_text("that was all", exact=True).last).to_be_in_viewport()
+    expect(fresh.button("Latest ↓")).to_be_hidden()
+
+
 def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: Visiting) -> None:
     person = visit()
     window = person.open()
@@ -51,7 +72,7 @@ def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: V
     window.page.reload()
     expect(window.turns).to_contain_text("before it")
     expect(window.button("Stop")).to_be_visible()
-    let_go(bridge, "reload")
+    let_go(bridge.data_dir, "reload")
 
     expect(window.turns).to_contain_text("after it, letter by letter")
     expect(window.turns).to_have_count(1)
@@ -69,7 +90,7 @@ def test_two_windows_on_one_thread_show_the_same(bridge: Site, visit: Visiting) 
     other.say("say from the other window")
     expect(one.waiting).to_contain_text("say from the other window")
     expect(other.waiting).to_contain_text("say from the other window")
-    let_go(bridge, "both")
+    let_go(bridge.data_dir, "both")
 
     for window in (one, other):
         expect(window.turns).to_have_count(2)
@@ -100,7 +121,7 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         bridge.start()
         expect(window.page.locator("#connection")).to_be_hidden()
         expect(window.log).to_contain_text("was cut off while working on this")
-        let_go(bridge, "crash")
+        let_go(bridge.data_dir, "crash")
 
         expect(window.turns.last).to_contain_text("after the crash")
         expect(window.page.get_by_label("Message", exact=True)).to_have_value("a draft")

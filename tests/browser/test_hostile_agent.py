@@ -118,7 +118,7 @@ def test_an_agent_that_says_every_bad_thing_is_only_shown(visit: Visiting) -> No
     window = person.open()
     opened = watched(window.page)
 
-    window.say("play hostile")
+    window.say("be hostile")
     question = window.page.locator(".ask")
     expect(question.locator("button")).to_have_count(4)
     assert_harmless(window)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Agents, Visiting
-from tests.support.plays import player, put, work
+from tests.support.plays import player, working_day
 from tests.support.served import Site
 from tests.support.window import DESKTOP, PHONE, Scheme, Visit, Window
 
@@ -24,10 +24,8 @@ LOOKS = pytest.mark.parametrize(
     ],
 )
 
-FIX = (
-    "@claude after login people land on `/` instead of the page they came from. Please fix it, "
-    "with a test.\nplay work"
-)
+TALL = 1100
+"""Enough for a plan, a change and a question in one picture."""
 _CUT_OFF = """() => [...document.querySelectorAll(".tool > summary > em")]
   .filter(element => element.scrollWidth > element.clientWidth).map(element => element.innerText)"""
 
@@ -35,7 +33,7 @@ _CUT_OFF = """() => [...document.querySelectorAll(".tool > summary > em")]
 @pytest.fixture(scope="module")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     folder = tmp_path_factory.mktemp("plays")
-    put(folder, "work", work())
+    working_day(folder)
     return {
         "claude": player(folder, display_name="Claude", default=True, description="Writes code"),
         "codex": player(folder, display_name="Codex", description="Reviews code"),
@@ -47,14 +45,15 @@ def thread(browser: Browser, bridge: Site) -> str:
     """Play a thread with all there is: answers, a plan, a change, a question, what waits."""
     with closing(Visit(browser, bridge.url)) as visit:
         visit.sign_in(bridge.new_link())
-        visit.send("@codex say An earlier thread, long answered.")
-        visit.send("@codex hold forever\nin another thread")
-        thread = visit.send("@codex Please review: people land on `/` after login.")
-        visit.send(FIX, thread)
+        visit.send("@codex What has changed in 2.3?")
+        visit.send("@codex watch the retry storm in payments")
+        thread = visit.send("@codex Where do people lose their page after login?")
         window = visit.open(thread)
+        expect(window.turns).to_contain_text("The target is lost")
+        visit.send("@claude Please fix what Codex found, with a test.", thread)
         expect(window.button("Allow once")).to_be_visible()
-        visit.send("and what do you think?", thread)
-        visit.send("@claude also log the refused targets", thread)
+        visit.send("And what do you think?", thread)
+        visit.send("@claude Also log the refused targets.", thread)
         return thread
 
 
@@ -85,6 +84,9 @@ def test_every_view_is_pictured_and_open_to_everybody(
     window.picture(f"{look}-thread-begin")
     assert window.page.evaluate("document.documentElement.scrollWidth") == size[0]
     assert window.page.evaluate(_CUT_OFF) == []
+    window.page.set_viewport_size({"width": size[0], "height": TALL})
+    window.button("Latest ↓").click()
+    window.picture(f"{look}-thread-tall")
 
 
 def test_the_drawers_of_a_phone_open_and_close(visit: Visiting, thread: str) -> None:

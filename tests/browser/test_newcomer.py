@@ -107,7 +107,7 @@ def test_two_messages_sent_while_it_works_are_shown_and_join_the_next_turn(
     expect(window.waiting).to_have_count(1)
     expect(window.button("Now")).to_be_visible()
     expect(window.button("Drop")).to_be_visible()
-    let_go(bridge, "go")
+    let_go(bridge.data_dir, "go")
 
     expect(window.turns).to_have_count(2)
     expect(window.turns.last).to_contain_text("first")

@@ -1,4 +1,4 @@
-"""The demo agent with a repertoire: `play NAME` does what a JSON file of that name says, in order.
+"""The demo agent with a repertoire: a line with the name of a play does what its JSON file says.
 
 A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "app"))
 
@@ -20,10 +22,14 @@ PLAYS = Path(os.environ["PLAYS"])
 class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module that mypy cannot see
     """A turn that can also play."""
 
-    commands = demo_agent.FaultyTurn.commands | {"play": r"[\w-]+"}
+    def _command(self, line: str) -> Any:
+        for play in PLAYS.glob("*.json"):
+            if re.search(rf"\b{play.stem}\b", line):
+                return self._play, play.read_text()
+        return super()._command(line)
 
-    def _do_play(self, name: str) -> None:
-        for step in json.loads((PLAYS / f"{name}.json").read_text()):
+    def _play(self, steps: str) -> None:
+        for step in json.loads(steps):
             self.check()
             if "ask" in step:
                 self.ask(step["ask"], step.get("options", demo_agent.PERMISSIONS))

@@ -27,21 +27,22 @@ STEPS = (
     ("Open the pull request", "pending"),
 )
 READ = ("login.py", "session.py", "redirects.py", "middleware.py", "test_login.py", "conftest.py")
-REPORT = """The redirect target is dropped when the session cookie is renewed. I will keep it in the
-**signed state** instead, where `safe_path()` has already looked at it.
-
-1. `auth/login.py` signs the target together with the nonce.
-2. The callback reads it back.
+FOUND = """The target is lost when the session cookie is renewed:
 
 ```python
-target = unsign(state)["next"]
+response.set_cookie("next", target)  # gone with the next response
 ```
 
-| case | before | after |
+| case | now | should be |
 |---|---|---|
 | `/settings` | lost | kept |
 | `//evil.example` | lost | `/` |
 """
+REPORT = (
+    "I keep the target in the **signed state** instead, where `safe_path()` has already looked at "
+    "it:\n\n1. `auth/login.py` signs the target together with the nonce.\n"
+    "2. The callback reads it back.\n"
+)
 
 
 def player(folder: Path, **more: Any) -> dict[str, Any]:
@@ -91,8 +92,20 @@ def edit(number: int, path: str, old: str, new: str) -> dict[str, Any]:
     return call(number, path, "edit", content=[diff])
 
 
-def work() -> list[dict[str, Any]]:
-    """Do a piece of work as people know it, up to a question that waits."""
+def many(number: int) -> list[dict[str, Any]]:
+    """Run so many commands, each with a card of its own."""
+    return [call(each, f"Run `step {each}`", "execute") for each in range(1, number + 1)]
+
+
+def working_day(folder: Path) -> None:
+    """Write down what two agents do for people: answer, watch, and fix up to a question."""
+    put(folder, "changed", [text("Three fixes and a faster start, see `CHANGELOG.md`.")])
+    put(folder, "watch", [thought("Reading the logs."), {"hold": "forever"}])
+    put(folder, "lose", [thought("Where is `next` written?"), text(FOUND)])
+    put(folder, "fix", _fix())
+
+
+def _fix() -> list[dict[str, Any]]:
     tests = call(20, "Run `pytest tests/auth -q`", "execute", status="pending")
     tests["rawInput"] = {"command": "pytest tests/auth -q"}
     usage = {"used": 18_200, "size": 200_000, "cost": {"amount": 0.08, "currency": "USD"}}

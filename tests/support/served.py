@@ -34,19 +34,13 @@ class Site(Protocol):
     def data_dir(self) -> Path:
         """Where it keeps everything."""
 
-    def start(self) -> None:
-        """Start it and wait until it listens."""
-
-    def kill(self) -> None:
-        """Kill it with -9."""
-
     def new_link(self) -> str:
         """Ask for a fresh log-in link."""
 
 
-def let_go(site: Site, name: str) -> None:
+def let_go(data_dir: Path, name: str) -> None:
     """Make the file that an agent holds for, in every workspace."""
-    for workspace in site.data_dir.glob("workspaces/*[!s]"):
+    for workspace in data_dir.glob("workspaces/*[!s]"):
         (workspace / name).touch()
 
 
