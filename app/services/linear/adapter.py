@@ -58,14 +58,20 @@ class LinearAdapter:
         is_default: bool = False,
         page_url: str = "",
         bots: Collection[str] = (),
+        home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
     ) -> None:
-        """Be one agent; `page_url` is where others reach the page, `bots` are heard by id."""
+        """Be one agent.
+
+        `page_url` is where others reach the page, `bots` are heard by id, and `home` knows the
+        place of a conversation: an issue gets another name when it moves to another team.
+        """
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
         self.paths: tuple[str, ...] = (f"/webhooks/{events.SERVICE}/{agent}",)
         if is_default:
             self.paths += (f"/webhooks/{events.SERVICE}",)
         self._bots = frozenset(bots)
+        self._home = home
         self._secret = credentials.webhook_secret
         self._expected = credentials.agent_id
         self._clock = clock
@@ -112,7 +118,11 @@ class LinearAdapter:
             DeliveryUnreadable: it makes no sense.
         """
         heard = events.heard(delivery, self.agent)
-        if heard is None or heard.speaker.id not in self._bots:
+        if heard is None:
+            return None
+        key = SessionKey(events.SERVICE, heard.external, self.agent)
+        heard = replace(heard, place=self._home(key) or heard.place)
+        if heard.speaker.id not in self._bots:
             return heard  # who else may not is told so: their session waits for a word
         return replace(heard, speaker=replace(heard.speaker, kind="bot"))
 

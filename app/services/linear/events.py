@@ -1,7 +1,7 @@
 """What Linear says happened, put into the bridge's words; pure.
 
-The place is the issue, so that all sessions of an agent on one issue are one conversation. What
-others wrote comes along as context, never as the speaker's words.
+The place is the issue by the name that people use, so that all sessions of an agent on one issue
+are one conversation. What others wrote comes along as context, never as the speaker's words.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class _Team(_Model):
 
 
 class _Issue(_Model):
-    id: str
     identifier: str
     title: str
     url: str
@@ -168,8 +167,8 @@ def _taken_away(event: _Event, agent: str) -> Heard | None:
     if issue is None:
         return None
     return Heard(
-        place=PlaceKey(SERVICE, issue.id),
-        external=f"{UNREAD}{issue.id}",
+        place=PlaceKey(SERVICE, issue.identifier),
+        external=f"{UNREAD}{issue.identifier}",
         message_id=notification.id,
         speaker=_speaker(notification.actor, event, agent),
         text=f"{issue.identifier} was taken away from {agent}.",
@@ -189,7 +188,7 @@ def _present(part: Part | None) -> Part:
 
 def _place(session: _Session) -> PlaceKey:
     """Name the issue, or the session itself where there is none."""
-    return PlaceKey(SERVICE, session.issue.id if session.issue else session.id)
+    return PlaceKey(SERVICE, session.issue.identifier if session.issue else session.id)
 
 
 def _speaker(user: _User | None, event: _Event, agent: str) -> Speaker:

@@ -399,12 +399,33 @@ async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene
     assert heard.speaker == Speaker("automation", "an automation", kind="bot")
 
 
+async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_team(
+    scene: Scene,
+) -> None:
+    scene.linear.reply(scene.session, scene.ann, "hello")
+    body = scene.linear.hooks.sent[-1].body.replace(b"ENG-1", b"OPS-7")
+    home = PlaceKey("linear", "ENG-1")
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        home=lambda key: home if key == scene.target else None,
+    )
+
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+
+    assert heard is not None
+    assert heard.place == home
+
+
 async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
     adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
     await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))
     await adapter.close()
 
-    address = f"https://bridge.example.com/t/linear/{scene.session.issue.id}"
+    address = "https://bridge.example.com/t/linear/ENG-1"
     assert scene.session.urls == [{"label": "Agent Bridge", "url": address}]
 
 
@@ -440,7 +461,7 @@ async def test_manners_are_never_worth_a_failure(scene: Scene) -> None:
 
 
 async def test_what_is_said_to_an_issue_without_a_session_has_no_reader(scene: Scene) -> None:
-    target = SessionKey("linear", f"issue:{scene.session.issue.id}", "demo")
+    target = SessionKey("linear", "issue:ENG-1", "demo")
     notice = PostContent(kind="notice", note="Nothing is running here.")
 
     sent = await scene.adapter.send(PostSend("create", target, "ab-1", notice))

@@ -68,7 +68,7 @@ def test_a_delegation_makes_the_issue_the_task(
 
     said = last(linear)
 
-    assert said.place == PlaceKey("linear", issue.id)
+    assert said.place == PlaceKey("linear", "ENG-1")
     assert (said.external, said.message_id) == (session.id, session.id)
     assert said.speaker == Speaker(ann.id, "Ann")
     assert said.text == "ENG-1 Fix the door\n\nIt does not close."
@@ -143,8 +143,8 @@ def test_taking_an_issue_away_is_a_stop_that_nobody_needs_to_be_told_of(
 
     said = last(linear)
 
-    assert (said.spoken, said.place.name) == ("stop", issue.id)
-    assert said.external == f"issue:{issue.id}"
+    assert (said.spoken, said.place.name) == ("stop", "ENG-1")
+    assert said.external == "issue:ENG-1"
 
 
 def test_nobody_named_means_an_automation(linear: Linear, app: App, issue: Issue) -> None:
