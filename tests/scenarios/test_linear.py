@@ -85,6 +85,27 @@ def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
         assert session.response == "Stopped."
 
 
+def test_an_ask_is_shown_with_its_options_and_an_answer_on_the_page_lets_the_work_go_on(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("write notes.txt hello")
+        world.wait_status(session, "awaitingInput")
+        (question,) = session.of_type("elicitation")
+        metadata = question.signal_metadata or {}
+        allow = next(each for each in metadata["options"] if each["label"] == "Allow once")
+
+        (ask,) = world.bridge.http.get("/api/v1/asks", params={"state": "open"}).json()["items"]
+        answer = {"option": allow["value"]}
+        world.bridge.http.post(f"/api/v1/asks/{ask['id']}/answer", json=answer)
+        world.wait_end(session)
+
+        assert question.signal == "select"
+        assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
+        assert session.status == "complete"
+        assert session.of_type("action")
+
+
 def test_a_failure_is_told_as_an_error(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         session = world.assign("fail")

@@ -16,7 +16,7 @@ from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Delivery, Earlier, Heard, Speaker
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook
-from app.services.linear.api import LinearApi, LinearRefused
+from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
 from app.services.linear.missed import Page
@@ -167,8 +167,9 @@ class LinearAdapter:
             try:
                 await self._take_missed(take)
             except PostError as error:
-                logger.warning("%s: %s", self.service_name, error)
-                self._missed.set()
+                logger.warning("%s cannot look for what it missed: %s", self.service_name, error)
+                if isinstance(error, PostDelayed):
+                    self._missed.set()
             await self._clock.sleep(LOOK_SECONDS)
             await self._missed.wait()
 
@@ -325,11 +326,13 @@ class LinearAdapter:
             wanted["signalMetadata"] = {"options": [dict(each) for each in activity.options]}
         try:
             await self._api.call("create_activity", input=wanted)
+        except LinearFailed:
+            if not await self._exists(wanted["id"]):
+                raise
         except LinearRefused as error:
             # An ephemeral one may have been there and be gone: it is not worth a failure.
             if error.missing or not (activity.ephemeral or await self._exists(wanted["id"])):
                 raise
-            logger.debug("%s: %s", self.service_name, error)
         self._presence.spoke(session, self._clock.monotonic())
 
     async def _exists(self, name: str) -> bool:

@@ -46,6 +46,10 @@ DocumentName = Literal[
 ]
 
 
+class LinearFailed(PostDelayed):
+    """Linear could not do it, for a reason that is not known to last."""
+
+
 class LinearRefused(PostRejected):
     """Linear says no, and will say so again."""
 
@@ -144,7 +148,7 @@ class LinearApi:
             raise PostDelayed("Linear's rate limit is reached", retry_after=self._wait(headers))
         if code in _NEVER or _MISSING in message.lower():
             raise LinearRefused(message, code)
-        raise PostDelayed(f"Linear answers with status {status}: {message or 'no data'}")
+        raise LinearFailed(f"Linear answers with status {status}: {message or 'no data'}")
 
     def _wait(self, headers: httpx.Headers) -> float:
         """Tell how long to wait: until the limit is lifted, but never for long."""

@@ -63,6 +63,8 @@ class Linear(People):
         """Until when every call is answered with the rate limit."""
         self.down = False
         """Whether every call is answered with 503."""
+        self.forbidden: set[str] = set()
+        """Fields that no app may ask for."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -115,6 +117,8 @@ class Linear(People):
             return 400, _errors("Rate limit exceeded", "RATELIMITED"), headers
         try:
             execution = Execution(SCHEMA, str(request.get("query", "")), variables)
+            if not self.forbidden.isdisjoint(execution.fields):
+                return 200, {"data": None, **_errors("Not allowed", "FORBIDDEN")}, {}
             return 200, {"data": execution.answer(self.views.root(app))}, {}
         except GraphqlInvalid as error:
             return 400, _errors(str(error), "GRAPHQL_VALIDATION_FAILED"), {}

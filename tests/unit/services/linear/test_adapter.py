@@ -22,7 +22,7 @@ from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.webhook import DeliveryStale
 from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.workspace import FIRST_ACTIVITY_SECONDS, STALE_SECONDS
+from app.sim.linear.workspace import STALE_SECONDS
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
 from tests.support.clock import ManualClock
@@ -140,7 +140,9 @@ async def test_it_has_a_path_of_its_own_and_the_plain_one_as_default(scene: Scen
     assert other.paths == ("/webhooks/linear/demo",)
 
 
-async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene) -> None:
+@pytest.mark.parametrize("code", ["INPUT_ERROR", "INTERNAL_SERVER_ERROR"])
+async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene, code: str) -> None:
+    scene.linear.workspace.duplicate_code = code
     for _ in range(2):
         await scene.send("create", STARTING)
         await scene.send("finish", DONE)
@@ -249,8 +251,7 @@ async def test_half_an_hour_of_rate_limits_neither_loses_the_answer_nor_looks_de
 
     assert statuses == {"active"}
     assert scene.session.response == "It is done."
-    assert scene.session.answered_at is not None
-    assert scene.session.answered_at - scene.session.created_at <= FIRST_ACTIVITY_SECONDS
+    assert not linear.workspace.is_unresponsive(scene.session)
 
 
 async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for(
@@ -289,6 +290,14 @@ async def test_sessions_of_others_and_old_ones_are_not_looked_at(scene: Scene) -
         pass
 
     assert [delivery.delivery_id for delivery in scene.taken] == [f"missed:{mine.id}"]
+
+
+async def test_a_list_that_linear_does_not_give_is_asked_for_once(scene: Scene) -> None:
+    scene.linear.forbidden = {"agentSessions"}
+    async with scene.listening():
+        await scene.minutes(5)
+
+    assert scene.linear.fields().count("agentSessions") == 1
 
 
 async def test_a_linear_that_is_down_is_tried_until_it_is_back(scene: Scene) -> None:
