@@ -32,6 +32,7 @@ from app.config import (
     forget_process_secrets,
 )
 from app.config.fields import is_loopback
+from app.core.attachments import Attachments
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -116,6 +117,7 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             page_url="" if is_loopback(host) else configuration.base_url,
             bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
             home=home,
+            uploads=configuration.data_dir / "uploads",
         )
 
 
@@ -184,7 +186,9 @@ class Bridge:
         self._outbox = Outbox(stores.posts, self._adapters, clock, base.vault, base.metrics)
         self.ledger = Ledger(stores.asks, stores.sessions, self._outbox, self.feed, base.vault)
         self._uploads = configuration.data_dir / "uploads"
-        workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
+        workspaces = Attachments(
+            Folders(configuration.data_dir / "workspaces", self._uploads), self._adapters
+        )
         self._live = LiveAgents(
             self._launcher,
             workspaces,

@@ -260,6 +260,15 @@ class ListeningAdapter(Adapter, Protocol):
 
 
 @runtime_checkable
+class FileSource(Protocol):
+    """An adapter whose files are fetched only when an agent needs them."""
+
+    async def fetch(self, file: File) -> File:
+        """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        ...
+
+
+@runtime_checkable
 class WebhookAdapter(Adapter, Protocol):
     """An adapter whose events arrive over HTTP."""
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,12 +14,13 @@ from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Speaker
+from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
+from app.services.linear.files import fetched
 from app.services.linear.missed import Page
 from app.services.linear.presence import Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
@@ -59,11 +61,13 @@ class LinearAdapter:
         page_url: str = "",
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
+        uploads: Path = Path("uploads"),
     ) -> None:
         """Be one agent.
 
-        `page_url` is where others reach the page, `bots` are heard by id, and `home` knows the
-        place of a conversation: an issue gets another name when it moves to another team.
+        `page_url` is where others reach the page, `bots` are heard by id, `home` knows the place
+        of a conversation, since an issue gets another name when it moves to another team, and
+        `uploads` is where files are laid.
         """
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
@@ -72,6 +76,7 @@ class LinearAdapter:
             self.paths += (f"/webhooks/{events.SERVICE}",)
         self._bots = frozenset(bots)
         self._home = home
+        self._uploads = uploads
         self._secret = credentials.webhook_secret
         self._expected = credentials.agent_id
         self._clock = clock
@@ -222,6 +227,10 @@ class LinearAdapter:
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Know nothing more: Linear sends along what was said before."""
         return ()
+
+    async def fetch(self, file: File) -> File:
+        """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        return await fetched(self._api, self._uploads, file)
 
     # What goes out.
 

@@ -429,6 +429,37 @@ async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_te
     assert heard.place == home
 
 
+async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
+    scene: Scene, tmp_path: Path
+) -> None:
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    words = scene.linear.upload("a.png", b"a picture") + scene.linear.upload("b.png", b"gone")
+    scene.linear.reply(scene.session, scene.ann, words)
+    body = scene.linear.hooks.sent[-1].body
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    assert heard is not None
+    there, gone = heard.files
+    scene.linear.uploads.popitem()
+
+    first = await adapter.fetch(there)
+    scene.linear.uploads.clear()
+    again = await adapter.fetch(there)
+    note = await adapter.fetch(gone)
+    await adapter.close()
+
+    assert first == again == there
+    assert (tmp_path / there.url).read_bytes() == b"a picture"
+    assert "b.png was attached" in (tmp_path / note.url).read_text()
+    assert note.media_type == "text/plain"
+
+
 async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
     adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
     await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))
