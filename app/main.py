@@ -44,7 +44,7 @@ from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
-from app.core.keys import adapter_name
+from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.outbox import Outbox
 from app.core.ports import (
     Adapter,
@@ -115,6 +115,10 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
         return
     from app.services.linear.adapter import LinearAdapter  # noqa: PLC0415 - httpx takes 0.1 s
 
+    def home(key: SessionKey) -> PlaceKey | None:
+        session = base.stores.sessions.find(key)
+        return session.place if session is not None else None
+
     host = urlsplit(configuration.base_url).hostname or ""
     for agent, credentials in found:
         yield LinearAdapter(
@@ -126,6 +130,8 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             is_default=agent == configuration.default_agent,
             page_url="" if is_loopback(host) else configuration.base_url,
             bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
+            home=home,
+            uploads=configuration.data_dir / "uploads",
         )
 
 

@@ -35,8 +35,12 @@ app = typer.Typer(
 )
 agents = typer.Typer(help="Show the agents.", no_args_is_help=True, rich_markup_mode=None)
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
+manifest = typer.Typer(
+    help="Say how to put an agent into a service.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
+app.add_typer(manifest, name="manifest")
 
 
 def main() -> None:
@@ -136,6 +140,19 @@ def doctor() -> None:
 
         healthy = run()
     raise typer.Exit(0 if healthy else 1)
+
+
+@manifest.command("linear")
+def manifest_linear(
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
+    ],
+) -> None:
+    """Say what to fill in where Linear asks about an agent's application."""
+    with _in_one_line():
+        from app.cli.manifests import linear  # noqa: PLC0415 - 0.6 s
+
+        typer.echo(linear(_configuration(), agent))
 
 
 @agents.command("list")

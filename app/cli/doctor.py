@@ -18,6 +18,7 @@ from app.agents.catalog import known_agents
 from app.cli.asking.screen import Margin, margin
 from app.cli.checks import Finding, Verdict, machine, ok, problem
 from app.cli.checks.agents import check_agents
+from app.cli.checks.linear import check_linear
 from app.cli.lines import one_line
 from app.cli.running import is_running, local_address
 from app.config import Configuration, ensure_secrets, from_process
@@ -85,6 +86,8 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(ok("bridge", "it is not running"))
         report.show(machine.port(configuration))
     async for finding in check_agents(configuration, tried):
+        report.show(finding)
+    async for finding in check_linear(configuration, report.vault):
         report.show(finding)
 
 

@@ -46,6 +46,16 @@ def test_a_mention_asks_something_and_leaves_the_issue_where_it_is(tmp_path: Pat
         assert issue.delegate is None
 
 
+def test_pictures_of_the_issue_lie_beside_the_workspace(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign(f"See {world.linear.upload('door.png', b'a door')}", "say seen")
+        world.wait_end(session)
+
+        (picture,) = world.bridge.data_dir.glob("workspaces/*.files/*/door.png")
+        assert picture.read_bytes() == b"a door"
+        assert str(picture) in world.bridge.rows("select prompt from turn")[0][0]
+
+
 def test_follow_ups_are_answered_in_the_session_and_remembered(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         session = world.assign("say the word is plum")
@@ -85,6 +95,27 @@ def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
         assert session.response == "Stopped."
 
 
+def test_an_ask_is_shown_with_its_options_and_an_answer_on_the_page_lets_the_work_go_on(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("write notes.txt hello")
+        world.wait_status(session, "awaitingInput")
+        (question,) = session.of_type("elicitation")
+        metadata = question.signal_metadata or {}
+        allow = next(each for each in metadata["options"] if each["label"] == "Allow once")
+
+        (ask,) = world.bridge.http.get("/api/v1/asks", params={"state": "open"}).json()["items"]
+        answer = {"option": allow["value"]}
+        world.bridge.http.post(f"/api/v1/asks/{ask['id']}/answer", json=answer)
+        world.wait_end(session)
+
+        assert question.signal == "select"
+        assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
+        assert session.status == "complete"
+        assert session.of_type("action")
+
+
 def test_a_failure_is_told_as_an_error(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         session = world.assign("fail")
@@ -98,7 +129,8 @@ def test_the_second_delegation_of_an_issue_remembers_the_first(tmp_path: Path) -
         first = world.assign("say the word is plum")
         world.wait_end(first)
 
-        second = world.linear.mention(first.issue, world.app, world.ann, "recall")
+        first.issue.description = "recall"
+        second = world.linear.delegate(first.issue, world.app, world.ann)
         world.wait_end(second)
 
         assert "the word is plum" in second.response

@@ -7,7 +7,7 @@ from pathlib import Path
 from app.sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
-DELIVERIES = "select count(*) from delivery"
+KEPT = "select count(*) from delivery where delivery_id = ?"
 UNREAD = "select count(*) from delivery where state = 'new'"
 
 
@@ -39,7 +39,6 @@ def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) ->
         session = world.assign("say hello")
         world.wait_end(session)
         linear.wait(lambda: linear.fields().count("agentSessions") == 2)
-        kept = world.bridge.rows(DELIVERIES)
         genuine = event(world, session)
         now = int(linear.workspace.now() * 1000)
 
@@ -55,7 +54,8 @@ def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) ->
 
         answers = [delivery.answers for delivery in refused]
         assert answers == [[401], [401], [403], [403], [400], [400], [400]]
-        assert world.bridge.rows(DELIVERIES) == kept
+        names = [delivery.headers["Linear-Delivery"] for delivery in refused]
+        assert [world.bridge.rows(KEPT, name) for name in names] == [[(0,)]] * len(names)
         assert world.turns() == 1
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,12 +14,13 @@ from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Speaker
+from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook
-from app.services.linear.api import LinearApi, LinearRefused
+from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
+from app.services.linear.files import fetched
 from app.services.linear.missed import Page
 from app.services.linear.presence import Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
@@ -58,14 +60,23 @@ class LinearAdapter:
         is_default: bool = False,
         page_url: str = "",
         bots: Collection[str] = (),
+        home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
+        uploads: Path = Path("uploads"),
     ) -> None:
-        """Be one agent; `page_url` is where others reach the page, `bots` are heard by id."""
+        """Be one agent.
+
+        `page_url` is where others reach the page, `bots` are heard by id, `home` knows the place
+        of a conversation, since an issue gets another name when it moves to another team, and
+        `uploads` is where files are laid.
+        """
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
         self.paths: tuple[str, ...] = (f"/webhooks/{events.SERVICE}/{agent}",)
         if is_default:
             self.paths += (f"/webhooks/{events.SERVICE}",)
         self._bots = frozenset(bots)
+        self._home = home
+        self._uploads = uploads
         self._secret = credentials.webhook_secret
         self._expected = credentials.agent_id
         self._clock = clock
@@ -112,7 +123,11 @@ class LinearAdapter:
             DeliveryUnreadable: it makes no sense.
         """
         heard = events.heard(delivery, self.agent)
-        if heard is None or heard.speaker.id not in self._bots:
+        if heard is None:
+            return None
+        key = SessionKey(events.SERVICE, heard.external, self.agent)
+        heard = replace(heard, place=self._home(key) or heard.place)
+        if heard.speaker.id not in self._bots:
             return heard  # who else may not is told so: their session waits for a word
         return replace(heard, speaker=replace(heard.speaker, kind="bot"))
 
@@ -157,8 +172,9 @@ class LinearAdapter:
             try:
                 await self._take_missed(take)
             except PostError as error:
-                logger.warning("%s: %s", self.service_name, error)
-                self._missed.set()
+                logger.warning("%s cannot look for what it missed: %s", self.service_name, error)
+                if isinstance(error, PostDelayed):
+                    self._missed.set()
             await self._clock.sleep(LOOK_SECONDS)
             await self._missed.wait()
 
@@ -211,6 +227,10 @@ class LinearAdapter:
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Know nothing more: Linear sends along what was said before."""
         return ()
+
+    async def fetch(self, file: File) -> File:
+        """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        return await fetched(self._api, self._uploads, file)
 
     # What goes out.
 
@@ -315,11 +335,13 @@ class LinearAdapter:
             wanted["signalMetadata"] = {"options": [dict(each) for each in activity.options]}
         try:
             await self._api.call("create_activity", input=wanted)
+        except LinearFailed:
+            if not await self._exists(wanted["id"]):
+                raise
         except LinearRefused as error:
             # An ephemeral one may have been there and be gone: it is not worth a failure.
             if error.missing or not (activity.ephemeral or await self._exists(wanted["id"])):
                 raise
-            logger.debug("%s: %s", self.service_name, error)
         self._presence.spoke(session, self._clock.monotonic())
 
     async def _exists(self, name: str) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import SecretStr
@@ -46,6 +47,10 @@ DocumentName = Literal[
 ]
 
 
+class LinearFailed(PostDelayed):
+    """Linear could not do it, for a reason that is not known to last."""
+
+
 class LinearRefused(PostRejected):
     """Linear says no, and will say so again."""
 
@@ -60,6 +65,7 @@ class LinearApi:
 
     def __init__(self, url: str, tokens: Tokens, clock: Clock) -> None:
         self._url = url
+        self._uploads = uploads_address(url)
         self._tokens = tokens
         self._clock = clock
         self._client: httpx.AsyncClient | None = None
@@ -84,6 +90,30 @@ class LinearApi:
             raise
         self.trouble = ""
         return data
+
+    async def download(self, upload: str, *, most: int) -> bytes:
+        """Fetch a file that was put into an issue or a comment.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
+        """
+        token = await self._tokens.current(self._exchange)
+        client = await self._opened()
+        headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
+        content = bytearray()
+        try:
+            async with client.stream("GET", f"{self._uploads}/{upload}", headers=headers) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    raise PostRejected(f"status {answer.status_code}")
+                async for piece in answer.aiter_bytes():
+                    content += piece
+                    if len(content) > most:
+                        raise PostRejected(f"it is larger than {most} bytes")
+        except httpx.TransportError as error:
+            raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
+        return bytes(content)
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -144,13 +174,21 @@ class LinearApi:
             raise PostDelayed("Linear's rate limit is reached", retry_after=self._wait(headers))
         if code in _NEVER or _MISSING in message.lower():
             raise LinearRefused(message, code)
-        raise PostDelayed(f"Linear answers with status {status}: {message or 'no data'}")
+        raise LinearFailed(f"Linear answers with status {status}: {message or 'no data'}")
 
     def _wait(self, headers: httpx.Headers) -> float:
         """Tell how long to wait: until the limit is lifted, but never for long."""
         reset = headers.get("x-ratelimit-requests-reset", "")
         seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
         return min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
+
+
+def uploads_address(api_url: str) -> str:
+    """Say where Linear keeps files: on a host beside the API's, else on the API's own."""
+    parts = urlsplit(api_url)
+    if parts.netloc.startswith("api."):
+        return f"{parts.scheme}://uploads.{parts.netloc.removeprefix('api.')}"
+    return f"{parts.scheme}://{parts.netloc}/uploads"
 
 
 @cache

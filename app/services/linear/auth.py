@@ -39,6 +39,7 @@ class _Minted(BaseModel):
 
     access_token: SecretStr
     expires_in: float
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Tokens:
         self._vault = vault
         self._held: _Held | None = None
         self._lock = asyncio.Lock()
+        self.lacking: tuple[str, ...] = ()
+        """The scopes that a minted token should have and has not."""
 
     async def current(self, exchange: Exchange) -> SecretStr:
         """Give the token to use now.
@@ -124,6 +127,8 @@ class Tokens:
         except ValidationError:
             raise self.refused(f"Linear gives no token (status {status})") from None
         self._vault.register(minted.access_token.get_secret_value())
+        granted = set(minted.scope.replace(",", " ").split())
+        self.lacking = tuple(scope for scope in SCOPES if granted and scope not in granted)
         return _Held(minted.access_token, self._clock.now() + minted.expires_in)
 
 

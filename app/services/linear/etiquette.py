@@ -42,7 +42,7 @@ class Etiquette:
             me, issue = await self._situation(session)
             if issue is None:
                 return
-            await self._link_page(session, issue["id"])
+            await self._link_page(post, issue["identifier"])
             if (issue["delegate"] or {}).get("id") == me:
                 await self._take_on(post, issue)
 
@@ -68,11 +68,11 @@ class Etiquette:
         found = await self._api.call("duties", id=session)
         return found["viewer"]["id"], found["agentSession"]["issue"]
 
-    async def _link_page(self, session: str, issue: str) -> None:
+    async def _link_page(self, post: PostSend, place: str) -> None:
         if self._page_url:
-            address = f"{self._page_url}/t/{events.SERVICE}/{quote(issue)}"
-            links = [render.link(Fact("Agent Bridge", address))]
-            await self._api.call("update_session", id=session, input={"addedExternalUrls": links})
+            address = f"{self._page_url}/t/{events.SERVICE}/{quote(place)}"
+            links = {"addedExternalUrls": [render.link(Fact("Agent Bridge", address))]}
+            await self._api.call("update_session", id=post.target.external, input=links)
 
     async def _take_on(self, post: PostSend, issue: dict[str, Any], **changes: str) -> None:
         """Move an issue to where work begins; automations leave that to people."""

@@ -1,7 +1,7 @@
 """What Linear says happened, put into the bridge's words; pure.
 
-The place is the issue, so that all sessions of an agent on one issue are one conversation. What
-others wrote comes along as context, never as the speaker's words.
+The place is the issue by the name that people use, so that all sessions of an agent on one issue
+are one conversation. What others wrote comes along as context, never as the speaker's words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.core.keys import PlaceKey
-from app.core.types import Delivery, Heard, Speaker
+from app.core.types import Delivery, File, Heard, Speaker
 from app.errors import DeliveryUnreadable
 
 Part = TypeVar("Part")
@@ -24,9 +24,23 @@ AUTOMATION: Final = Speaker("automation", "an automation")
 """Who speaks where Linear names nobody; ALLOWED_BOTS=linear:automation lets it."""
 UNREAD: Final = "issue:"
 """Begins the name of a conversation that is none: what is said to an issue has no reader."""
+FILES: Final = 10
+"""How many files of one message an agent gets: more are seldom meant to be looked at."""
 
 # Linear puts this comment above a session that began with a delegation; nobody wrote it.
 _THREAD = re.compile(r"\s*This thread is for an agent session\b", re.IGNORECASE)
+# What people drop into an issue or a comment: its name, and where Linear keeps it.
+_UPLOAD = re.compile(
+    r"!?\[([^\]\n]*)\]\(https://uploads\.linear\.app/([0-9a-f-]{36})/([0-9a-f-]{36})/([0-9a-f-]{36})"
+)
+_UPLOAD_FOLDER = re.compile(r"linear-([0-9a-f-]{36})-([0-9a-f-]{36})-([0-9a-f-]{36})")
+_IMAGES = {
+    "gif": "image/gif",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+}
 # A mention as Linear writes it: a name, or a link whose text is one.
 _MENTION = re.compile(r"\s*(?:\[@[^\]\n]*\]\([^)\s]*\)|@[\w.-]+)[:,]?\s*")
 
@@ -53,7 +67,6 @@ class _Team(_Model):
 
 
 class _Issue(_Model):
-    id: str
     identifier: str
     title: str
     url: str
@@ -121,12 +134,20 @@ def heard(delivery: Delivery, agent: str) -> Heard | None:
             return None
 
 
+def upload_path(file: File) -> str:
+    """Tell where Linear keeps a file that was found in a text."""
+    found = _UPLOAD_FOLDER.match(file.url)
+    assert found is not None, "it was named here"
+    return "/".join(found.groups())
+
+
 def _created(event: _Event, agent: str) -> Heard:
     session = _present(event.session)
     comment = session.comment.body if session.comment else ""
     is_mention = bool(comment.strip()) and not _THREAD.match(comment)
     issue = session.issue
     task = f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
+    context = _context(event, task if is_mention else "")
     return Heard(
         place=_place(session),
         external=session.id,
@@ -138,7 +159,8 @@ def _created(event: _Event, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        context=_context(event, task if is_mention else ""),
+        files=_files(comment if is_mention else task, context),
+        context=context,
         metadata=_metadata(issue),
     )
 
@@ -157,6 +179,7 @@ def _prompted(event: _Event, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
+        files=_files(words),
         metadata=_metadata(issue),
     )
 
@@ -168,8 +191,8 @@ def _taken_away(event: _Event, agent: str) -> Heard | None:
     if issue is None:
         return None
     return Heard(
-        place=PlaceKey(SERVICE, issue.id),
-        external=f"{UNREAD}{issue.id}",
+        place=PlaceKey(SERVICE, issue.identifier),
+        external=f"{UNREAD}{issue.identifier}",
         message_id=notification.id,
         speaker=_speaker(notification.actor, event, agent),
         text=f"{issue.identifier} was taken away from {agent}.",
@@ -189,7 +212,7 @@ def _present(part: Part | None) -> Part:
 
 def _place(session: _Session) -> PlaceKey:
     """Name the issue, or the session itself where there is none."""
-    return PlaceKey(SERVICE, session.issue.id if session.issue else session.id)
+    return PlaceKey(SERVICE, session.issue.identifier if session.issue else session.id)
 
 
 def _speaker(user: _User | None, event: _Event, agent: str) -> Speaker:
@@ -204,6 +227,25 @@ def _after_mentions(words: str) -> str:
     while found := _MENTION.match(words):
         words = words[found.end() :]
     return words
+
+
+def _files(*texts: str) -> tuple[File, ...]:
+    """Find what was attached, each once, under names that are safe on any disk."""
+    found: dict[str, str] = {}
+    for text in texts:
+        for name, *parts in _UPLOAD.findall(text):
+            found.setdefault("-".join(parts), name)
+    return tuple(_file(name, upload) for upload, name in list(found.items())[:FILES])
+
+
+def _file(name: str, upload: str) -> File:
+    safe = re.sub(r"[^\w.-]+", "_", name).strip("._")[-80:] or "file"
+    suffix = safe.rpartition(".")[2].lower()
+    is_image = suffix in _IMAGES
+    media_type = (
+        f"image/{suffix.replace('jpg', 'jpeg')}" if is_image else "application/octet-stream"
+    )
+    return File(safe, media_type, f"linear-{upload}/{safe}")
 
 
 def _title(issue: _Issue | None) -> str:

@@ -225,6 +225,11 @@ class Execution:
         if unused := set(self._operation.variables) - self._used:
             raise GraphqlInvalid(f"variables nobody uses: {sorted(unused)}")
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What is asked for or done, at the top."""
+        return tuple(chosen.name for chosen in self._operation.selections)
+
     def answer(self, root: Mapping[str, Any]) -> dict[str, Any]:
         """Answer from a tree whose values are plain, or functions of a field's arguments."""
         return self._select(self._root, self._operation.selections, root)

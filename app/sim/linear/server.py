@@ -63,6 +63,10 @@ class Linear(People):
         """Until when every call is answered with the rate limit."""
         self.down = False
         """Whether every call is answered with 503."""
+        self.uploads: dict[str, bytes] = {}
+        """Files that people put into issues and comments, by their path."""
+        self.forbidden: set[str] = set()
+        """Fields that no app may ask for."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -99,6 +103,12 @@ class Linear(People):
                 )
                 raise TimeoutError(f"Linear still shows:\n{shown}")
 
+    def upload(self, name: str, content: bytes) -> str:
+        """Keep a file; returns how it stands in a text."""
+        path = "/".join((self.workspace.id, new_id(), new_id()))
+        self.uploads[path] = content
+        return f"![{name}](https://uploads.linear.app/{path})"
+
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""
         return [call.field for call in self.calls]
@@ -115,6 +125,8 @@ class Linear(People):
             return 400, _errors("Rate limit exceeded", "RATELIMITED"), headers
         try:
             execution = Execution(SCHEMA, str(request.get("query", "")), variables)
+            if not self.forbidden.isdisjoint(execution.fields):
+                return 200, {"data": None, **_errors("Not allowed", "FORBIDDEN")}, {}
             return 200, {"data": execution.answer(self.views.root(app))}, {}
         except GraphqlInvalid as error:
             return 400, _errors(str(error), "GRAPHQL_VALIDATION_FAILED"), {}
@@ -141,7 +153,8 @@ class Linear(People):
         }
         return 200, answer, {}
 
-    def _owner(self, authorization: str) -> App | None:
+    def owner(self, authorization: str) -> App | None:
+        """Tell whose token this is."""
         token = authorization.removeprefix("Bearer ")
         now = self.workspace.now()
         apps = self.workspace.apps.values()
@@ -155,7 +168,7 @@ class Linear(People):
                 answer = self.mint(form)
                 self._note("-", "token", {}, answer)
                 return answer, False
-            app = self._owner(authorization)
+            app = self.owner(authorization)
             if app is None:
                 return (401, _errors("Not authenticated", "AUTHENTICATION_ERROR"), {}), False
             request = json.loads(body)
@@ -179,6 +192,17 @@ class Linear(People):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                """Give a file to whoever has a token."""
+                owner = linear.owner(self.headers.get("authorization", ""))
+                content = linear.uploads.get(self.path.removeprefix("/uploads/"))
+                status = 401 if owner is None else 404 if content is None else 200
+                given = b"" if owner is None or content is None else content
+                self.send_response(status)
+                self.send_header("content-length", str(len(given)))
+                self.end_headers()
+                self.wfile.write(given)
 
             def do_POST(self) -> None:
                 length = int(self.headers["content-length"])

@@ -194,6 +194,8 @@ class Workspace:
         self.apps: dict[str, App] = {}
         self.issues: dict[str, Issue] = {}
         self.sessions: dict[str, LinearSession] = {}
+        self.duplicate_code = "INPUT_ERROR"
+        """What an id that was used before is refused with; nobody has published that."""
         self.faults: list[str] = []
         """What an agent did although it should not."""
         names = ("backlog", "unstarted", "started", "started", "completed", "canceled")
@@ -254,6 +256,11 @@ class Workspace:
         if session.status in {"pending", "active"} and silent > STALE_SECONDS:
             return "stale"
         return session.status
+
+    def is_unresponsive(self, session: LinearSession) -> bool:
+        """Tell whether an agent was not heard of in time after its session was created."""
+        heard = self.now() if session.answered_at is None else session.answered_at
+        return heard - session.created_at > FIRST_ACTIVITY_SECONDS
 
     def act(self, app: App, given: Mapping[str, Any]) -> Activity:
         """Take an activity of an agent.
@@ -326,7 +333,7 @@ class Workspace:
         if version != 4:
             raise LinearRefusal("id must be a UUID")
         if any(a.id == name for s in self.sessions.values() for a in s.activities):
-            raise LinearRefusal("An entity with this id already exists")
+            raise LinearRefusal("An entity with this id already exists", self.duplicate_code)
 
     def _heard_of(self, session: LinearSession) -> None:
         session.updated_at = self.now()

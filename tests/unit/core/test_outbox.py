@@ -224,3 +224,18 @@ async def test_how_much_text_a_platform_has_settled_is_remembered(scene: Scene) 
     await scene.recorder.sent(2)
 
     assert scene.recorder.calls[1].consumed == 5
+
+
+async def test_progress_that_is_put_off_is_shown_when_it_may_be(scene: Scene) -> None:
+    post = await scene.create("p")
+    await scene.recorder.sent(1)
+    scene.recorder.failures = [PostDelayed("less often", retry_after=30.0)]
+    scene.show(post, "the last before a long silence")
+    await scene.clock.asleep()
+    await scene.clock.advance(1.0)
+    await scene.recorder.sent(2)
+    await scene.clock.asleep()
+    await scene.clock.advance(31.0)
+    await scene.recorder.sent(3)
+
+    assert ops(scene)[1:] == [("append", "the last before a long silence")] * 2

@@ -22,7 +22,7 @@ from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.webhook import DeliveryStale
 from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.workspace import FIRST_ACTIVITY_SECONDS, STALE_SECONDS
+from app.sim.linear.workspace import STALE_SECONDS
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
 from tests.support.clock import ManualClock
@@ -140,7 +140,9 @@ async def test_it_has_a_path_of_its_own_and_the_plain_one_as_default(scene: Scen
     assert other.paths == ("/webhooks/linear/demo",)
 
 
-async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene) -> None:
+@pytest.mark.parametrize("code", ["INPUT_ERROR", "INTERNAL_SERVER_ERROR"])
+async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene, code: str) -> None:
+    scene.linear.workspace.duplicate_code = code
     for _ in range(2):
         await scene.send("create", STARTING)
         await scene.send("finish", DONE)
@@ -249,8 +251,7 @@ async def test_half_an_hour_of_rate_limits_neither_loses_the_answer_nor_looks_de
 
     assert statuses == {"active"}
     assert scene.session.response == "It is done."
-    assert scene.session.answered_at is not None
-    assert scene.session.answered_at - scene.session.created_at <= FIRST_ACTIVITY_SECONDS
+    assert not linear.workspace.is_unresponsive(scene.session)
 
 
 async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for(
@@ -289,6 +290,14 @@ async def test_sessions_of_others_and_old_ones_are_not_looked_at(scene: Scene) -
         pass
 
     assert [delivery.delivery_id for delivery in scene.taken] == [f"missed:{mine.id}"]
+
+
+async def test_a_list_that_linear_does_not_give_is_asked_for_once(scene: Scene) -> None:
+    scene.linear.forbidden = {"agentSessions"}
+    async with scene.listening():
+        await scene.minutes(5)
+
+    assert scene.linear.fields().count("agentSessions") == 1
 
 
 async def test_a_linear_that_is_down_is_tried_until_it_is_back(scene: Scene) -> None:
@@ -399,12 +408,64 @@ async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene
     assert heard.speaker == Speaker("automation", "an automation", kind="bot")
 
 
+async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_team(
+    scene: Scene,
+) -> None:
+    scene.linear.reply(scene.session, scene.ann, "hello")
+    body = scene.linear.hooks.sent[-1].body.replace(b"ENG-1", b"OPS-7")
+    home = PlaceKey("linear", "ENG-1")
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        home=lambda key: home if key == scene.target else None,
+    )
+
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+
+    assert heard is not None
+    assert heard.place == home
+
+
+async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
+    scene: Scene, tmp_path: Path
+) -> None:
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    words = scene.linear.upload("a.png", b"a picture") + scene.linear.upload("b.png", b"gone")
+    scene.linear.reply(scene.session, scene.ann, words)
+    body = scene.linear.hooks.sent[-1].body
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    assert heard is not None
+    there, gone = heard.files
+    scene.linear.uploads.popitem()
+
+    first = await adapter.fetch(there)
+    scene.linear.uploads.clear()
+    again = await adapter.fetch(there)
+    note = await adapter.fetch(gone)
+    await adapter.close()
+
+    assert first == again == there
+    assert (tmp_path / there.url).read_bytes() == b"a picture"
+    assert "b.png was attached" in (tmp_path / note.url).read_text()
+    assert note.media_type == "text/plain"
+
+
 async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
     adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
     await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))
     await adapter.close()
 
-    address = f"https://bridge.example.com/t/linear/{scene.session.issue.id}"
+    address = "https://bridge.example.com/t/linear/ENG-1"
     assert scene.session.urls == [{"label": "Agent Bridge", "url": address}]
 
 
@@ -440,7 +501,7 @@ async def test_manners_are_never_worth_a_failure(scene: Scene) -> None:
 
 
 async def test_what_is_said_to_an_issue_without_a_session_has_no_reader(scene: Scene) -> None:
-    target = SessionKey("linear", f"issue:{scene.session.issue.id}", "demo")
+    target = SessionKey("linear", "issue:ENG-1", "demo")
     notice = PostContent(kind="notice", note="Nothing is running here.")
 
     sent = await scene.adapter.send(PostSend("create", target, "ab-1", notice))

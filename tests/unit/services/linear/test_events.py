@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.keys import PlaceKey
 from app.core.types import Delivery, Heard, Speaker
 from app.errors import DeliveryUnreadable
-from app.services.linear.events import LinearIssue, heard
+from app.services.linear.events import LinearIssue, heard, upload_path
 from app.sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
@@ -68,7 +68,7 @@ def test_a_delegation_makes_the_issue_the_task(
 
     said = last(linear)
 
-    assert said.place == PlaceKey("linear", issue.id)
+    assert said.place == PlaceKey("linear", "ENG-1")
     assert (said.external, said.message_id) == (session.id, session.id)
     assert said.speaker == Speaker(ann.id, "Ann")
     assert said.text == "ENG-1 Fix the door\n\nIt does not close."
@@ -143,8 +143,8 @@ def test_taking_an_issue_away_is_a_stop_that_nobody_needs_to_be_told_of(
 
     said = last(linear)
 
-    assert (said.spoken, said.place.name) == ("stop", issue.id)
-    assert said.external == f"issue:{issue.id}"
+    assert (said.spoken, said.place.name) == ("stop", "ENG-1")
+    assert said.external == "issue:ENG-1"
 
 
 def test_nobody_named_means_an_automation(linear: Linear, app: App, issue: Issue) -> None:
@@ -174,6 +174,28 @@ def test_earlier_comments_are_context_once(
     assert said is not None
     assert said.context.count("one") == 1
     assert said.context.endswith("Said before:\n\ntwo")
+
+
+def test_what_was_dropped_into_the_issue_or_a_reply_comes_along(
+    linear: Linear, app: App, ann: Person
+) -> None:
+    picture = linear.upload("Screen shot (1).PNG", b"...")
+    session = linear.delegate(linear.issue("Look", f"See {picture} and again {picture}"), app, ann)
+    first = last(linear)
+    linear.reply(session, ann, linear.upload("../../etc/passwd", b"..."))
+
+    (shot,) = first.files
+    (other,) = last(linear).files
+
+    assert (shot.name, shot.media_type) == ("Screen_shot_1_.PNG", "image/png")
+    assert upload_path(shot) in linear.uploads
+    assert (other.name, other.url.count("/")) == ("etc_passwd", 1)
+
+
+def test_files_elsewhere_are_left_there(linear: Linear, app: App, ann: Person) -> None:
+    linear.delegate(linear.issue("Look", "![x](https://evil.example.com/a/b/c)"), app, ann)
+
+    assert last(linear).files == ()
 
 
 def test_a_session_without_an_issue_is_a_place_of_its_own(

@@ -1,0 +1,128 @@
+"""What the command line knows of Linear: how to get there, and whether it works."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.agents.catalog import known_agents
+from app.cli.checks import Finding, Verdict
+from app.cli.checks.linear import check_linear, webhook
+from app.cli.manifests import linear as manifest
+from app.config import Configuration, load
+from app.errors import NotFound
+from app.services.linear.auth import SCOPES
+from app.sim.linear import App, Linear
+from app.vault import Vault
+from tests.support.bridge import DEMO
+from tests.support.linear import credentials
+
+pytestmark = pytest.mark.anyio
+
+Configure = Callable[..., Configuration]
+
+
+@pytest.fixture
+def linear() -> Iterator[Linear]:
+    with Linear() as linear:
+        yield linear
+
+
+@pytest.fixture
+def app(linear: Linear) -> App:
+    return linear.agent("demo")
+
+
+@pytest.fixture
+def configure(tmp_path: Path, linear: Linear) -> Configure:
+    def make(**settings: str) -> Configuration:
+        entry = {"command": DEMO, "sandbox": "none"}
+        given = {
+            "DATA_DIR": str(tmp_path / "data"),
+            "PATH": "/usr/bin:/bin",
+            "AGENTS_JSON": json.dumps({"demo": entry, "other-one": entry}),
+            "LINEAR_API_URL": linear.url,
+            "BRIDGE_BASE_URL": "https://bridge.example.com",
+            **settings,
+        }
+        return load(given, home=tmp_path / "home", known=known_agents())
+
+    return make
+
+
+async def findings(configuration: Configuration) -> list[Finding]:
+    return [finding async for finding in check_linear(configuration, Vault())]
+
+
+def test_the_manifest_of_the_default_agent_has_the_plain_path_and_names(
+    configure: Configure,
+) -> None:
+    words = manifest(configure(), "demo")
+
+    assert "https://bridge.example.com/webhooks/linear\n" in words
+    assert "LINEAR_CLIENT_ID\n" in words
+    assert all(scope in words for scope in SCOPES)
+
+
+def test_the_manifest_of_another_agent_has_its_own(configure: Configure) -> None:
+    words = manifest(configure(), "other-one")
+
+    assert "https://bridge.example.com/webhooks/linear/other-one\n" in words
+    assert "LINEAR_WEBHOOK_SECRET__OTHER_ONE\n" in words
+
+
+def test_the_manifest_of_nobody_is_an_error(configure: Configure) -> None:
+    with pytest.raises(NotFound):
+        manifest(configure(), "nobody")
+
+
+async def test_who_has_no_credentials_is_not_asked_about(configure: Configure) -> None:
+    assert await findings(configure()) == []
+
+
+async def test_credentials_that_work_are_told_with_the_name_they_have(
+    configure: Configure, app: App
+) -> None:
+    (token, hook) = await findings(configure(**credentials(app, "demo", minted=True)))
+
+    assert (token.verdict, token.reason) == (Verdict.OK, "is demo in Acme")
+    assert hook.verdict is Verdict.OK
+
+
+async def test_a_token_that_expired_is_a_problem_with_a_remedy(
+    configure: Configure, app: App
+) -> None:
+    given = credentials(app, "demo")
+    app.tokens.clear()
+
+    (token, _) = await findings(configure(**given))
+
+    assert token.verdict is Verdict.PROBLEM
+    assert "LINEAR_ACCESS_TOKEN" in token.remedy
+
+
+async def test_a_persons_token_is_a_problem(configure: Configure, app: App) -> None:
+    app.user.app = False
+
+    (token, _) = await findings(configure(**credentials(app, "demo")))
+
+    assert "actor=app" in token.remedy
+
+
+async def test_a_linear_that_does_not_answer_is_a_problem(
+    configure: Configure, linear: Linear, app: App
+) -> None:
+    linear.down = True
+
+    (token, _) = await findings(configure(**credentials(app, "demo")))
+
+    assert token.verdict is Verdict.PROBLEM
+    assert "LINEAR_API_URL" in token.remedy
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "http://bridge.example.com"])
+def test_an_address_that_linear_cannot_reach_is_a_warning(address: str) -> None:
+    assert webhook(address).verdict is Verdict.WARNING
