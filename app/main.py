@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from app import logs
+from app.acp.card import card_path
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
@@ -60,6 +62,9 @@ from app.store.database import Database, locked
 from app.store.retention import forget
 from app.store.stores import Stores
 from app.vault import Vault
+
+if TYPE_CHECKING:
+    from app.acp.launch import AgentLaunch
 
 logger = logging.getLogger(__name__)
 
@@ -315,32 +320,12 @@ class Bridge:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
     def _make_launcher(self) -> AgentLauncher:
-        from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
         from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
         from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
 
         configuration = self._base.configuration
-        registry = Registry(configuration, known_agents())
-        launches: dict[str, AgentLaunch] = {}
-        for name, shelter in self._base.shelters.items():
-            entry, program = registry.get(name), registry.program(name)
-            launches[name] = AgentLaunch(
-                name=name,
-                argv=entry.command,
-                home=shelter.home,
-                environment=shelter.environment,
-                sandbox=shelter.sandbox,
-                confinement=shelter.confinement,
-                mode=entry.mode,
-                model=entry.model,
-                options=entry.options,
-                auth=entry.auth,
-                meta=program.session_meta if program else {},
-                install=f"Install it: {program.install}" if program else CHECK_COMMAND,
-                settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
-            )
         return AcpLauncher(
-            launches,
+            launches(configuration, self._base.shelters),
             self._base.stores.processes,
             self._base.clock,
             self._base.metrics,
@@ -439,6 +424,35 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
 def bridge_id(configuration: Configuration) -> str:
     """Name the bridge of a DATA_DIR in the markers of its processes."""
     return hashlib.sha256(str(configuration.data_dir.resolve()).encode()).hexdigest()[:16]
+
+
+def launches(
+    configuration: Configuration, shelters: Mapping[str, Shelter]
+) -> dict[str, AgentLaunch]:
+    """Say of each agent how it is started: as its entry says, else as is known of its program."""
+    from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
+
+    registry = Registry(configuration, known_agents())
+    found: dict[str, AgentLaunch] = {}
+    for name, shelter in shelters.items():
+        entry, program = registry.get(name), registry.program(name)
+        found[name] = AgentLaunch(
+            name=name,
+            argv=entry.command,
+            home=shelter.home,
+            environment=shelter.environment,
+            sandbox=shelter.sandbox,
+            confinement=shelter.confinement,
+            mode=entry.mode,
+            model=entry.model,
+            options=entry.options,
+            auth=entry.auth,
+            meta=program.session_meta if program else {},
+            install=f"Install it: {program.install}" if program else CHECK_COMMAND,
+            card=card_path(configuration.data_dir, name),
+            settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
+        )
+    return found
 
 
 def _speaking_of(session: Session) -> AbstractContextManager[None]:

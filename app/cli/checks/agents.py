@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from app.acp.card import card_path, read_card
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
@@ -54,6 +55,7 @@ async def check_agents(
                 yield finding
             for finding in keys(configuration, entry, program):
                 yield finding
+            yield probed(configuration, entry)
             words = (tried or {}).get(entry.name)
             yield isolation(entry, words or (await try_shelter(configuration, shelter)).words)
 
@@ -102,6 +104,21 @@ def keys(
         wanted = [name for name in program.env if is_secret(name)]
         if wanted:
             yield warning(entry.name, f"{' and '.join(wanted)} is not set", program.login)
+
+
+def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
+    """Tell what the last probe of an agent saw."""
+    card = read_card(card_path(configuration.data_dir, entry.name))
+    command = f"agent-bridge agents probe {entry.name}"
+    if card is None or not card.speaks_of(entry.command):
+        return ok(entry.name, f"not probed yet; `{command}` tries what it can do")
+    failing = [step for step in card.steps if step.verdict == "fails"]
+    if not failing:
+        return ok(entry.name, f"probed: {card.words}")
+    why = "; ".join(f"{step.name}: {step.remark}" for step in failing)
+    return warning(
+        entry.name, f"probed: {why}", f"What fails is not used. After a repair: `{command}`."
+    )
 
 
 def isolation(entry: AgentEntry, words: str) -> Finding:
