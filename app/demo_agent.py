@@ -9,6 +9,7 @@ Commands, each on a line of its own, also after a mention, in any case; other wo
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
 
+`ask` asks in a form where the client takes forms, else as a permission request.
 `limit N` strikes once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
 
@@ -184,6 +185,7 @@ class Turn:
         self.before = list(session.records)
         self.child: int | None = None
         self.late = False
+        self.files: list[str] = []
         self._answer: Json | None = None
         self._written = 0
         self._cancelled = False
@@ -330,7 +332,8 @@ class Turn:
     def _chat(self, words: str) -> None:
         self.think("None of this is a command of mine, so I repeat it.")
         said = f"You said: {words[:2000]}" if words else "There were no words for me."
-        self.say(f"Hello, I am the demo agent, a small script without a model. {said}")
+        came = f"\n\nWith it came: {', '.join(self.files)}." if self.files else ""
+        self.say(f"Hello, I am the demo agent, a small script without a model. {said}{came}")
 
     def _do_say(self, text: str) -> None:
         self.say(text)
@@ -659,6 +662,9 @@ class Agent:
         session = self._idle(self._session(params))
         text = "\n".join(block["text"] for block in params["prompt"] if block["type"] == "text")
         session.turn = (FaultyTurn if FAULTS else Turn)(self.wire, session, text)
+        session.turn.files = [
+            name_of(block) for block in params["prompt"] if block["type"] != "text"
+        ]
         return session.turn
 
     def _on_session_cancel(self, params: Json) -> None:
@@ -700,6 +706,13 @@ def encode(value: object) -> bytes:
 def text_block(text: str) -> Json:
     """Return a text as a content block."""
     return {"type": "text", "text": text}
+
+
+def name_of(block: Json) -> str:
+    """Return what to call something that came with the words: its form and its name."""
+    address = (block.get("resource") or block).get("uri") or ""
+    name = block.get("name") or address.rpartition("/")[2] or block.get("mimeType") or "unnamed"
+    return f"{name} ({block['type']})"
 
 
 def new_id(prefix: str) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from app import logs
+from app.acp.card import card_path
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
@@ -619,6 +620,7 @@ def launches(
             trailing_slash=program.trailing_slash if program else False,
             obeys=program.obeys if program else (),
             install=f"Install it: {program.install}" if program else CHECK_COMMAND,
+            card=card_path(configuration.data_dir, name),
             settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
         )
     return found

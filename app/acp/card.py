@@ -45,6 +45,13 @@ class Card:
         """Name the steps that ended like this."""
         return [step.name for step in self.steps if step.verdict == verdict]
 
+    @property
+    def words(self) -> str:
+        """Say in a few words how it stands."""
+        failing = self.of("fails")
+        works = f"{len(self.of('works'))} of {len(self.steps)} work"
+        return f"{works}, fails: {', '.join(failing)}" if failing else works
+
     def speaks_of(self, command: Sequence[str], version: str | None = None) -> bool:
         """Tell whether it is about this command and, where that is known, this version."""
         return self.command == tuple(command) and version in (None, self.version)

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +35,7 @@ from app.errors import AgentError, AgentLoginNeeded, AgentMisbehaved, AgentRefus
 logger = logging.getLogger(__name__)
 
 Restored = Literal["resumed", "loaded"]
+WAYS_BACK: dict[Restored, str] = {"resumed": "session/resume", "loaded": "session/load"}
 
 # Said in full: the SDK leaves out what is false, and an agent may take silence for a yes.
 CAPABILITIES = {
@@ -43,6 +43,16 @@ CAPABILITIES = {
     "terminal": False,
     "elicitation": {"form": {}, "url": {}},
 }
+
+
+def _own_version() -> str:
+    try:
+        return version("agent-bridge")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "0"
+
+
+CLIENT = {"name": "agent-bridge", "title": "Agent Bridge", "version": _own_version()}
 
 
 class NotRestored(AgentError):
@@ -78,24 +88,23 @@ class Handshake:
             NotRestored: it broke down over the known one; another process may do better.
             AgentError: it did not answer, or not as it should.
         """
-        await self._introduce()
-        if self._launch.auth is not None:
-            async with self._peer.step("authenticate", self._timeouts.authenticate):
-                await self._peer.connection.authenticate(method_id=self._launch.auth)
+        await self.introduce()
+        await self.authenticate()
         if known is None:
-            return await self._new("new")
+            return await self.new()
         restored = await self._restore(known)
-        return restored or await self._new("lost")
+        return restored or await self.new("lost")
 
-    async def _introduce(self) -> None:
+    async def introduce(self) -> InitializeResponse:
+        """Say who we are, and hear who the agent is and what it can do.
+
+        Raises:
+            AgentError: it did not answer, or speaks another version.
+        """
         words = {
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": CAPABILITIES,
-            "clientInfo": {
-                "name": "agent-bridge",
-                "title": "Agent Bridge",
-                "version": _own_version(),
-            },
+            "clientInfo": CLIENT,
         }
         async with self._peer.step("initialize", self._timeouts.initialize):
             answer = InitializeResponse.model_validate(
@@ -108,6 +117,17 @@ class Handshake:
             )
         offered = answer.agent_capabilities or AgentCapabilities()
         self._capabilities = without_failed(offered, await self._card(answer))
+        return answer
+
+    async def authenticate(self) -> None:
+        """Log in by the configured method, if there is one.
+
+        Raises:
+            AgentError: it does not let us in.
+        """
+        if self._launch.auth is not None:
+            async with self._peer.step("authenticate", self._timeouts.authenticate):
+                await self._peer.connection.authenticate(method_id=self._launch.auth)
 
     async def _card(self, answer: InitializeResponse) -> Card | None:
         """Read what a probe saw of the very same agent."""
@@ -116,32 +136,13 @@ class Handshake:
         version = answer.agent_info.version if answer.agent_info is not None else ""
         return card if card is not None and card.speaks_of(self._launch.argv, version) else None
 
-    async def _restore(self, known: str) -> Begun | None:
-        self._peer.audience.session_id = known
-        for how, step in self._ways_back():
-            try:
-                async with self._peer.step(step, self._timeouts.load):
-                    answer = await self._ask(step, sessionId=known)
-            except AgentLoginNeeded:
-                raise
-            except AgentRefused as refusal:
-                logger.warning("a conversation was not %s: %s", how, refusal)
-            except AgentError as error:
-                raise NotRestored(str(error)) from error
-            else:
-                offers = Offers.of(answer, restored=True)
-                return Begun(known, offers, how, self._capabilities)
-        self._peer.audience.session_id = None
-        return None
+    async def new(self, how: Literal["new", "lost"] = "new") -> Begun:
+        """Begin a conversation.
 
-    def _ways_back(self) -> Iterator[tuple[Restored, str]]:
-        sessions = self._capabilities.session_capabilities
-        if sessions is not None and sessions.resume is not None:
-            yield "resumed", "session/resume"
-        if self._capabilities.load_session:
-            yield "loaded", "session/load"
-
-    async def _new(self, how: Literal["new", "lost"]) -> Begun:
+        Raises:
+            AgentLoginNeeded: it wants to be logged in first.
+            AgentError: it did not answer, or not as it should.
+        """
         async with self._peer.step("session/new", self._timeouts.new):
             answer = await self._ask("session/new")
         session_id = string(answer.get("sessionId"))
@@ -149,6 +150,40 @@ class Handshake:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new makes no sense")
         self._peer.audience.session_id = session_id
         return Begun(session_id, Offers.of(answer), how, self._capabilities)
+
+    def ways_back(self) -> Iterator[Restored]:
+        """List the ways to bring a conversation back, the best first."""
+        sessions = self._capabilities.session_capabilities
+        if sessions is not None and sessions.resume is not None:
+            yield "resumed"
+        if self._capabilities.load_session:
+            yield "loaded"
+
+    async def bring_back(self, way: Restored, known: str) -> Begun:
+        """Bring a conversation back in one of the ways that are offered.
+
+        Raises:
+            AgentRefused: not in this way.
+            AgentError: it did not answer, or not as it should.
+        """
+        self._peer.audience.session_id = known
+        method = WAYS_BACK[way]
+        async with self._peer.step(method, self._timeouts.load):
+            answer = await self._ask(method, sessionId=known)
+        return Begun(known, Offers.of(answer, restored=True), way, self._capabilities)
+
+    async def _restore(self, known: str) -> Begun | None:
+        for way in self.ways_back():
+            try:
+                return await self.bring_back(way, known)
+            except AgentLoginNeeded:
+                raise
+            except AgentRefused as refusal:
+                logger.warning("a conversation was not %s: %s", way, refusal)
+            except AgentError as error:
+                raise NotRestored(str(error)) from error
+        self._peer.audience.session_id = None
+        return None
 
     async def _ask(self, method: str, **params: str) -> Json:
         """Begin a conversation; in raw words, since the SDK drops what it does not know."""
@@ -190,11 +225,3 @@ def without_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentC
             ),
         }
     )
-
-
-@cache
-def _own_version() -> str:
-    try:
-        return version("agent-bridge")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "0"

@@ -61,12 +61,16 @@ async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
     environment = launch.environment(marker)
-    argv = await asyncio.to_thread(_prepare, launch, workspace, environment.get("PATH", ""))
+    argv = await asyncio.to_thread(prepare, launch, workspace, environment.get("PATH", ""))
     return await spawn(argv, name=launch.name, env=environment, cwd=workspace)
 
 
-def _prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
-    """Look at the disk: is the command there, and what has to be shown to it."""
+def prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
+    """Look at the disk: is the command there, and what has to be shown to it.
+
+    Raises:
+        AgentNotStarted: the command is missing.
+    """
     command = launch.argv[0]
     if shutil.which(command, path=path) is None:
         raise AgentNotStarted(launch.name, f"the command {command!r} was not found", launch.install)

@@ -81,6 +81,14 @@ class Offers:
             restored,
         )
 
+    @property
+    def mode_names(self) -> tuple[str, ...]:
+        """The ids of all modes, wherever the agent offers them."""
+        option = self._of_category("mode")
+        if self.modes or not isinstance(option, SessionConfigOptionSelect):
+            return self.modes or ()
+        return tuple(_values(option))
+
     def mode(self, mode: str) -> Way:
         """Find the way to a mode; some agents offer modes only as an option."""
         if self.modes is not None and mode in self.modes:

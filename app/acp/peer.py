@@ -122,6 +122,10 @@ class AgentPeer:
         except ConnectionError:
             raise await self.downfall() from None
 
+    def last_words(self) -> str:
+        """Return the end of what it wrote to stderr; not checked for secrets."""
+        return self._child.last_words()
+
     async def downfall(self) -> Exception:
         """End what is left of the agent and say why it can no longer be talked to."""
         report = await self._close(BROKEN)

@@ -32,8 +32,10 @@ class AcpSession:
     def __init__(self, peer: AgentPeer, begun: Begun, timeouts: AgentTimeouts) -> None:
         self._peer = peer
         self._session_id = begun.session_id
-        self._offers = begun.offers
-        self._capabilities = begun.capabilities
+        self.offers = begun.offers
+        """What it can be set to, as the agent said last."""
+        self.capabilities = begun.capabilities
+        """What the agent can do."""
         self._timeouts = timeouts
         self._idle = asyncio.Event()
         self._idle.set()
@@ -96,9 +98,9 @@ class AcpSession:
             AgentError: it did not answer, and was ended.
         """
         if mode is not None:
-            await self._grant(self._offers.mode(mode))
+            await self._grant(self.offers.mode(mode))
         if model is not None:
-            await self._grant(self._offers.model(model))
+            await self._grant(self.offers.model(model))
 
     async def choose(self, options: Mapping[str, Value]) -> None:
         """Set options by their ids.
@@ -108,11 +110,11 @@ class AcpSession:
             AgentError: it did not answer, and was ended.
         """
         for name, value in options.items():
-            await self._grant(self._offers.option(name, value))
+            await self._grant(self.offers.option(name, value))
 
     async def close(self) -> None:
         """Let the agent close the conversation if it can, and end all that it started."""
-        sessions = self._capabilities.session_capabilities
+        sessions = self.capabilities.session_capabilities
         if (
             self.alive
             and self._idle.is_set()
@@ -132,7 +134,7 @@ class AcpSession:
         words = text_block(_sendable(text))
         if not files:
             return [words]
-        offered = self._capabilities.prompt_capabilities or PromptCapabilities()
+        offered = self.capabilities.prompt_capabilities or PromptCapabilities()
         return [words, *await asyncio.to_thread(blocks_of, files, offered)]
 
     async def _converse(
@@ -203,7 +205,7 @@ class AcpSession:
             )
         except ValidationError:
             return  # it did as it was told, but does not say what is offered now
-        self._offers = replace(self._offers, options=tuple(answer.config_options))
+        self.offers = replace(self.offers, options=tuple(answer.config_options))
 
 
 def _sendable(text: str) -> str:

@@ -33,7 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-agents = typer.Typer(help="Show the agents.", no_args_is_help=True, rich_markup_mode=None)
+agents = typer.Typer(
+    help="Show, try and log in agents.", no_args_is_help=True, rich_markup_mode=None
+)
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
 manifest = typer.Typer(
     help="Say how to put an agent into a service.", no_args_is_help=True, rich_markup_mode=None
@@ -162,6 +164,43 @@ def list_agents() -> None:
         from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
 
         agents_table(_configuration())
+
+
+@agents.command("probe")
+def probe_agent(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
+    ],
+) -> None:
+    """Try everything that the bridge would use of an agent, and keep what was seen.
+
+    Runs the agent in its own HOME and isolation; a real one asks its model a handful of short
+    questions. What fails here is not used later. The status is 1 if something failed.
+    """
+    with _in_one_line():
+        from app.cli.agents.probing import probe  # noqa: PLC0415 - 1.9 s
+
+        healthy = probe(_configuration(), name)
+    raise typer.Exit(0 if healthy else 1)
+
+
+@agents.command("login")
+def log_in_agent(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
+    ],
+    method: Annotated[
+        str | None, typer.Option(help="Which of its ways to log in, where it has several.")
+    ] = None,
+) -> None:
+    """Log an agent in, the way the agent itself offers it.
+
+    Its login runs in the agent's own HOME and isolation; addresses and codes are shown here.
+    """
+    with _in_one_line():
+        from app.cli.agents.login import login  # noqa: PLC0415 - 1.9 s
+
+        login(_configuration(), name, method)
 
 
 @sessions.command("list")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
+from app.acp.card import card_path, read_card
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
@@ -146,7 +147,7 @@ def agents_table(configuration: Configuration) -> None:
     """
     cards = asyncio.run(_cards(configuration))
     show_table(
-        ("agent", "name", "command", "isolation", "services"),
+        ("agent", "name", "command", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
@@ -156,10 +157,18 @@ def agents_table(configuration: Configuration) -> None:
                 else f"{card.command} (not found)",
                 card.isolation,
                 ", ".join(card.services),
+                probed(configuration, card.name),
             )
             for card in cards
         ],
     )
+
+
+def probed(configuration: Configuration, agent: str) -> str:
+    """Tell what the last probe of an agent saw, if it was of the command that is set now."""
+    entry = configuration.agents.get(agent)
+    card = read_card(card_path(configuration.data_dir, agent))
+    return card.words if card and entry and card.speaks_of(entry.command) else "not yet"
 
 
 def when(at: float) -> str:

@@ -286,6 +286,21 @@ def test_it_imports_nothing_that_is_slow_to_start() -> None:
     assert not slow & imported
 
 
+def test_what_came_with_the_words_is_named(talk: Talk) -> None:
+    blocks = [
+        {"type": "text", "text": "look"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "file:///f/notes.txt", "text": "words"}},
+        {"type": "resource_link", "uri": "file:///f/a.zip", "name": "a.zip"},
+    ]
+
+    talk.wire.request("session/prompt", talk.named(prompt=blocks))
+
+    assert talk.wire.text().endswith(
+        "With it came: image/png (image), notes.txt (resource), a.zip (resource_link)."
+    )
+
+
 def test_free_text_gets_a_friendly_answer_that_repeats_the_words(talk: Talk) -> None:
     answer = talk.prompt(f"{BRIDGE_LINE}\nWhat is a bridge?\nAnd who are you?")
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from app.acp.card import card_path, read_card
 from app.agents.catalog import AgentProgram, checkout_words, known_agents
 from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
@@ -56,6 +57,7 @@ async def check_agents(
                 yield finding
             yield mode(entry, program)
             yield checkout(entry, program)
+            yield probed(configuration, entry)
             words = (tried or {}).get(entry.name)
             yield isolation(entry, words or (await try_shelter(configuration, shelter)).words)
 
@@ -130,6 +132,21 @@ def checkout(entry: AgentEntry, program: AgentProgram | None) -> Finding:
     if program is not None:
         return ok(entry.name, words)
     return warning(entry.name, words, "Let it work only on repositories that you trust.")
+
+
+def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
+    """Tell what the last probe of an agent saw."""
+    card = read_card(card_path(configuration.data_dir, entry.name))
+    command = f"agent-bridge agents probe {entry.name}"
+    if card is None or not card.speaks_of(entry.command):
+        return ok(entry.name, f"not probed yet; `{command}` tries what it can do")
+    failing = [step for step in card.steps if step.verdict == "fails"]
+    if not failing:
+        return ok(entry.name, f"probed: {card.words}")
+    why = "; ".join(f"{step.name}: {step.remark}" for step in failing)
+    return warning(
+        entry.name, f"probed: {why}", f"What fails is not used. After a repair: `{command}`."
+    )
 
 
 def isolation(entry: AgentEntry, words: str) -> Finding:

@@ -139,7 +139,7 @@ def test_agents_are_listed_without_a_bridge_and_nothing_is_made(run: Run, tmp_pa
     result = run("agents", "list", settings={"AGENTS_JSON": json.dumps(agents)})
 
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["AGENT", "NAME", "COMMAND", "ISOLATION", "SERVICES"]
+    assert lines[0].split() == ["AGENT", "NAME", "COMMAND", "ISOLATION", "SERVICES", "PROBE"]
     assert lines[1].startswith("demo (default)  Demo agent")
     assert "not isolated" in lines[1]
     assert "no-such (not found)" in lines[2]

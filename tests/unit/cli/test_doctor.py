@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.acp.card import Card, Step, card_path, write_card
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.cli.checks import Finding, Verdict, agents, machine
@@ -191,6 +192,42 @@ def test_a_key_is_told_by_its_name_and_its_absence_with_the_way_to_log_in(
     assert present == Finding(Verdict.OK, "claude", "gets ANTHROPIC_API_KEY")
 
 
+@pytest.mark.parametrize(
+    ("steps", "verdict", "words"),
+    [
+        (None, Verdict.OK, "not probed yet; `agent-bridge agents probe demo`"),
+        ((Step("load", "works", 1.0), Step("list", "absent", 0.0)), Verdict.OK, "1 of 2 work"),
+        ((Step("load", "fails", 1.0, "it died"),), Verdict.WARNING, "probed: load: it died"),
+    ],
+)
+def test_what_a_probe_saw_is_told(
+    configure: Configure,
+    data: Path,
+    steps: tuple[Step, ...] | None,
+    verdict: Verdict,
+    words: str,
+) -> None:
+    configuration = configure()
+    entry = configuration.agents["demo"]
+    for seen in [] if steps is None else [steps]:
+        write_card(card_path(data, "demo"), Card("demo", entry.command, "1", 0.0, seen))
+
+    finding = agents.probed(configuration, entry)
+
+    assert finding.verdict is verdict
+    assert words in finding.reason
+
+
+def test_a_probe_of_another_command_tells_nothing(configure: Configure, data: Path) -> None:
+    failed = (Step("load", "fails", 1.0),)
+    write_card(card_path(data, "demo"), Card("demo", ("another",), "1", 0.0, failed))
+    configuration = configure()
+
+    finding = agents.probed(configuration, configuration.agents["demo"])
+
+    assert "not probed yet" in finding.reason
+
+
 def test_an_agent_that_lives_in_the_persons_home_needs_no_key(configure: Configure) -> None:
     configuration = configure({"claude": {"driver": "claude", "home": "user", "sandbox": "none"}})
 
@@ -279,7 +316,7 @@ def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> Non
 async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 4
+    assert [finding.what for finding in found] == ["demo"] * 5
     assert found[-1].verdict is Verdict.WARNING
     assert "not isolated: it can read DATA_DIR" in found[-1].reason
 
@@ -289,7 +326,7 @@ async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
 ) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 4
+    assert [finding.what for finding in found] == ["demo"] * 5
     assert not (tmp_path / "data").exists()
 
 

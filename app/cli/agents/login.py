@@ -1,0 +1,117 @@
+"""`agents login`: runs an agent's own login, in its HOME and isolation, for the person here."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.acp.elicitation import DONE
+from app.acp.launch import prepare
+from app.acp.trial.login import Method, is_logged_in, log_in, methods
+from app.children.census import new_marker
+from app.children.foreground import run_in_terminal
+from app.cli.agents.visiting import Visitor, visitor
+from app.cli.lines import one_line, printable
+from app.config import Configuration
+from app.core.repo_provider import beside
+from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
+from app.errors import BridgeError
+
+
+class LoginFailed(BridgeError):
+    """The agent could not be logged in; says why and what to do."""
+
+
+class Relay:
+    """Shows a person what an agent says while it logs in, and brings their words back."""
+
+    async def on_update(self, update: BridgeUpdate) -> None:
+        """Show what the agent says."""
+        if isinstance(update, TextUpdate):
+            _say(update.text)
+
+    async def on_ask(self, request: AskRequest) -> str | None:
+        """Show an address or a question; an address needs no answer, the agent waits for it."""
+        _say(request.title)
+        if DONE in request.options:
+            return DONE.id
+        if not sys.stdin.isatty():
+            return None
+        names = " / ".join(option.name for option in request.options)
+        typed = (await asyncio.to_thread(input, f"({names}): ")).strip()
+        named = (each.id for each in request.options if each.name.casefold() == typed.casefold())
+        return next(named, typed or None)
+
+
+def login(configuration: Configuration, name: str, wanted: str | None) -> None:
+    """Log an agent in.
+
+    Raises:
+        LoginFailed: there is no way, or it did not work.
+        BridgeError: the agent could not be asked.
+    """
+    visiting = visitor(configuration, name)
+    relay = Relay()
+    offered = asyncio.run(methods(visiting.visits, relay))
+    method = choose(visiting, offered, wanted or visiting.entry.auth)
+    _say(f"{name}: {': '.join(filter(None, (method.name, method.description.strip())))}")
+    if method.command is None:
+        asyncio.run(log_in(visiting.visits, relay, method, _say))
+    else:
+        _in_terminal(visiting, method, method.command)
+    if not asyncio.run(is_logged_in(visiting.visits, relay)):
+        raise LoginFailed(f"{name} still asks for a login. {_hint(visiting)}")
+    _say(f"{name} is logged in.")
+
+
+def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> Method:
+    """Take the way that was asked for, the only one, or the one that the person picks.
+
+    Raises:
+        LoginFailed: there is none, or it is not clear which.
+    """
+    name = visiting.entry.name
+    if not offered:
+        raise LoginFailed(f"{name} offers no login of its own over ACP. {_hint(visiting)}")
+    ids = [method.id for method in offered]
+    if wanted is None and len(offered) > 1 and sys.stdin.isatty():
+        for number, method in enumerate(offered, start=1):
+            about = ": ".join(filter(None, (method.name, method.description.strip())))
+            _say(f"  {number}  {method.id} ({about})")
+        typed = input(f"Which one (1-{len(offered)})? ").strip()
+        wanted = ids[int(typed) - 1] if typed in map(str, range(1, len(ids) + 1)) else typed
+    if wanted is None and len(offered) == 1:
+        return offered[0]
+    if wanted in ids:
+        return offered[ids.index(wanted)]
+    problem = "has several ways to log in" if wanted is None else f"has no login {wanted!r}"
+    raise LoginFailed(f"{name} {problem}. Name one with --method: {', '.join(ids)}.")
+
+
+def _in_terminal(visiting: Visitor, method: Method, command: tuple[str, ...]) -> None:
+    launch = replace(visiting.visits.launch, argv=command)
+    workspace = visiting.visits.workspace
+    for folder in (workspace, beside(workspace)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = launch.environment(new_marker(visiting.visits.bridge))
+    environment = {**method.environment, **own}
+    argv = prepare(launch, workspace, environment.get("PATH", ""))
+    status = run_in_terminal(argv, name=launch.name, env=environment, cwd=workspace)
+    if status != 0:
+        raise LoginFailed(
+            f"the login of {launch.name} ended with status {status}. {_hint(visiting)}"
+        )
+
+
+def _hint(visiting: Visitor) -> str:
+    if visiting.program is None:
+        return "Log in as its own documentation says, in its HOME, or give it its key in env."
+    return visiting.program.login
+
+
+def _say(words: str) -> None:
+    for line in printable(words).splitlines():
+        sys.stderr.write(f"{one_line(line, limit=4000)}\n")
+    sys.stderr.flush()

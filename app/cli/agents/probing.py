@@ -1,0 +1,49 @@
+"""`agents probe`: takes an agent through all that the bridge would use, and keeps its card."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+
+from app.acp.card import Card, card_path, write_card
+from app.acp.trial.probe import Probe
+from app.cli.agents.visiting import Visitor, visitor
+from app.cli.asking.screen import Margin, margin
+from app.cli.tables import show_table
+from app.config import Configuration
+from app.core.clock import SystemClock
+
+
+def probe(configuration: Configuration, name: str) -> bool:
+    """Probe an agent and show its card; tells whether nothing failed.
+
+    Raises:
+        BridgeError: it could not even be tried.
+        OSError: the card cannot be kept.
+    """
+    aside = margin(sys.stderr, quiet=False)
+    visiting = visitor(configuration, name)
+    path = card_path(configuration.data_dir, name)
+    try:
+        card = asyncio.run(_probed(visiting, aside))
+    finally:
+        aside.still()
+    write_card(path, card)
+    show_table(
+        ("step", "verdict", "seconds", "remark"),
+        [(step.name, step.verdict, f"{step.seconds:.2f}", step.remark) for step in card.steps],
+    )
+    aside.line(f"{name}: {card.words}. Kept in {path}.", "dim")
+    return not card.of("fails")
+
+
+async def _probed(visiting: Visitor, aside: Margin) -> Card:
+    def told(step: str) -> None:
+        aside.status(f"{visiting.entry.name}: {step}")
+
+    card = await Probe(visiting.visits, SystemClock(), told).run()
+    redact = visiting.vault.redact
+    return replace(
+        card, steps=tuple(replace(step, remark=redact(step.remark)) for step in card.steps)
+    )

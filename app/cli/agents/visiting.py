@@ -1,0 +1,46 @@
+"""How the command line visits an agent: in its own HOME and isolation, as the bridge would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app import logs
+from app.acp.trial.visit import Visits
+from app.agents.catalog import AgentProgram, known_agents
+from app.agents.isolation import shelter_all
+from app.agents.registry import Registry
+from app.children.hardening import make_undumpable
+from app.config import AgentEntry, Configuration, forget_process_secrets
+from app.main import bridge_id, launches
+from app.server.metrics import Metrics
+from app.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Everything that is needed to visit one agent, and to speak of it."""
+
+    entry: AgentEntry
+    program: AgentProgram | None
+    visits: Visits
+    vault: Vault
+
+
+def visitor(configuration: Configuration, name: str) -> Visitor:
+    """Prepare visits to an agent.
+
+    Raises:
+        NotFound: there is no such agent.
+        ConfigurationError: it cannot be isolated as it must be.
+    """
+    registry = Registry(configuration, known_agents())
+    entry, program = registry.get(name), registry.program(name)
+    vault = Vault(configuration.secret_values())
+    # What goes wrong is shown in words; lines of the log would stand between them.
+    logs.configure("error", configuration.log_format, vault)
+    make_undumpable()
+    forget_process_secrets(configuration)
+    launch = launches(configuration, shelter_all(configuration))[name]
+    workspace = configuration.data_dir / "workspaces" / f"visit-{name}"
+    visits = Visits(launch, workspace, Metrics(), bridge_id(configuration))
+    return Visitor(entry, program, visits, vault)
