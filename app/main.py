@@ -47,6 +47,7 @@ from app.core.repo_provider import Folders
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
@@ -213,6 +214,12 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            surroundings=Surroundings(
+                stores.transcript,
+                self._adapters,
+                base.vault,
+                messages=configuration.place_context,
+            ),
             ledger=self.ledger,
             outbox=self._outbox,
             feed=self.feed,

@@ -145,6 +145,7 @@ def upgrade() -> None:
         sa.Column("held", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("stopped", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("prompt", sa.Text(), server_default="", nullable=False),
+        sa.Column("told", sa.Integer(), nullable=True),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("ended_at", sa.Float(), nullable=True),
@@ -259,6 +260,7 @@ def upgrade() -> None:
         sa.Column("files", sa.JSON(), nullable=False),
         sa.Column("pointed", sa.Text(), server_default="", nullable=False),
         sa.Column("context", sa.Text(), server_default="", nullable=False),
+        sa.Column("edited", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["id"],
             ["transcript.id"],

@@ -21,7 +21,16 @@ from app.core.ports import Clock, TurnEngine
 from app.core.posts import NewPost, PostContent
 from app.core.stores import IntakeStore, SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
-from app.core.types import Accepted, Decision, Delivery, Effect, Heard, Session, SessionState
+from app.core.types import (
+    Accepted,
+    Corrected,
+    Decision,
+    Delivery,
+    Effect,
+    Heard,
+    Session,
+    SessionState,
+)
 from app.errors import AgentError, NotFound
 
 logger = logging.getLogger(__name__)
@@ -68,6 +77,13 @@ class SessionManager:
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
         return accepted
+
+    def corrected(self, place: PlaceKey, corrected: Corrected) -> None:
+        """Show what became of a message that was edited or taken back."""
+        for ref in corrected.turns:
+            self._feed.notify(ref.session)
+        self._outbox.send(*corrected.posts)
+        self._feed.notify_place(place)
 
     def at_work(self, place: PlaceKey) -> tuple[str, ...]:
         """Tell which agents of a place have something to do."""

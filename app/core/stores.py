@@ -13,6 +13,8 @@ from app.core.posts import Post, PostContent, PostSent
 from app.core.types import (
     Accepted,
     ActivePlace,
+    Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryLine,
@@ -20,6 +22,7 @@ from app.core.types import (
     Effect,
     Entry,
     Message,
+    Overheard,
     PlaceView,
     ProcessRecord,
     Session,
@@ -64,6 +67,10 @@ class IntakeStore(Protocol):
 
     async def accept(self, decision: Decision) -> Accepted:
         """Write all that follows from one message."""
+        ...
+
+    async def correct(self, delivery: int, changed: Changed) -> Corrected:
+        """Let a message that waits say something else, or drop it; settles the delivery."""
         ...
 
     async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
@@ -149,8 +156,12 @@ class TurnStore(Protocol):
         """Take a queued turn; False if it is no longer there to be taken."""
         ...
 
-    async def prompted(self, turn: int, prompt: str, acp_session_id: str, generation: int) -> bool:
+    async def prompted(
+        self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+    ) -> bool:
         """Note, before the bytes are written, what the agent is about to be told.
+
+        `told` is the last row of the transcript that the prompt takes in.
 
         False if somebody stopped the turn meanwhile: then nothing may be written.
         """
@@ -207,6 +218,14 @@ class TranscriptStore(Protocol):
 
         Turns that are open lie inside, however long ago they began. 0: everything does.
         """
+        ...
+
+    async def overheard(self, turn: int, *, limit: int) -> Overheard:
+        """Read what others said where a turn's session is, since its last turn was told."""
+        ...
+
+    async def known(self, place: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
+        """Tell which of these messages of a place are kept."""
         ...
 
     async def history(self, session: int, *, before_turn: int, limit: int) -> Sequence[Entry]:

@@ -104,6 +104,8 @@ class Heard:
     reply_to: str | None = None
     only_agent_answers: bool = True
     """Whether an untagged message may go to the only agent in the place."""
+    overheard: bool = False
+    """Whether it was said in public and to nobody here: not kept unless an agent is there."""
     title: str = ""
     link: str = ""
     files: tuple[File, ...] = ()
@@ -197,6 +199,20 @@ class Accepted:
     turns: tuple[TurnRef, ...] = ()
     posts: tuple[int, ...] = ()
     repeated: bool = False
+
+
+Correction = Literal["changed", "dropped", "late", "unknown"]
+"""What became of an edit: `late` if the agent is at work on the words as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What an edit led to."""
+
+    outcome: Correction
+    turns: tuple[TurnRef, ...] = ()
+    """Whose messages it concerned."""
+    posts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +341,17 @@ class Entry:
     turn: int | None = None
     id: int = 0
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Overheard:
+    """What people and other agents said around a session, as one of its turns has to be told."""
+
+    entries: tuple[Entry, ...] = ()
+    upto: int = 0
+    """The last row of the transcript there is."""
+    introduced: bool = False
+    """Whether an earlier turn from the same surface was told what stood above it."""
 
 
 @dataclass(frozen=True, slots=True)

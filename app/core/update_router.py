@@ -142,9 +142,19 @@ class UpdateRouter:
             text=text,
             note=note or self.note,
             plan=self._plan,
-            tools=tuple(map(_line, list(self._tools.values())[-TOOLS_SHOWN:])),
-            thought=self._thought,
+            tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
+            thought=self._vault.redact(self._thought),
             facts=self._facts(),
+        )
+
+    def _line(self, tool: ToolUpdate) -> ToolLine:
+        redact = self._vault.redact
+        return ToolLine(
+            call=redact(tool.call),
+            title=redact(tool.title or tool.kind or tool.call),
+            status=tool.status or "pending",
+            kind=tool.kind or "",
+            output=redact(tool.output or "")[:OUTPUT_CHARACTERS],
         )
 
     def _facts(self) -> tuple[Fact, ...]:
@@ -297,13 +307,3 @@ def _bounded(value: Any) -> Any:
     """Keep a JSON value as it is unless it is too large for a row."""
     text = str(value)
     return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} [cut off]"
-
-
-def _line(tool: ToolUpdate) -> ToolLine:
-    return ToolLine(
-        call=tool.call,
-        title=tool.title or tool.kind or tool.call,
-        status=tool.status or "pending",
-        kind=tool.kind or "",
-        output=(tool.output or "")[:OUTPUT_CHARACTERS],
-    )

@@ -14,6 +14,8 @@ from app.core.types import (
     OPEN_TURN_STATES,
     Accepted,
     BridgeSessionRequest,
+    Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryLine,
@@ -23,6 +25,7 @@ from app.core.types import (
     PlaceView,
     TurnRef,
 )
+from app.store.corrections import correct
 from app.store.database import Database
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
@@ -215,6 +218,16 @@ class Decisions:
         return await self._database.writer.run(
             lambda connection: _accept(connection, made, self._now())
         )
+
+    async def correct(self, seq: int, changed: Changed) -> Corrected:
+        """Let a message that waits say something else, or drop it; settles the delivery."""
+
+        def write(connection: Connection) -> Corrected:
+            corrected = correct(connection, changed, self._now())
+            _settle(connection, seq, "done", f"edited: {corrected.outcome}")
+            return corrected
+
+        return await self._database.writer.run(write)
 
     async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
         """Write what an operator changed; returns the posts to send."""

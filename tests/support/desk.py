@@ -23,11 +23,13 @@ from app.core.repo_provider import Folders
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import (
     Accepted,
     Answered,
+    Changed,
     Delivery,
     DeliveryLine,
     DeliveryState,
@@ -281,6 +283,13 @@ class Desk:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.intake.settle(arrived)
 
+    async def change(self, changed: Changed) -> None:
+        """Let the first adapter hear that a message was edited; wait until it is settled."""
+        arrived = delivery(next(iter(self.adapters)))
+        self.inbound[arrived.delivery_id] = changed
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.intake.settle(arrived)
+
     async def answer(self, ask: int, option: str) -> None:
         """Let the first adapter hear an answer, and wait until it is settled."""
         arrived = delivery(next(iter(self.adapters)))
@@ -373,6 +382,7 @@ def _joined(
         posts=stores.posts,
         live=live,
         workspaces=workspaces,
+        surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
         ledger=ledger,
         outbox=outbox,
         feed=feed,

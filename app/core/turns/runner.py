@@ -21,6 +21,7 @@ from app.core.posts import PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
 from app.core.types import Entry, Session, Turn, TurnRef, TurnState
@@ -55,6 +56,7 @@ class Workshop:
     posts: PostStore
     live: LiveAgents
     workspaces: Workspaces
+    surroundings: Surroundings
     ledger: Ledger
     outbox: Outbox
     feed: Feed
@@ -211,7 +213,7 @@ class TurnRun:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
-        prompt = await self._compose(live)
+        prompt, told = await self._compose(live)
         committed = await persist(
             shop.clock,
             shop.turns.prompted,
@@ -219,6 +221,7 @@ class TurnRun:
             prompt,
             live.agent.acp_session_id,
             live.generation,
+            told=told,
         )
         return prompt if committed else None
 
@@ -227,7 +230,8 @@ class TurnRun:
             self._router.note = CARRIES_ON
         self._progress()
 
-    async def _compose(self, live: LiveAgent) -> str:
+    async def _compose(self, live: LiveAgent) -> tuple[str, int]:
+        """Write the prompt; returns with it the last row of the transcript that it takes in."""
         shop = self._shop
         history: tuple[Entry, ...] = ()
         if live.how == "lost":
@@ -240,17 +244,20 @@ class TurnRun:
             # What a tool call had cut in two stands together here for the first time.
             history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
-        files = [file for message in messages for file in message.files]
-        return compose(
+        around = await shop.surroundings.gather(self._session, self._turn, messages)
+        files = [*around.files, *(file for message in messages for file in message.files)]
+        prompt = compose(
             Asked(
                 surface=self._turn.surface,
                 messages=messages,
                 files=await shop.workspaces.bring(self._session, files) if files else (),
                 link=self._session.link,
+                said=around.said,
                 history=history,
                 continued=self._turn.continued,
             )
         )
+        return prompt, around.upto
 
     async def _done(self, end: PromptEnd | None) -> None:
         if self._stopping or end is None:

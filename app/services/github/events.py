@@ -214,6 +214,7 @@ def _heard(
         spoken=_spoken(said.text, mentions, None, us),
         mentions=mentions,
         only_agent_answers=False,
+        overheard=not mentions,
         title=strip(thing.title).text,
         link=thing.html_url,
         context=said.remark,
