@@ -24,8 +24,13 @@ from app.agents.isolation import Shelter, shelter_all, try_shelter
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
 from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
-from app.config.credentials import GithubCredentials
+from app.config import (
+    BridgeSecrets,
+    Configuration,
+    GithubCredentials,
+    ensure_secrets,
+    forget_process_secrets,
+)
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -81,10 +86,10 @@ Wrap = Callable[[Stores], Stores]
 def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
     web = [WebAdapter(name) for name in base.configuration.agents]
-    return [*web, *_github(base)]
+    return [*web, *github_adapters(base)]
 
 
-def _github(base: Foundation) -> Sequence[Adapter]:
+def github_adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents that have a GitHub App."""
     configuration, clock = base.configuration, base.clock
     owned = {

@@ -35,7 +35,13 @@ app = typer.Typer(
 )
 agents = typer.Typer(help="Show the agents.", no_args_is_help=True, rich_markup_mode=None)
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
+manifest = typer.Typer(
+    help="Make what an agent needs to be on a platform.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 app.add_typer(agents, name="agents")
+app.add_typer(manifest, name="manifest")
 app.add_typer(sessions, name="sessions")
 
 
@@ -157,6 +163,24 @@ def show_session(
         from app.cli.listing import transcript  # noqa: PLC0415 - 0.6 s
 
         transcript(_configuration(), session)
+
+
+@manifest.command("github")
+def github_manifest(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
+    organization: Annotated[
+        str | None,
+        typer.Option(help="The organisation that owns the App; without it you do."),
+    ] = None,
+) -> None:
+    """Make an agent's GitHub App with one click.
+
+    A page on this machine leads to GitHub and back; the App's credentials go into .env.
+    """
+    with _in_one_line():
+        from app.cli.github_app import make_app  # noqa: PLC0415 - 0.3 s
+
+        make_app(_configuration(), name, organization)
 
 
 @contextmanager

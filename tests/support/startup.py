@@ -23,15 +23,16 @@ from sqlalchemy import event
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, founded, serve
-from app.main import adapters as joined
+from app.main import Bridge, Foundation, founded, github_adapters, serve
 from app.server.front import Send
 from app.server.listener import bound
-from app.services.web.adapter import WebAdapter
+from app.services.github import adapter as github
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
 
 LOOK_SECONDS = 0.005
+IMPORTED_EARLY = (github,)
+"""What the bridge imports late, and what every fork of the nursery would import anew."""
 NO_LIMIT = 4_294_967_294
 """SQLite's own: as many pages as a file can have."""
 
@@ -169,8 +170,7 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     adapters = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
     for adapter in adapters:
         adapter.points = points
-    platforms = [each for each in joined(base) if not isinstance(each, WebAdapter)]
-    bridge = GuardedBridge(base, [*adapters, *platforms])
+    bridge = GuardedBridge(base, [*adapters, *github_adapters(base)])
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

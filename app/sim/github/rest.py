@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -20,6 +21,7 @@ WRITES_A_MINUTE = 80
 WRITES_AN_HOUR = 500
 JWT_SECONDS = 600
 
+_CONVERSION = re.compile(r"/app-manifests/(?P<code>\w+)/conversions")
 ROUTES = [*apps.routes.all, *issues.routes.all, *pulls.routes.all]
 
 
@@ -45,6 +47,11 @@ class Rest:
             if account is None:
                 raise not_found()
             return Reply(200, account.json())
+        if made := _CONVERSION.fullmatch(request.path):
+            app = self._github.codes.pop(made["code"], None)
+            if app is None or request.method != "POST":
+                raise not_found()
+            return Reply(201, app.json() | {"pem": app.private_pem, "webhook_secret": app.secret})
         for route in ROUTES:
             found = route.pattern.fullmatch(request.path)
             if found is not None and route.method == request.method:

@@ -97,6 +97,8 @@ class SimulatedGithub:
         self.by_id: dict[int, Repository] = {}
         self.moved: dict[str, str] = {}
         self.tokens: dict[str, Token] = {}
+        self.codes: dict[str, App] = {}
+        """Apps that were made of a manifest and not fetched yet."""
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self._rest = Rest(self)
@@ -179,6 +181,19 @@ class SimulatedGithub:
         self.apps[made.id] = made
         self.accounts[made.bot.login.lower()] = made.bot
         return made
+
+    def propose(self, manifest: Mapping[str, Any], slug: str) -> str:
+        """Make an App of a manifest, as a click on GitHub does; returns the code to fetch it by."""
+        app = self.app(
+            slug,
+            manifest["hook_attributes"]["url"],
+            secret=secrets.token_hex(20),
+            permissions=manifest["default_permissions"],
+            events=manifest["default_events"],
+        )
+        code = secrets.token_hex(20)
+        self.codes[code] = app
+        return code
 
     def install(self, app: App, *repositories: Repository) -> Installation:
         """Install an App on some repositories of one owner."""
