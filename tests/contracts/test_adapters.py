@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
+from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Adapter
-from app.core.posts import PostContent, PostSend
+from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
+from app.errors import PostDelayed
 from app.services.web.adapter import WebAdapter
+from app.sim.github.world import SimulatedGithub
+from tests.support.github_desk import Desk
 from tests.support.hook import HookAdapter
 from tests.support.platform import Platform
 from tests.support.recorder import Recorder
@@ -18,62 +26,110 @@ from tests.support.recorder import Recorder
 pytestmark = pytest.mark.anyio
 
 TARGET = SessionKey("web", "t1", "demo")
-CREATE = PostSend("create", TARGET, "ab-1", PostContent(kind="turn", state="working", text="hi"))
+WORKING = PostContent(kind="turn", state="working", text="hi")
 
-MAKERS: dict[str, Callable[[Platform], Adapter]] = {
-    "web": lambda _platform: WebAdapter("demo"),
-    "hook": lambda platform: HookAdapter("demo", platform.url, platform.token),
-    "recorder": lambda _platform: Recorder("demo"),
+
+@dataclass
+class Stage:
+    """An adapter, a conversation that it reaches, and somebody in it."""
+
+    adapter: Adapter
+    target: SessionKey = TARGET
+    person: Speaker = field(default_factory=lambda: Speaker("ann", "Ann"))
+
+    def create(self) -> PostSend:
+        content = replace(WORKING, asker=self.person.id)
+        return PostSend("create", self.target, "ab-1", content)
+
+    def later(self, text: str, remote_id: str) -> PostSend:
+        content = PostContent(kind="turn", state="done", text=text, asker=self.person.id)
+        return PostSend("finish", self.target, "ab-1", content, remote_id=remote_id)
+
+
+@contextmanager
+def on_web(_folder: Path) -> Iterator[Stage]:
+    yield Stage(WebAdapter("demo"))
+
+
+@contextmanager
+def on_hook(_folder: Path) -> Iterator[Stage]:
+    with Platform() as platform:
+        yield Stage(HookAdapter("demo", platform.url, platform.token))
+
+
+@contextmanager
+def on_recorder(_folder: Path) -> Iterator[Stage]:
+    yield Stage(Recorder("demo"))
+
+
+@contextmanager
+def on_github(folder: Path) -> Iterator[Stage]:
+    with SimulatedGithub(folder) as github:
+        desk = Desk(github, SystemClock())
+        issue = github.open_issue("ann", desk.repository, "A bug")
+        yield Stage(desk.claude, desk.key(issue), Speaker("ann", "ann"))
+
+
+STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
+    "web": on_web,
+    "hook": on_hook,
+    "recorder": on_recorder,
+    "github": on_github,
 }
 
 
-@pytest.fixture(params=MAKERS)
-async def adapter(request: pytest.FixtureRequest) -> AsyncIterator[Adapter]:
-    with Platform() as platform:
-        made = MAKERS[request.param](platform)
+@pytest.fixture(params=STAGES)
+async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
+    with STAGES[request.param](tmp_path) as made:
         yield made
-        await made.close()
+        await made.adapter.close()
 
 
-def later(text: str, remote_id: str) -> PostSend:
-    content = PostContent(kind="turn", state="done", text=text)
-    return PostSend("finish", TARGET, "ab-1", content, remote_id=remote_id)
+async def test_its_name_is_qualified_by_its_agent(stage: Stage) -> None:
+    assert stage.adapter.service_name == stage.target.adapter
 
 
-async def test_its_name_is_qualified_by_its_agent(adapter: Adapter) -> None:
-    assert adapter.service_name == f"web:{adapter.agent}"
+async def test_it_says_how_often_it_may_be_called(stage: Stage) -> None:
+    assert stage.adapter.pace > 0
 
 
-async def test_it_says_how_often_it_may_be_called(adapter: Adapter) -> None:
-    assert adapter.pace > 0
+async def test_a_post_that_was_created_can_be_changed_and_keeps_its_id(stage: Stage) -> None:
+    created = await stage.adapter.send(stage.create())
 
-
-async def test_a_post_that_was_created_can_be_changed_and_keeps_its_id(adapter: Adapter) -> None:
-    created = await adapter.send(CREATE)
-
-    finished = await adapter.send(later("hi there", created.remote_id))
+    finished = await eventually(stage, stage.later("hi there", created.remote_id))
 
     assert created.remote_id == finished.remote_id
 
 
-async def test_finishing_twice_does_no_harm(adapter: Adapter) -> None:
-    created = await adapter.send(CREATE)
-    await adapter.send(later("bye", created.remote_id))
+async def test_finishing_twice_does_no_harm(stage: Stage) -> None:
+    created = await stage.adapter.send(stage.create())
+    await eventually(stage, stage.later("bye", created.remote_id))
 
-    again = await adapter.send(later("bye", created.remote_id))
+    again = await eventually(stage, stage.later("bye", created.remote_id))
 
     assert again.remote_id == created.remote_id
 
 
-async def test_it_never_claims_more_text_than_it_was_given(adapter: Adapter) -> None:
-    created = await adapter.send(CREATE)
+async def test_it_never_claims_more_text_than_it_was_given(stage: Stage) -> None:
+    created = await stage.adapter.send(stage.create())
 
-    assert 0 <= created.consumed <= len(CREATE.content.text)
-
-
-async def test_a_post_that_was_never_sent_is_not_found(adapter: Adapter) -> None:
-    assert await adapter.find(TARGET, "ab-unknown") is None
+    assert 0 <= created.consumed <= len(WORKING.text)
 
 
-async def test_a_person_is_judged_without_an_error(adapter: Adapter) -> None:
-    assert await adapter.refusal(Speaker("ann", "Ann"), PlaceKey("web", "t1")) is None
+async def test_a_post_that_was_never_sent_is_not_found(stage: Stage) -> None:
+    assert await stage.adapter.find(stage.target, "ab-unknown") is None
+
+
+async def test_a_person_is_judged_without_an_error(stage: Stage) -> None:
+    place = PlaceKey(stage.target.service, stage.target.external)
+
+    assert await stage.adapter.refusal(stage.person, place) is None
+
+
+async def eventually(stage: Stage, post: PostSend) -> PostSent:
+    """Send a post as the outbox does: again, when the adapter says not now."""
+    try:
+        return await stage.adapter.send(post)
+    except PostDelayed as error:
+        await asyncio.sleep(error.retry_after or 0)
+        return await eventually(stage, post)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.sim.github.world import SimulatedGithub
-from tests.unit.services.github.desk import Desk, real_clock
+from tests.support.github_desk import Desk, real_clock
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from app.sim.github.calls import Reply
 from app.sim.github.state import Issue
 from app.sim.github.world import SimulatedGithub
 from tests.support.clock import ManualClock
-from tests.unit.services.github.desk import Desk
+from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.errors import DeliveryUnreadable
 from app.services.github import events
 from app.services.github.mentions import Identities, Identity
-from tests.unit.services.github.desk import Desk
+from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.intake.access import Access
 from app.sim.github.calls import Reply
 from app.sim.github.state import Issue
-from tests.unit.services.github.desk import Desk
+from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
 
