@@ -13,7 +13,7 @@ from app.core.types import Delivery, Speaker
 from app.errors import PostDelayed, PostRejected
 from app.services.github.pace import Pace
 from app.services.github.repositories import GithubRepositories
-from app.sim.github.calls import Reply
+from app.sim.github.answers import Reply
 from app.sim.github.state import Issue
 from app.sim.github.world import SimulatedGithub
 from tests.support.clock import ManualClock

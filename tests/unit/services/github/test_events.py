@@ -56,11 +56,12 @@ async def test_a_review_is_one_message_with_all_its_comments_on_lines(desk: Desk
     pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
     desk.events()
 
-    desk.github.review("ann", pull, "Two things.", ("a.py", 1, "say one"), ("a.py", 3, "say two"))
+    lines = [("a.py", 1, "say one"), ("a.py", 3, "say two")]
+    desk.github.review("ann", pull, "Two things.", *lines, state="changes_requested")
     (heard,) = await desk.heard()
 
     assert heard.text == "Two things.\n\n`a.py`, line 1:\nsay one\n\n`a.py`, line 3:\nsay two"
-    assert heard.pointed == "pull request #1, 2 comments on lines"
+    assert heard.pointed == "pull request #1, changes requested, 2 comments on lines"
     assert "+three" in heard.context
     assert (heard.reply_to, heard.mentions) == ("claude", ())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.core.intake.access import Access
-from app.sim.github.calls import Reply
+from app.sim.github.answers import Reply
 from app.sim.github.state import Issue
 from tests.support.github_desk import Desk
 
@@ -137,6 +137,10 @@ def commenting_on_its_pull(desk: Desk) -> None:
     desk.github.comment("ann", pull(desk, "claude-bridge[bot]"), "nice")
 
 
+def approving_its_pull_without_a_word(desk: Desk) -> None:
+    desk.github.review("ann", pull(desk, "claude-bridge[bot]"), "", state="approved")
+
+
 def with_a_label_of_nobody(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     desk.github.label("ann", issue, "agent:nobody")
@@ -153,6 +157,7 @@ def with_a_label_of_nobody(desk: Desk) -> None:
         edited_without_a_new_mention,
         reviewing_somebody_elses_pull,
         commenting_on_its_pull,
+        approving_its_pull_without_a_word,
         with_a_label_of_nobody,
     ],
 )
