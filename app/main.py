@@ -190,6 +190,7 @@ def _github(base: Foundation) -> Sequence[Adapter]:
     from app.services.github.api import GithubApi  # noqa: PLC0415
     from app.services.github.auth import AppAuth  # noqa: PLC0415
     from app.services.github.directory import Directory  # noqa: PLC0415
+    from app.services.github.mentions import BOT, Identity  # noqa: PLC0415
     from app.services.github.webhook import Hook  # noqa: PLC0415
 
     directory = Directory(owned)
@@ -213,6 +214,8 @@ def _github(base: Foundation) -> Sequence[Adapter]:
             api=GithubApi(auth, clock, api_url=configuration.github_api_url),
             installation=given.installation_id,
         )
+        if given.bot_login is not None:
+            directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
         made.append(GithubAdapter(agent, app, directory, clock))
     return made
 

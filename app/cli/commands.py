@@ -227,6 +227,24 @@ def show_session(
         transcript(_configuration(), session)
 
 
+@manifest.command("github")
+def github_manifest(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
+    organization: Annotated[
+        str | None,
+        typer.Option(help="The organisation that owns the App; without it you do."),
+    ] = None,
+) -> None:
+    """Make an agent's GitHub App with one click.
+
+    A page on this machine leads to GitHub and back; the App's credentials go into .env.
+    """
+    with _in_one_line():
+        from app.cli.github_app import make_app  # noqa: PLC0415 - 0.3 s
+
+        make_app(_configuration(), name, organization)
+
+
 @contextmanager
 def _in_one_line() -> Iterator[None]:
     """Turn a failure that has words of its own into one line and a status."""

@@ -89,6 +89,11 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(finding)
     async for finding in check_linear(configuration, report.vault):
         report.show(finding)
+    if "github" in configuration.services:
+        from app.cli.checks.github import check_github  # noqa: PLC0415 - 0.3 s only this needs
+
+        async for finding in check_github(configuration, report.vault):
+            report.show(finding)
 
 
 async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, str]]:

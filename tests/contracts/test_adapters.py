@@ -20,9 +20,11 @@ from app.core.types import Speaker
 from app.errors import PostDelayed
 from app.services.linear.adapter import LinearAdapter
 from app.services.web.adapter import WebAdapter
+from app.sim.github.world import SimulatedGithub
 from app.sim.linear import Linear
 from app.sim.slack_server import SimulatedSlack
 from app.vault import Vault
+from tests.support.github_desk import Desk
 from tests.support.hook import HookAdapter
 from tests.support.platform import Platform
 from tests.support.recorder import Recorder
@@ -94,6 +96,14 @@ def on_linear(_folder: Path) -> Iterator[Stage]:
         yield Stage(adapter, SessionKey("linear", session.id, "demo"), Speaker(ann.id, "Ann"))
 
 
+@contextmanager
+def on_github(folder: Path) -> Iterator[Stage]:
+    with SimulatedGithub(folder) as github:
+        desk = Desk(github, SystemClock())
+        issue = github.open_issue("ann", desk.repository, "A bug")
+        yield Stage(desk.claude, desk.key(issue), Speaker("ann", "ann"))
+
+
 STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
     "web": on_web,
     "hook": on_hook,
@@ -101,6 +111,7 @@ STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
     "slack": on_slack,
     "linear": on_linear,
     "slack without streams": lambda folder: on_slack(folder, streams=False),
+    "github": on_github,
 }
 
 

@@ -26,12 +26,13 @@ from app.errors import BridgeError
 from app.main import Bridge, Foundation, adapters, founded, serve
 from app.server.front import Send
 from app.server.listener import bound
+from app.services.github import adapter as github
 from app.services.slack import adapter as slack
 from app.store.stores import Stores
 from tests.support.hook import HookAdapter
 
 LOOK_SECONDS = 0.005
-IMPORTED_EARLY = (slack,)
+IMPORTED_EARLY = (github, slack)
 """What the bridge imports late, and what every fork of the nursery would import anew."""
 NO_LIMIT = 4_294_967_294
 """SQLite's own: as many pages as a file can have."""

@@ -9,7 +9,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from app.services.github.prose import CODE_SPAN, COMMENT, TAG, Segment, normal, segments
+from app.services.github.inline import Reader
+from app.services.github.prose import Segment, normal, segments
 
 LANGUAGE_CHARACTERS = 30
 """What a fence may call its language; the rest of that line is never shown."""
@@ -18,31 +19,22 @@ _SELECTORS = "\ufe0e\ufe0f"
 _JOINERS = "\u200c\u200d"
 _FILLERS = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800"
 """Drawn as nothing, although Unicode does not call them format characters."""
-_NAMED = (
-    "ZeroWidthSpace|zwj|zwnj|lrm|rlm|shy|NoBreak|ic|it|af|"
-    "ApplyFunction|InvisibleComma|InvisibleTimes"
-)
-_SILENT = r"script|style|template|noscript|iframe|object|noembed|noframes|svg|math"
 
-_IN_PROSE = re.compile(
-    rf"""
-      {CODE_SPAN}
-    | (?P<comment> {COMMENT} | <\?.*?\?> | <![A-Z\[].*?> )
-    | (?P<silent> <(?P<name>{_SILENT})\b[^>]*> .*? </(?P=name)\s*> )
-    | (?P<tag> {TAG} )
-    | !\[ (?P<alt> [^\[\]]+ ) \] (?= [(\[] )
-    | (?P<empty> (?<!!)\[\s*\] \( [^()\n]* \) )
-    | \]\( \s*(?P<address>[^\s()]*) (?P<title> \s+ (?:"[^"]*"|'[^']*'|\([^()]*\)) \s* ) \)
-    | (?P<entity> &\#(?:[0-9]{{1,7}}|[xX][0-9a-fA-F]{{1,6}}); | &(?:{_NAMED}); )
-    """,
-    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+INVISIBLE = re.compile(
+    "[{}]".format(
+        "".join(
+            chr(code)
+            for code in (*range(0x20), *range(0x7F, 0x3000), *range(0xFE00, 0x10000), 0x3164)
+            if chr(code) not in "\n\t"
+            and (unicodedata.category(chr(code)) in {"Cf", "Cc"} or chr(code) in _FILLERS)
+        )
+        + "\ufe00-\ufe0f\U000110bd\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+        + "\U000e0000-\U000e0fff"
+    )
 )
-_ATTRIBUTE = re.compile(
-    r"""([A-Za-z_:][-\w:.]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+))?""", re.DOTALL
-)
+"""All that is drawn as nothing."""
 _INFO = re.compile(r"(?P<fence>(?:`{3,}|~{3,})[ \t]*)(?P<language>[^\s`]*)(?P<rest>[^\n]*)")
 _UNFINISHED = re.compile(r"<!--.*|<\?.*", re.DOTALL)
-_SHOWN = {"href", "src"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +56,19 @@ class Visible:
 def strip(text: str) -> Visible:
     """Take out of a text of GitHub whatever its readers do not see."""
     counter = _Counter()
-    plain = counter.without_invisible(normal(text))
-    shown = [counter.shown(segment) for segment in segments(plain)]
+    parts = list(segments(counter.without_invisible(normal(text))))
+    counter.defined = any(part.kind == "definition" for part in parts)
+    shown = [counter.shown(part) for part in parts]
     return Visible("\n".join(piece for piece in shown if piece is not None), counter.pieces)
+
+
+def words(text: str) -> str:
+    """Return what somebody says in their own words: no code, no quotes, no HTML."""
+    return "\n\n".join(
+        "".join(Reader(segment.text, INVISIBLE).plain)
+        for segment in segments(normal(text))
+        if segment.kind == "prose" and not segment.quoted
+    )
 
 
 class _Counter:
@@ -74,6 +76,7 @@ class _Counter:
 
     def __init__(self) -> None:
         self.pieces = 0
+        self.defined = False
 
     def without_invisible(self, text: str) -> str:
         """Take out characters that are drawn as nothing; a run of them is one piece."""
@@ -114,40 +117,19 @@ class _Counter:
         return first[: info.start()] + info["fence"] + language + newline + rest
 
     def _prose(self, text: str) -> str:
-        return _IN_PROSE.sub(self._replaced, text)
+        read = Reader(text, INVISIBLE, defined=self.defined)
+        self.pieces += read.hidden
+        return read.seen
 
     def _drop(self, pattern: re.Pattern[str], text: str) -> str:
         dropped, count = pattern.subn("", text)
         self.pieces += count
         return dropped
 
-    def _replaced(self, found: re.Match[str]) -> str:
-        kept = found[0]
-        if found["comment"] or found["silent"] or found["empty"]:
-            kept = ""
-        elif found["tag"]:
-            kept = _bare(found["tag"])
-        elif found["alt"]:
-            kept = "![]"
-        elif found["title"]:
-            kept = f"]({found['address']})"
-        elif found["entity"]:
-            kept = _entity(found["entity"])
-        self.pieces += kept != found[0]
-        return kept
-
 
 def is_invisible(character: str) -> bool:
     """Tell whether a character is drawn as nothing."""
-    if character < "\x7f":
-        return character < " " and character not in "\n\t"
-    code = ord(character)
-    return (
-        unicodedata.category(character) in {"Cf", "Cc"}
-        or character in _FILLERS
-        or 0xFE00 <= code <= 0xFE0F
-        or 0xE0000 <= code <= 0xE0FFF
-    )
+    return INVISIBLE.fullmatch(character) is not None
 
 
 def _belongs(text: str, index: int) -> bool:
@@ -169,27 +151,3 @@ def _is_picture(character: str) -> bool:
 def _is_joined(character: str) -> bool:
     """Tell whether a letter is of a script that joins its letters."""
     return "\u0600" <= character <= "\u0fff" and unicodedata.category(character)[0] in "LM"
-
-
-def _bare(tag: str) -> str:
-    """Leave of a tag its name and where it leads."""
-    if tag.startswith("</"):
-        return tag
-    name = re.match(r"<([A-Za-z0-9-]+)", tag)
-    assert name is not None, "the pattern of a tag begins with its name"
-    inner = tag[name.end() :].rstrip(">").rstrip("/")
-    given = _ATTRIBUTE.findall(inner)
-    if all(key.lower() in _SHOWN for key, _ in given):
-        return tag
-    kept = "".join(f" {key}={value}" for key, value in given if key.lower() in _SHOWN and value)
-    return f"<{name[1]}{kept}>"
-
-
-def _entity(entity: str) -> str:
-    """Keep an entity that is drawn as something."""
-    if not entity.startswith("&#"):
-        return ""
-    digits = entity[2:-1]
-    code = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
-    drawn = code < 0x110000 and not 0xD800 <= code < 0xE000 and not is_invisible(chr(code))
-    return entity if drawn else ""

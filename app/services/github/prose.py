@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,17 +11,12 @@ from markdown_it import MarkdownIt
 
 Kind = Literal["prose", "code", "html", "definition"]
 
-CODE_SPAN = r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
-COMMENT = r"<!--.*?-->"
-TAG = r"</?[A-Za-z][A-Za-z0-9-]*(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?/?>"
-
 _KINDS: dict[str, Kind] = {
     "fence": "code",
     "code_block": "code",
     "html_block": "html",
     "inline": "prose",
 }
-_NOT_WORDS = re.compile(rf"{CODE_SPAN}|{COMMENT}|{TAG}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +58,6 @@ def segments(text: str) -> Iterator[Segment]:
             kind, _, quoted = looks[begin]
             yield Segment(kind, tuple(lines[begin:line]), quoted)
             begin = line
-
-
-def words(text: str) -> str:
-    """Return what somebody says in their own words: no code, no quotes, no HTML."""
-    return "\n\n".join(
-        _NOT_WORDS.sub(" ", segment.text)
-        for segment in segments(normal(text))
-        if segment.kind == "prose" and not segment.quoted
-    )
 
 
 def _definitions(environment: dict[str, Any]) -> Iterator[int]:

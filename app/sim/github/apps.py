@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.sim.github.calls import LEVELS, Asked, Refused, Reply, Routes, not_found
+from app.sim.github.answers import Refused, Reply, not_found
+from app.sim.github.calls import LEVELS, Asked, Routes
 from app.sim.github.hooks import Attempt
 from app.sim.github.state import Installation, stamp
 

@@ -1,76 +1,25 @@
-"""What a call to the simulated GitHub is: what was asked, who asks, what is answered or refused."""
+"""A call to the simulated GitHub of somebody who was let in, and the paths that answer calls."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from dataclasses import dataclass
+from typing import Any
 
+from app.sim.github.answers import Reply, Request, invalid, not_found
+from app.sim.github.records import Records
 from app.sim.github.state import App, Issue, Repository, Token
-
-if TYPE_CHECKING:
-    from app.sim.github.world import SimulatedGithub
 
 BODY_CHARACTERS = 65_536
 LEVELS = ("read", "write", "admin")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What GitHub answers."""
-
-    status: int
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-class Refused(Exception):
-    """GitHub says no."""
-
-    def __init__(self, status: int, message: str, **headers: str) -> None:
-        self.reply = Reply(
-            status,
-            {"message": message, "documentation_url": "https://docs.github.example"},
-            {name.replace("_", "-"): value for name, value in headers.items()},
-        )
-        super().__init__(message)
-
-
-def not_found() -> Refused:
-    """Say that there is no such thing; strangers are told the same."""
-    return Refused(404, "Not Found")
-
-
-def invalid(resource: str, field_name: str, message: str) -> Refused:
-    """Say what is wrong with a field."""
-    refused = Refused(422, "Validation Failed")
-    error = {"resource": resource, "field": field_name, "code": "custom", "message": message}
-    refused.reply.body["errors"] = [error]
-    return refused
-
-
-@dataclass(frozen=True)
-class Request:
-    """One call, as it came."""
-
-    method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    data: dict[str, Any]
-
-    def parameter(self, name: str, usual: str = "") -> str:
-        """Read a parameter of the query."""
-        return parse_qs(self.query).get(name, [usual])[0]
 
 
 @dataclass
 class Asked:
     """A call of somebody who was let in."""
 
-    github: SimulatedGithub
+    github: Records
     request: Request
     parts: dict[str, str]
     app: App

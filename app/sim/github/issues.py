@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.sim.github.calls import Asked, Refused, Reply, Routes, invalid, not_found
+from app.sim.github.answers import Refused, Reply, invalid, not_found
+from app.sim.github.calls import Asked, Routes
 from app.sim.github.state import LEGACY, Comment, Issue
 
 REACTIONS = {"+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.sim.github.calls import Asked, Reply, Routes, invalid, not_found
+from app.sim.github.answers import Reply, invalid, not_found
+from app.sim.github.calls import Asked, Routes
 from app.sim.github.state import Pull
 
 STATES = {"COMMENT": "commented", "APPROVE": "approved", "REQUEST_CHANGES": "changes_requested"}

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import jwt
 
 from app.sim.github import apps, issues, pulls
+from app.sim.github.answers import Refused, Reply, Request, not_found
 from app.sim.github.apps import is_granted
-from app.sim.github.calls import Asked, Refused, Reply, Request, Route, not_found
+from app.sim.github.calls import Asked, Route
+from app.sim.github.records import Records
 from app.sim.github.state import App, Installation, Repository, Token
-
-if TYPE_CHECKING:
-    from app.sim.github.world import SimulatedGithub
 
 WRITES_A_MINUTE = 80
 WRITES_AN_HOUR = 500
 JWT_SECONDS = 600
 
+_CONVERSION = re.compile(r"/app-manifests/(?P<code>\w+)/conversions")
 ROUTES = [*apps.routes.all, *issues.routes.all, *pulls.routes.all]
 
 
 class Rest:
     """Answers calls, for the App or for one of its installations."""
 
-    def __init__(self, github: SimulatedGithub) -> None:
+    def __init__(self, github: Records) -> None:
         self._github = github
         self._writes: dict[int, deque[float]] = defaultdict(deque)
 
@@ -45,6 +45,11 @@ class Rest:
             if account is None:
                 raise not_found()
             return Reply(200, account.json())
+        if made := _CONVERSION.fullmatch(request.path):
+            app = self._github.codes.pop(made["code"], None)
+            if app is None or request.method != "POST":
+                raise not_found()
+            return Reply(201, app.json() | {"pem": app.private_pem, "webhook_secret": app.secret})
         for route in ROUTES:
             found = route.pattern.fullmatch(request.path)
             if found is not None and route.method == request.method:

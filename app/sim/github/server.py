@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from app.sim.github.calls import Reply
+from app.sim.github.answers import Reply
 from app.sim.github.git import Answer
 
 Api = Callable[[str, str, dict[str, str], bytes], Reply | None]

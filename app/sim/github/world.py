@@ -9,52 +9,23 @@ from __future__ import annotations
 import base64
 import json
 import re
-import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
-from app.sim.github.calls import Reply, Request, invalid
-from app.sim.github.git import Answer, GitFolder
-from app.sim.github.hooks import Event, Hooks
+from app.sim.github.answers import Reply, Request
+from app.sim.github.git import Answer
+from app.sim.github.records import Records
 from app.sim.github.rest import Rest
 from app.sim.github.server import Server, handler
-from app.sim.github.state import (
-    Account,
-    App,
-    Comment,
-    Installation,
-    Issue,
-    Pull,
-    Repository,
-    Review,
-    Token,
-)
+from app.sim.github.state import Repository
 
 API = "/api/v3"
 """Where the API lies, as on Enterprise: below a path."""
-PERMISSIONS = {
-    "metadata": "read",
-    "contents": "write",
-    "issues": "write",
-    "pull_requests": "write",
-    "checks": "write",
-}
-EVENTS = (
-    "issues",
-    "issue_comment",
-    "pull_request",
-    "pull_request_review",
-    "pull_request_review_comment",
-)
 _GIT = re.compile(
     r"/(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?(?P<rest>/(?:info/refs|git-upload-pack|git-receive-pack))"
 )
@@ -82,26 +53,19 @@ class Fault:
     times: int
 
 
-class SimulatedGithub:
+class SimulatedGithub(Records):
     """The whole of it; used as a context manager."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
-        self.now = now
-        self.changed = threading.Condition(threading.RLock())
-        self.git = GitFolder(folder)
-        self.hooks = Hooks(now, self.changed)
-        self.accounts: dict[str, Account] = {}
-        self.apps: dict[int, App] = {}
-        self.installations: list[Installation] = []
-        self.repositories: dict[str, Repository] = {}
-        self.by_id: dict[int, Repository] = {}
-        self.moved: dict[str, str] = {}
-        self.tokens: dict[str, Token] = {}
+        super().__init__(folder, now)
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self._rest = Rest(self)
         self._server = Server(("127.0.0.1", 0), handler(self.serve_git, self.answer, now))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        """Where it listens, for git and for people."""
+        self.api_url = self.url + API
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -112,281 +76,6 @@ class SimulatedGithub:
         self.hooks.close()
         self._server.shutdown()
         self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """Where it listens, for git and for people."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    @property
-    def api_url(self) -> str:
-        """Where its API is."""
-        return self.url + API
-
-    # Who and what there is.
-
-    def account(self, login: str, kind: str = "User") -> Account:
-        """Find an account, or make it."""
-        return self.accounts.setdefault(login.lower(), Account(login, kind))
-
-    def repository(
-        self,
-        full_name: str,
-        people: Mapping[str, str] | None = None,
-        *,
-        private: bool = False,
-        files: Mapping[str, str] | None = None,
-    ) -> Repository:
-        """Make a repository with one commit, and say who may do what in it."""
-        owner, _, name = full_name.partition("/")
-        made = Repository(self.account(owner, "Organization"), name, private)
-        made.people = {
-            self.account(login).login.lower(): role for login, role in (people or {}).items()
-        }
-        self._keep(made)
-        self.git.make(full_name, files or {"README.md": "# A project\n\nOne.\nTwo.\nThree.\n"})
-        return made
-
-    def fork(self, repository: Repository, login: str) -> Repository:
-        """Copy a repository to somebody's account."""
-        made = Repository(self.account(login), repository.name, forked_from=repository)
-        made.people = {login.lower(): "admin"}
-        self._keep(made)
-        self.git.fork(repository.full_name, made.full_name)
-        return made
-
-    def app(
-        self,
-        slug: str,
-        hook_url: str,
-        *,
-        secret: str = "webhook-secret-of-the-simulation",  # noqa: S107 - it guards nothing
-        permissions: Mapping[str, str] = PERMISSIONS,
-        events: Sequence[str] = EVENTS,
-    ) -> App:
-        """Register an App, with a key of its own."""
-        private, public = _key(len(self.apps))
-        made = App(
-            slug,
-            secret,
-            hook_url,
-            private,
-            public,
-            self.account("operator"),
-            dict(permissions),
-            tuple(events),
-        )
-        self.apps[made.id] = made
-        self.accounts[made.bot.login.lower()] = made.bot
-        return made
-
-    def install(self, app: App, *repositories: Repository) -> Installation:
-        """Install an App on some repositories of one owner."""
-        made = Installation(app, repositories[0].owner, {each.id for each in repositories})
-        self.installations.append(made)
-        return made
-
-    def make_token(
-        self,
-        installation: Installation,
-        reach: set[int],
-        permissions: dict[str, str],
-        seconds: float,
-    ) -> Token:
-        """Give out a token."""
-        value = f"ghs_{secrets.token_hex(18)}"
-        made = Token(value, installation, reach, permissions, self.now() + seconds)
-        self.tokens[value] = made
-        return made
-
-    def rename(self, repository: Repository, owner: str, name: str) -> None:
-        """Give a repository another name or another owner; the old one leads there."""
-        with self.changed:
-            old = repository.full_name
-            del self.repositories[old.lower()]
-            repository.owner, repository.name = self.account(owner, "Organization"), name
-            self.repositories[repository.full_name.lower()] = repository
-            self.moved[old.lower()] = repository.full_name.lower()
-            self.git.move(old, repository.full_name)
-            action = "renamed" if old.partition("/")[0] == owner else "transferred"
-            self.emit("repository", action, repository, repository.owner, {"changes": {}})
-
-    # What people do.
-
-    def open_issue(self, login: str, repository: Repository, title: str, body: str = "") -> Issue:
-        """Open an issue."""
-        with self.changed:
-            issue = self._new_issue(repository, self.account(login), title, body)
-            self.emit("issues", "opened", repository, issue.user, {"issue": issue.json()})
-        return issue
-
-    def comment(self, login: str, issue: Issue, body: str) -> Comment:
-        """Say something in a conversation."""
-        return self.add_comment(issue, self.account(login), body, None)
-
-    def edit_comment(self, login: str, issue: Issue, comment: Comment, body: str) -> None:
-        """Change what somebody said; whoever may write to the repository can."""
-        self.change_comment(issue, comment, self.account(login), body)
-
-    def edit_issue(self, login: str, issue: Issue, body: str) -> None:
-        """Change what an issue says."""
-        with self.changed:
-            before = {"changes": {"body": {"from": issue.body or ""}}}
-            issue.body, issue.changed = body, self.now()
-            kind, shown = self._shown(issue)
-            self.emit(kind, "edited", issue.repository, self.account(login), shown | before)
-
-    def label(self, login: str, issue: Issue, name: str) -> None:
-        """Put a label on an issue."""
-        with self.changed:
-            issue.labels.append(name)
-            issue.changed = self.now()
-            kind, shown = self._shown(issue)
-            parts = shown | {"label": {"name": name}}
-            self.emit(kind, "labeled", issue.repository, self.account(login), parts)
-
-    def open_pull(
-        self, login: str, repository: Repository, title: str, head: str, body: str = ""
-    ) -> Issue:
-        """Open a pull request against main."""
-        return self.add_pull(repository, self.account(login), title, body, head, "main")
-
-    def review(
-        self,
-        login: str,
-        issue: Issue,
-        body: str | None,
-        *lines: tuple[str, int, str],
-        state: str = "commented",
-    ) -> Review:
-        """Review a pull request, with comments on lines of its diff."""
-        return self.add_review(issue, self.account(login), body, list(lines), state)
-
-    # What happens then.
-
-    def add_comment(self, issue: Issue, user: Account, body: str, app: App | None) -> Comment:
-        """Keep a comment and tell everybody."""
-        with self.changed:
-            comment = Comment(user, body, self.now(), app=app)
-            issue.comments.append(comment)
-            issue.changed = comment.at
-            parts = {"issue": issue.json(), "comment": comment.json(issue)}
-            self.emit("issue_comment", "created", issue.repository, user, parts)
-            self.changed.notify_all()
-        return comment
-
-    def change_comment(self, issue: Issue, comment: Comment, by: Account, body: str) -> None:
-        """Change a comment and tell everybody."""
-        with self.changed:
-            parts: dict[str, Any] = {"changes": {"body": {"from": comment.body}}}
-            comment.body, comment.changed = body, self.now()
-            comment.edits += 1
-            kind = "issue_comment"
-            parts |= {"issue": issue.json(), "comment": comment.json(issue)}
-            if comment.path:
-                kind = "pull_request_review_comment"
-                parts["pull_request"] = issue.pull_json()
-                del parts["issue"]
-            self.emit(kind, "edited", issue.repository, by, parts)
-            self.changed.notify_all()
-
-    def add_pull(
-        self, repository: Repository, user: Account, title: str, body: Any, head: str, base: str
-    ) -> Issue:
-        """Open a pull request, if there is anything to pull and none is open."""
-        owner, _, branch = head.rpartition(":")
-        home = self.repositories.get(f"{owner}/{repository.name}".lower(), repository)
-        sha = self.git.resolve(home.full_name, branch)
-        with self.changed:
-            if not sha or not self.git.resolve(repository.full_name, base):
-                raise invalid("PullRequest", "head" if not sha else "base", "is invalid")
-            for issue in repository.issues.values():
-                pull = issue.pull
-                same = pull and (pull.head_repository, pull.head) == (home, branch)
-                if same and issue.state == "open":
-                    label = f"{home.owner.login}:{branch}"
-                    raise invalid(
-                        "PullRequest", "head", f"A pull request already exists for {label}."
-                    )
-            if sha == self.git.resolve(repository.full_name, base):
-                raise invalid("PullRequest", "head", f"No commits between {base} and {branch}")
-            issue = self._new_issue(repository, user, title, body)
-            issue.pull = Pull(branch, base, home, sha)
-            ref = f"refs/pull/{issue.number}/head"
-            self.git.point(repository.full_name, ref, home.full_name, sha)
-            self.emit("pull_request", "opened", repository, user, self._shown(issue)[1])
-            self.changed.notify_all()
-        return issue
-
-    def add_review(
-        self,
-        issue: Issue,
-        user: Account,
-        body: str | None,
-        lines: Sequence[tuple[str, int, str]],
-        state: str,
-        *,
-        reply_to: int | None = None,
-    ) -> Review:
-        """Keep a review with its comments, if they lie on the diff, and tell everybody."""
-        pull, repository = issue.pull, issue.repository
-        assert pull is not None
-        with self.changed:
-            review = Review(user, body, state, self.now())
-            comments: list[Comment] = []
-            for path, line, words in lines:
-                shown = self.git.diff_lines(repository.full_name, pull.base, pull.sha, path)
-                if line not in shown:
-                    raise invalid(
-                        "PullRequestReview",
-                        "line",
-                        "pull_request_review_thread.line must be part of the diff",
-                    )
-                comments.append(
-                    Comment(
-                        user,
-                        words,
-                        self.now(),
-                        path=path,
-                        line=line,
-                        hunk=shown[line],
-                        review=review.id,
-                        reply_to=reply_to,
-                    )
-                )
-            pull.reviews.append(review)
-            pull.comments += comments
-            about = {"pull_request": issue.pull_json()}
-            parts = about | {"review": review.json(issue)}
-            self.emit("pull_request_review", "submitted", repository, user, parts)
-            for comment in comments:
-                parts = about | {"comment": comment.json(issue)}
-                self.emit("pull_request_review_comment", "created", repository, user, parts)
-            self.changed.notify_all()
-        return review
-
-    def emit(
-        self, kind: str, action: str, repository: Repository, sender: Account, parts: dict[str, Any]
-    ) -> None:
-        """Tell every App that is installed there and listens to such events."""
-        payload = {
-            "action": action,
-            **parts,
-            "repository": repository.json(),
-            "sender": sender.json(),
-        }
-        guid: str | None = None
-        for installation in self.installations:
-            app = installation.app
-            if repository.id not in installation.repositories or kind not in app.events:
-                continue
-            event = Event(app, kind, payload | {"installation": {"id": installation.id}})
-            event.guid = guid = guid or event.guid  # one event has one id, whoever hears of it
-            self.hooks.emit(event)
-
-    def later(self, work: Callable[[], object]) -> None:
-        """Do something after the answer to a call."""
-        threading.Thread(target=work, daemon=True).start()
 
     # What tests do.
 
@@ -502,38 +191,7 @@ class SimulatedGithub:
                         self.emit("pull_request", "synchronize", home, issue.user, parts)
             self.changed.notify_all()
 
-    def _keep(self, repository: Repository) -> None:
-        self.repositories[repository.full_name.lower()] = repository
-        self.by_id[repository.id] = repository
-
-    def _new_issue(self, repository: Repository, user: Account, title: str, body: Any) -> Issue:
-        number = len(repository.issues) + 1
-        issue = Issue(repository, number, title, body, user, self.now())
-        repository.issues[number] = issue
-        return issue
-
-    def _shown(self, issue: Issue) -> tuple[str, dict[str, Any]]:
-        if issue.pull is None:
-            return "issues", {"issue": issue.json()}
-        return "pull_request", {"pull_request": issue.pull_json()}
-
     def _who(self, headers: dict[str, str]) -> str:
         given = headers.get("authorization", "").partition(" ")[2]
         token = self.tokens.get(given)
         return token.installation.app.slug if token else ("app" if given else "")
-
-
-@cache
-def _key(number: int) -> tuple[str, str]:
-    """Make the key pair of the nth App; it takes a while, so stories share them."""
-    del number
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return private.decode(), public.decode()

@@ -1,0 +1,172 @@
+"""Making an agent's GitHub App with one click, and checking it afterwards."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import stat
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.cli.checks import Finding, Verdict
+from app.cli.checks.github import check_github
+from app.cli.github_app import make_app, store
+from app.config import Configuration, load
+from app.errors import ConfigurationError
+from app.sim.github.world import SimulatedGithub
+from app.vault import Vault
+
+AGENTS = json.dumps({name: {"command": "x", "sandbox": "none"} for name in ("claude", "codex")})
+
+
+def configuration(folder: Path, url: str, **more: str) -> Configuration:
+    given = {
+        "PATH": "",
+        "AGENTS_JSON": AGENTS,
+        "GITHUB_API_URL": f"{url}/api/v3",
+        "GITHUB_WEB_URL": url,
+        "DATA_DIR": str(folder / "data"),
+        **more,
+    }
+    dotenv = folder / ".env"
+    return load(given, dotenv=dotenv if dotenv.exists() else None, home=folder / "home")
+
+
+class Browser:
+    """A person who opens the page, presses the button, and comes back from GitHub."""
+
+    def __init__(self, github: SimulatedGithub, capsys: pytest.CaptureFixture[str]) -> None:
+        self._github = github
+        self._capsys = capsys
+        self._printed = ""
+        self.http = httpx.Client(trust_env=False, verify=False, timeout=30)
+
+    def url(self) -> str:
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", self._printed)):
+            self._printed += self._capsys.readouterr().out
+        return found[0]
+
+    def press(self, page: str, slug: str) -> tuple[str, str]:
+        """Press the button; returns where GitHub sends the browser."""
+        manifest = json.loads(
+            html.unescape(re.findall(r'name="manifest" value="([^"]+)"', page)[0])
+        )
+        state = re.findall(r"\?state=([\w-]+)", page)[0]
+        code = self._github.propose(manifest, slug)
+        return manifest["redirect_url"], f"code={code}&state={state}"
+
+
+def test_one_click_makes_the_app_and_keeps_its_credentials(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SimulatedGithub(tmp_path / "github") as github:
+        before = configuration(tmp_path, github.url)
+        browser = Browser(github, capsys)
+        making = threading.Thread(target=make_app, args=(before, "codex", "acme"))
+        making.start()
+        url = browser.url()
+        page = browser.http.get(url).text
+        back, query = browser.press(page, "codex-of-acme")
+        forged = browser.http.get(f"{back}?code=evil&state=guessed").status_code
+        stranger = browser.http.get(url, headers={"host": "evil.example"}).status_code
+        returned = browser.http.get(f"{back}?{query}").status_code
+        making.join(30)
+        browser.http.close()
+
+        assert f"{github.url}/organizations/acme/settings/apps/new?state=" in page
+        assert (forged, stranger, returned) == (403, 403, 200)
+        after = configuration(tmp_path, github.url)
+        made = next(iter(github.apps.values()))
+        given = after.credentials["github", "codex"]
+        assert given.app_id == str(made.id)  # type: ignore[attr-defined]
+        assert given.private_key.get_secret_value().strip() == made.private_pem.strip()  # type: ignore[attr-defined]
+        assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+        assert made.hook_url.endswith("/webhooks/github/codex")
+
+
+def test_an_agent_that_has_an_app_gets_no_second_one(tmp_path: Path) -> None:
+    with SimulatedGithub(tmp_path / "github") as github:
+        settings = credentials(github, "claude")
+
+        with pytest.raises(ConfigurationError):
+            make_app(configuration(tmp_path, github.url, **settings), "claude", None)
+
+
+def test_an_address_that_github_does_not_reach_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="BRIDGE_BASE_URL"):
+        make_app(configuration(tmp_path, "https://github.example"), "claude", None)
+
+
+def test_what_stands_in_the_file_stays(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("LOG_LEVEL=info")
+
+    store(tmp_path / ".env", {"GITHUB_APP_ID": "1"})
+
+    assert (tmp_path / ".env").read_text() == 'LOG_LEVEL=info\nGITHUB_APP_ID="1"\n'
+
+
+def credentials(github: SimulatedGithub, agent: str) -> dict[str, str]:
+    app = github.app(agent, "http://127.0.0.1:9/hook")
+    return {
+        "GITHUB_APP_ID": str(app.id),
+        "GITHUB_PRIVATE_KEY": app.private_pem,
+        "GITHUB_WEBHOOK_SECRET": app.secret,
+    }
+
+
+async def findings(github: SimulatedGithub, folder: Path, **settings: str) -> list[Finding]:
+    given = configuration(folder, github.url, **settings)
+    return [finding async for finding in check_github(given, Vault())]
+
+
+async def test_the_doctor_says_what_an_app_lacks(tmp_path: Path) -> None:
+    with SimulatedGithub(tmp_path / "github") as github:
+        settings = credentials(github, "claude")
+        app = next(iter(github.apps.values()))
+        app.permissions["issues"] = "read"
+        app.events = ("issues",)
+
+        found = await findings(github, tmp_path, **settings)
+
+    assert [each.verdict for each in found] == [
+        Verdict.PROBLEM,
+        Verdict.PROBLEM,
+        Verdict.WARNING,
+        Verdict.WARNING,
+    ]
+    assert "issues: write" in found[0].reason
+    assert "issue_comment" in found[1].reason
+    assert "not installed" in found[2].reason
+
+
+async def test_the_doctor_sees_by_the_log_that_deliveries_do_not_arrive(tmp_path: Path) -> None:
+    with SimulatedGithub(tmp_path / "github") as github:
+        settings = credentials(github, "claude")
+        repository = github.repository("acme/widgets", {"ann": "write"})
+        github.install(next(iter(github.apps.values())), repository)
+        github.open_issue("ann", repository, "Bug")
+        github.quiet()
+
+        app, log = await findings(github, tmp_path, **settings)
+
+    assert app.verdict is Verdict.OK
+    assert log.verdict is Verdict.PROBLEM
+    assert "/webhooks/github/claude" in log.remedy
+
+
+async def test_the_doctor_knows_a_wrong_key(tmp_path: Path) -> None:
+    with SimulatedGithub(tmp_path / "github") as github:
+        settings = credentials(github, "claude")
+        other = github.app("other", "http://127.0.0.1:9/hook")
+
+        (found,) = await findings(
+            github, tmp_path, **settings | {"GITHUB_PRIVATE_KEY": other.private_pem}
+        )
+
+    assert (found.verdict, found.what) == (Verdict.PROBLEM, "github:claude")
+    assert "GITHUB_PRIVATE_KEY" in found.remedy

@@ -1,0 +1,19 @@
+"""What the tests of GitHub share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.sim.github.world import SimulatedGithub
+from tests.support.github_desk import Desk, real_clock
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    with SimulatedGithub(tmp_path) as github:
+        made = Desk(github, real_clock())
+        yield made
+        await made.close()

@@ -1,0 +1,328 @@
+"""How an agent answers on GitHub, and what it does when GitHub says no or nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.core.posts import PostContent, PostSend
+from app.core.types import Delivery, Speaker
+from app.errors import PostDelayed, PostRejected
+from app.services.github.pace import Pace
+from app.services.github.repositories import GithubRepositories
+from app.sim.github.answers import Reply
+from app.sim.github.state import Issue
+from app.sim.github.world import SimulatedGithub
+from tests.support.clock import ManualClock
+from tests.support.github_desk import Desk
+
+pytestmark = pytest.mark.anyio
+
+
+def create(desk: Desk, issue: Issue, text: str = "", message_id: str = "") -> PostSend:
+    content = PostContent(kind="turn", state="starting", text=text, message_id=message_id)
+    return PostSend("create", desk.key(issue), "ab-1", content)
+
+
+def finish(desk: Desk, issue: Issue, text: str, remote_id: str) -> PostSend:
+    content = PostContent(kind="turn", state="done", text=text)
+    return PostSend("finish", desk.key(issue), "ab-1", content, remote_id=remote_id)
+
+
+def pull(desk: Desk, by: str = "ann") -> Issue:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\ntwo\n"}, "Change")
+    return desk.github.open_pull(by, desk.repository, "A change", "topic")
+
+
+def writes(desk: Desk) -> list[str]:
+    return [
+        f"{call.method} {call.path.rpartition('widgets/')[2]}"
+        for call in desk.github.calls
+        if call.method != "GET" and call.app not in {"app", ""}
+    ]
+
+
+async def test_a_turn_is_acknowledged_first_and_then_lives_in_one_comment(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    said = desk.github.comment("ann", issue, "@claude-bridge look")
+
+    sent = await desk.claude.send(create(desk, issue, message_id=f"comment-{said.id}"))
+    again = await desk.claude.send(finish(desk, issue, "Looked.", sent.remote_id))
+
+    comment = issue.comments[-1]
+    assert sent.remote_id == again.remote_id == f"comment-{comment.id}"
+    assert comment.body.startswith("Looked.")
+    assert writes(desk) == [
+        f"POST issues/comments/{said.id}/reactions",
+        "POST issues/1/comments",
+        f"PATCH issues/comments/{comment.id}",
+    ]
+
+
+async def test_a_comment_on_a_line_is_answered_under_it(desk: Desk) -> None:
+    change = pull(desk, "claude-bridge[bot]")
+    review = desk.github.review("ann", change, None, ("a.py", 2, "why two?"))
+
+    sent = await desk.claude.send(create(desk, change, message_id=f"review-{review.id}"))
+    await desk.claude.send(finish(desk, change, "Because.", sent.remote_id))
+
+    assert change.pull is not None
+    asked, answer = change.pull.comments
+    assert answer.reply_to == asked.id
+    assert answer.body.startswith("Because.")
+    assert asked.reactions == [("claude-bridge[bot]", "eyes")]
+    assert change.comments == []
+
+
+async def test_a_review_of_several_comments_is_answered_in_the_conversation(desk: Desk) -> None:
+    change = pull(desk, "claude-bridge[bot]")
+    review = desk.github.review("ann", change, "Hm.", ("a.py", 1, "a"), ("a.py", 2, "b"))
+
+    await desk.claude.send(create(desk, change, message_id=f"review-{review.id}"))
+
+    assert len(change.comments) == 1
+
+
+async def test_a_long_answer_goes_on_in_further_comments_each_written_once(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    text = "word " * 30_000
+    sent = await desk.claude.send(create(desk, issue))
+
+    for _ in range(2):
+        last = await desk.claude.send(finish(desk, issue, text, sent.remote_id))
+
+    assert len(issue.comments) == 3
+    assert last.consumed == len(text)
+
+
+async def test_a_comment_whose_answer_was_lost_is_found_again(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.fail("POST", "/comments$")
+
+    with pytest.raises(httpx.HTTPError):
+        await desk.claude.send(create(desk, issue))
+    found = await desk.claude.find(desk.key(issue), "ab-1")
+
+    assert found is not None
+    assert found.remote_id == f"comment-{issue.comments[0].id}"
+    assert await desk.claude.find(desk.key(issue), "ab-2") is None
+
+
+async def test_a_marker_that_somebody_else_wrote_is_not_taken_for_ours(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.comment("mallory", issue, "x <!-- agent-bridge:ab-1 -->")
+    desk.github.comment("codex-bridge[bot]", issue, "x <!-- agent-bridge:ab-1 -->")
+
+    assert await desk.claude.find(desk.key(issue), "ab-1") is None
+
+
+async def test_the_answer_is_given_although_somebody_deleted_its_comment(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    sent = await desk.claude.send(create(desk, issue))
+    issue.comments.clear()
+
+    again = await desk.claude.send(finish(desk, issue, "Here.", sent.remote_id))
+
+    assert issue.comments[0].body.startswith("Here.")
+    assert again.remote_id == f"comment-{issue.comments[0].id}"
+
+
+async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    issue.locked = True
+
+    with pytest.raises(PostRejected):
+        await desk.claude.send(create(desk, issue))
+    desk.repository.issues.clear()
+    with pytest.raises(PostRejected):
+        await desk.claude.send(create(desk, issue))
+
+
+async def test_how_long_github_wants_us_to_wait_is_respected_by_all(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    limited = Reply(
+        403, {"message": "You have exceeded a secondary rate limit"}, {"retry-after": "7"}
+    )
+    desk.github.fail("POST", "/comments$", limited)
+
+    with pytest.raises(PostDelayed) as first:
+        await desk.claude.send(create(desk, issue))
+    calls = len(desk.github.calls)
+    with pytest.raises(PostDelayed) as second:
+        await desk.claude.send(create(desk, issue))
+
+    assert first.value.retry_after == 7
+    assert 0 < (second.value.retry_after or 0) <= 7
+    assert len(desk.github.calls) == calls
+
+
+async def test_what_all_sessions_write_together_stays_under_githubs_limits(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with SimulatedGithub(tmp_path, clock.now) as github:
+        desk = Desk(github, clock)
+        issue = github.open_issue("ann", desk.repository, "Bug")
+        written = 0
+        while written < 160:
+            try:
+                await desk.claude.send(create(desk, issue))
+                written += 1
+            except PostDelayed as error:
+                await clock.advance(error.retry_after or 1)
+        await desk.close()
+
+    assert clock.monotonic() >= 120
+    assert not [call for call in github.calls if call.status in {403, 429}]
+
+
+def test_in_any_hour_less_is_written_than_github_allows() -> None:
+    pace, now = Pace(), 0.0
+    written: list[float] = []
+
+    while now < 3 * 3600:
+        wait = pace.wait(now)
+        now += wait
+        pace.wrote(now)
+        written.append(now)
+
+    assert all(b - a >= 60 for a, b in zip(written, written[80:], strict=False))
+    assert all(b - a >= 3600 for a, b in zip(written, written[500:], strict=False))
+    assert len(written) > 1_000
+
+
+async def test_progress_leaves_room_for_answers(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    sent = await desk.claude.send(create(desk, issue))
+    content = PostContent(kind="turn", state="working", text="so far")
+    progress = PostSend("replace", desk.key(issue), "ab-1", content, sent.remote_id)
+
+    shown = 0
+    with suppress(PostDelayed):
+        while shown < 100:
+            await desk.claude.send(progress)
+            shown += 1
+    await desk.claude.send(finish(desk, issue, "The answer.", sent.remote_id))
+
+    assert shown < 80
+    assert issue.comments[0].body.startswith("The answer.")
+
+
+async def test_a_token_that_github_does_not_take_any_more_is_replaced(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    await desk.claude.send(create(desk, issue))
+    desk.github.tokens.clear()
+
+    await desk.claude.send(create(desk, issue))
+
+    assert len(issue.comments) == 2
+
+
+async def test_tokens_reach_one_repository_with_few_permissions_and_are_kept_secret(
+    desk: Desk,
+) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    await desk.claude.send(create(desk, issue))
+    await desk.claude.send(create(desk, issue))
+
+    (token,) = desk.github.tokens.values()
+    assert token.repositories == {desk.repository.id}
+    assert token.permissions == {"issues": "write", "pull_requests": "write", "metadata": "read"}
+    assert desk.secrets == [token.value]
+
+
+async def test_tokens_are_renewed_before_they_end(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with SimulatedGithub(tmp_path, clock.now) as github:
+        desk = Desk(github, clock)
+        issue = github.open_issue("ann", desk.repository, "Bug")
+        for _ in range(4):
+            await desk.claude.send(create(desk, issue))
+            await clock.advance(52 * 60)
+        await desk.close()
+
+    assert len(github.tokens) == 4
+    assert not [call for call in github.calls if call.status == 401]
+
+
+async def test_what_was_said_before_comes_as_data_without_hidden_text(desk: Desk) -> None:
+    issue = desk.github.open_issue("mallory", desk.repository, "Bug", "It fails. <!-- evil -->")
+    desk.github.comment("rae", issue, "Here too.")
+    desk.github.comment("claude-bridge[bot]", issue, "I look.")
+    desk.github.comment("codex-bridge[bot]", issue, "I found it.")
+    last = desk.github.comment("ann", issue, "@claude-bridge fix it")
+    desk.github.comment("ann", issue, "later")
+
+    said = await desk.claude.earlier(desk.key(issue), f"comment-{last.id}")
+
+    assert [(each.speaker.name, each.speaker.kind, each.text) for each in said] == [
+        ("mallory", "person", "Bug\n\nIt fails. \n[1 piece of hidden text removed]"),
+        ("rae", "person", "Here too."),
+        ("codex", "agent", "I found it."),
+    ]
+
+
+async def test_what_was_said_on_lines_before_comes_with_the_line(desk: Desk) -> None:
+    change = pull(desk)
+    desk.github.review("codex-bridge[bot]", change, "One thing.", ("a.py", 2, "two is wrong"))
+    last = desk.github.comment("ann", change, "@claude-bridge fix what codex found")
+
+    said = await desk.claude.earlier(desk.key(change), f"comment-{last.id}")
+
+    assert [each.text for each in said][1:] == ["One thing.", "`a.py`: `+two`\ntwo is wrong"]
+
+
+async def test_a_whisper_names_whom_it_is_for(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+
+    await desk.claude.whisper(desk.key(issue), Speaker("rae", "rae"), "You may not.")
+
+    assert issue.comments[0].body == "@rae You may not."
+
+
+async def test_what_never_arrived_is_taken_in_once_under_the_id_it_had(desk: Desk) -> None:
+    desk.github.hooks.held = None
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.comment("ann", issue, "@claude-bridge look")
+    desk.github.quiet()
+    taken: list[Delivery] = []
+
+    async def take(delivery: Delivery) -> None:
+        taken.append(delivery)
+
+    for _ in range(2):
+        await desk.claude._sweep._introduce()
+        await desk.claude._sweep._look(take)
+
+    guids = [attempt.event.guid for attempt in reversed(desk.github.hooks.of(desk.apps["claude"]))]
+    assert [delivery.delivery_id for delivery in taken] == guids
+    assert desk.claude.parse(taken[-1]) is not None
+    assert "did not arrive" in desk.claude.trouble
+
+
+async def test_a_pull_request_is_opened_once_and_then_changed(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "agent/claude/1", {"b.py": "x"}, "Work")
+    repositories = GithubRepositories("claude", desk.apis["claude"], desk.directory)
+
+    first = await repositories.open_or_update("acme/widgets", "agent/claude/1", "main", "A", "b")
+    again = await repositories.open_or_update("acme/widgets", "agent/claude/1", "main", "B", "c")
+
+    assert first == again
+    (made,) = desk.repository.issues.values()
+    assert (made.title, made.body, made.user.login) == ("B", "c", "claude-bridge[bot]")
+    head = await repositories.head("acme/widgets", first.number)
+    assert head is not None
+    assert (head.branch, head.is_fork) == ("agent/claude/1", False)
+
+
+async def test_a_pull_request_whose_answer_was_lost_is_not_opened_twice(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "agent/claude/1", {"b.py": "x"}, "Work")
+    repositories = GithubRepositories("claude", desk.apis["claude"], desk.directory)
+    desk.github.fail("POST", "/pulls$")
+
+    with pytest.raises(httpx.HTTPError):
+        await repositories.open_or_update("acme/widgets", "agent/claude/1", "main", "A", "b")
+    await repositories.open_or_update("acme/widgets", "agent/claude/1", "main", "A", "b")
+
+    assert len(desk.repository.issues) == 1

@@ -1,0 +1,129 @@
+"""How posts look on GitHub."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.posts import Fact, PostContent, ToolLine
+from app.core.updates import AskOption, PlanStep
+from app.services.github import render
+
+MARKER = "<!-- agent-bridge:ab-7 -->"
+
+
+def page(**content: object) -> str:
+    given = {"kind": "turn", **content}
+    (only,) = render.pages(PostContent(**given), "ab-7", "claude-bridge")  # type: ignore[arg-type]
+    return only
+
+
+def test_progress_shows_plan_tools_words_and_how_to_stop() -> None:
+    shown = page(
+        state="working",
+        text="So far so good.",
+        plan=(PlanStep("look", "completed"), PlanStep("fix", "in_progress"), PlanStep("test")),
+        tools=(ToolLine("1", "read a.py", "completed"), ToolLine("2", "run `make`", "in_progress")),
+        facts=(Fact("agent/claude/1", "https://github.example/tree"),),
+    )
+
+    assert shown == (
+        "⚙️ **Working** …\n\n"
+        "- [x] look\n- [ ] **fix** ←\n- [ ] test\n\n"
+        "- ✓ `read a.py`\n- … `run 'make'`\n\n"
+        "So far so good.\n\n"
+        "<sub>[agent/claude/1](https://github.example/tree) · `@claude-bridge stop` stops it</sub>"
+        f"\n\n{MARKER}"
+    )
+
+
+def test_a_quiet_place_sees_neither_tools_nor_words_before_the_end() -> None:
+    shown = page(state="working", text="words", tools=(ToolLine("1", "x"),), verbosity="quiet")
+
+    assert "words" not in shown
+    assert "`x`" not in shown
+
+
+def test_the_answer_takes_the_place_of_progress() -> None:
+    shown = page(state="done", text="All done.", plan=(PlanStep("look", "completed"),))
+
+    assert shown.startswith("All done.\n\n<details><summary>Plan: 1 of 1 done</summary>")
+    assert shown.endswith(MARKER)
+
+
+def test_a_failure_says_so_first() -> None:
+    assert page(state="failed", note="It died.").startswith("❌ **Failed**\n\nIt died.")
+
+
+def test_an_ask_shows_its_options_and_how_to_answer() -> None:
+    options = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "Reject", "reject_once"))
+
+    shown = page(kind="ask", state="open", text="run ```rm```", options=options, free_text=True)
+
+    assert "````\nrun ```rm```\n````" in shown
+    assert "- **Allow once**: reply `@claude-bridge Allow once`" in shown
+    assert "- **Reject**: reply `@claude-bridge Reject`" in shown
+    assert "Any other answer: reply `@claude-bridge …`" in shown
+
+
+def test_an_answered_ask_says_by_whom() -> None:
+    shown = page(kind="ask", state="answered", text="run make", note="Ann: Allow once")
+
+    assert shown.startswith("~~run make~~\n\nAnn: Allow once")
+
+
+@pytest.mark.parametrize(
+    ("text", "quiet"),
+    [
+        ("thanks @bob", "thanks `@bob`"),
+        ("thanks @ann", "thanks @ann"),
+        ("ask @acme/core and @codex-bridge[bot]", "ask `@acme/core` and `@codex-bridge[bot]`"),
+        ("`@bob` and a@b.c", "`@bob` and a@b.c"),
+        ("```\n@decorator\n```\n@bob", "```\n@decorator\n```\n`@bob`"),
+        ("~~~py\n@decorator\n", "~~~py\n@decorator\n"),
+        ("<!-- agent-bridge:ab-1 -->", "<!-- ab-1 -->"),
+    ],
+)
+def test_an_agent_notifies_nobody_but_whoever_asked(text: str, quiet: str) -> None:
+    assert render.quiet(text, "ann") == quiet
+
+
+def test_a_long_answer_is_split_into_comments_that_github_takes() -> None:
+    text = "\n\n".join(f"Paragraph {number}. " + "x" * 300 for number in range(500))
+
+    pages = render.pages(PostContent(kind="turn", state="done", text=text), "ab-7", "c")
+
+    assert len(pages) == 3
+    assert all(len(each) <= render.BODY_CHARACTERS for each in pages)
+    assert [each.rpartition("\n")[2] for each in pages] == [
+        MARKER,
+        "<!-- agent-bridge:ab-7/2 -->",
+        "<!-- agent-bridge:ab-7/3 -->",
+    ]
+
+
+def test_a_fence_that_is_cut_is_closed_and_opened_again() -> None:
+    text = "```python\n" + "line\n" * 100 + "```\nafter"
+
+    first, *_, last = [piece for piece, _ in render.split(text, 300)]
+
+    assert first.startswith("```python\n")
+    assert first.endswith("\n```")
+    assert last.startswith("```python\n")
+    assert last.endswith("```\nafter")
+
+
+@given(st.text(alphabet="ab \n`~", max_size=400), st.integers(20, 100))
+def test_however_a_text_is_split_nothing_of_it_is_lost(text: str, size: int) -> None:
+    ends = [end for _, end in render.split(text, size)]
+
+    assert ends[-1] == len(text)
+    assert ends == sorted(ends)
+    assert all(later - earlier <= size for earlier, later in zip([0, *ends], ends, strict=False))
+
+
+@given(st.text(max_size=500))
+def test_any_text_can_be_shown(text: str) -> None:
+    for state in ("working", "done", "failed"):
+        assert MARKER in page(state=state, text=text, note=text, plan=(PlanStep(text),))

@@ -1,0 +1,140 @@
+"""What goes over the wire is what GitHub publishes: its events, and the bodies that it takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from app.core.posts import PostContent, PostSend
+from app.core.types import Delivery, Speaker
+from app.services.github import events
+from app.services.github.mentions import Identities, Identity
+from app.services.github.names import Spot
+from app.services.github.repositories import GithubRepositories
+from tests.support.github_desk import Desk
+from tests.support.github_openapi import GOLDEN, golden, operation, shapes
+
+US = Identities.of([Identity("claude", "claude-bridge[bot]", 11)])
+PACKAGES = ("@octokit/webhooks-examples@7.6.1", "@octokit/openapi@23.0.2")
+INSTALL_SECONDS = 300
+
+
+def examples() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((GOLDEN / "events.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", examples())
+def test_an_event_as_github_sends_it_is_understood_if_it_speaks_to_an_agent(name: str) -> None:
+    event, _, _ = name.partition(".")
+    payload = examples()[name]
+    for part in ("comment", "review", "issue", "pull_request"):
+        if part in payload:
+            payload[part]["body"] = "@claude-bridge look"
+            payload["sender"] = payload[part]["user"]
+            break
+    payload["label"] = {"name": "agent:claude"}
+
+    heard = events.read(event, json.dumps(payload).encode(), US)
+
+    assert heard is not None
+    assert heard.mentions == ("claude",)
+    assert heard.external.startswith("Codertocat/Hello-World:")
+
+
+async def every_call(desk: Desk) -> None:
+    """Do all that an agent does on GitHub."""
+    await desk.claude._sweep._introduce()
+    issue = desk.github.open_issue("ann", desk.repository, "Bug", "@claude-bridge look")
+    said = desk.github.comment("ann", issue, "@claude-bridge look")
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    repositories = GithubRepositories("claude", desk.apis["claude"], desk.directory)
+    await repositories.open_or_update("acme/widgets", "topic", "main", "A", "b")
+    opened = await repositories.open_or_update("acme/widgets", "topic", "main", "B", "c")
+    pull = desk.repository.issues[opened.number]
+    review = desk.github.review("ann", pull, None, ("a.py", 1, "why?"))
+    await repositories.token("acme/widgets", write=True)
+    await repositories.head("acme/widgets", opened.number)
+    for place, name in (
+        (issue, f"comment-{said.id}"),
+        (issue, "issue-1"),
+        (pull, f"review-{review.id}"),
+    ):
+        content = PostContent(kind="turn", state="starting", message_id=name)
+        sent = await desk.claude.send(PostSend("create", desk.key(place), "ab-1", content))
+        done = PostContent(kind="turn", state="done", text="Done.")
+        await desk.claude.send(PostSend("finish", desk.key(place), "ab-1", done, sent.remote_id))
+    await desk.claude.earlier(desk.key(pull), "")
+    await desk.claude.refusal(Speaker("ann", "ann"), Spot("acme/widgets", 1).place)
+    await desk.heard()
+    desk.github.hooks.held = None
+    desk.github.comment("ann", issue, "@claude-bridge again")
+    desk.github.quiet()
+
+    async def take(_delivery: Delivery) -> None:
+        pass
+
+    await desk.claude._sweep._look(take)
+
+
+async def test_every_call_is_one_that_github_publishes_with_a_body_it_takes(
+    desk: Desk,
+) -> None:
+    await every_call(desk)
+
+    known = golden()
+    made = {operation(call.method, call.path, known) for call in desk.github.calls}
+    wrong = [
+        f"{call.method} {call.path}: {error.message}"
+        for call in desk.github.calls
+        if (name := operation(call.method, call.path, known)) and known[name]
+        for error in Draft202012Validator(known[name]).iter_errors(call.data)
+    ]
+
+    assert wrong == []
+    assert made == set(known) - {"POST /app-manifests/{code}/conversions"}
+
+
+@pytest.fixture(scope="module")
+def octokit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install what GitHub publishes, in the versions that were looked at."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("octokit")
+    quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(
+        [npm, "install", *quiet, "--prefix", folder, *PACKAGES],
+        capture_output=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("npm could not install @octokit's packages")
+    return folder / "node_modules" / "@octokit"
+
+
+@pytest.mark.slow
+def test_every_example_that_github_publishes_is_read_without_an_error(octokit: Path) -> None:
+    published = json.loads((octokit / "webhooks-examples/api.github.com/index.json").read_text())
+    read = [
+        events.read(event["name"], json.dumps(payload).encode(), US)
+        for event in published
+        for payload in event["examples"]
+    ]
+
+    assert len(read) > 300
+    assert any(read)
+
+
+@pytest.mark.slow
+def test_the_bodies_that_are_kept_here_are_those_that_github_publishes(octokit: Path) -> None:
+    spec = json.loads((octokit / "openapi/generated/api.github.com.json").read_text())
+
+    assert shapes(spec, list(golden())) == golden()

@@ -1,0 +1,168 @@
+"""The simulated GitHub refuses what GitHub refuses, and serves real git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from app.sim.github.state import App, Issue, Repository, Token
+from app.sim.github.world import SimulatedGithub
+
+WRITE = {"contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+
+
+class Peer:
+    """A program that calls the API, and a git client."""
+
+    def __init__(self, github: SimulatedGithub) -> None:
+        self.github = github
+        self.repository: Repository = github.repository("acme/widgets", {"ann": "write"})
+        self.other: Repository = github.repository("acme/secrets", private=True)
+        self.app: App = github.app("bot", "http://127.0.0.1:9/hook")
+        self.installation = github.install(self.app, self.repository)
+        self.http = httpx.Client(trust_env=False, verify=False, timeout=30)
+
+    def token(self, **permissions: str) -> Token:
+        reach = {self.repository.id}
+        return self.github.make_token(self.installation, reach, permissions or WRITE, 3600)
+
+    def call(self, method: str, path: str, secret: str = "", **data: Any) -> httpx.Response:
+        headers = {"authorization": f"Bearer {secret}"} if secret else {}
+        body = {"json": data} if data else {}
+        return self.http.request(method, self.github.api_url + path, headers=headers, **body)
+
+    def signed(self, **changed: Any) -> str:
+        now = int(time.time())
+        claims = {"iss": str(self.app.id), "iat": now - 60, "exp": now + 300, **changed}
+        return jwt.encode(claims, self.app.private_pem, algorithm="RS256")
+
+    def issue(self) -> Issue:
+        return self.github.open_issue("ann", self.repository, "Bug")
+
+    def git(self, folder: Path, *arguments: str, token: Token | None = None) -> int:
+        url = self.github.url
+        if token is not None:
+            url = url.replace("//", f"//x-access-token:{token.value}@")
+        done = subprocess.run(
+            ["git", *(each.replace("URL", url) for each in arguments)],
+            cwd=folder,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "GIT_TERMINAL_PROMPT": "0",
+                "GIT_CONFIG_NOSYSTEM": "1",
+            },
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        return done.returncode
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> Iterator[Peer]:
+    with SimulatedGithub(tmp_path / "github") as github:
+        made = Peer(github)
+        yield made
+        made.http.close()
+
+
+def test_an_app_signs_in_with_a_fresh_token_of_its_own_key(peer: Peer) -> None:
+    now = int(time.time())
+
+    assert peer.call("GET", "/app", peer.signed()).json()["slug"] == "bot"
+    assert peer.call("GET", "/app").status_code == 401
+    assert peer.call("GET", "/app", peer.signed(exp=now + 900)).status_code == 401
+    assert peer.call("GET", "/app", peer.signed(exp=now - 1)).status_code == 401
+    assert peer.call("GET", "/app", peer.signed(iat=now + 300)).status_code == 401
+    assert peer.call("GET", "/app", peer.signed(iss="999999")).status_code == 404
+    assert peer.call("GET", "/app", peer.signed()[:-8] + "AAAAAAAA").status_code == 401
+
+
+def test_a_token_does_what_it_was_made_for_and_no_more(peer: Peer) -> None:
+    issue = peer.issue()
+    comments = f"/repos/acme/widgets/issues/{issue.number}/comments"
+    reading = peer.token(issues="read").value
+
+    assert peer.call("GET", comments, reading).status_code == 200
+    assert peer.call("POST", comments, reading, body="x").status_code == 403
+    assert peer.call("GET", "/repos/acme/secrets/issues/1", reading).status_code == 404
+    assert peer.call("GET", comments, "ghs_guessed").status_code == 401
+    asked = {"repositories": ["secrets"], "permissions": {"issues": "read"}}
+    path = f"/app/installations/{peer.installation.id}/access_tokens"
+    assert peer.call("POST", path, peer.signed(), **asked).status_code == 422
+    asked = {"repositories": ["widgets"], "permissions": {"administration": "write"}}
+    assert peer.call("POST", path, peer.signed(), **asked).status_code == 422
+
+
+def test_a_comment_that_is_too_long_or_too_much_is_refused(peer: Peer) -> None:
+    comments = f"/repos/acme/widgets/issues/{peer.issue().number}/comments"
+    token = peer.token().value
+
+    assert peer.call("POST", comments, token, body="x" * 65_537).status_code == 422
+    statuses = [peer.call("POST", comments, token, body="x").status_code for _ in range(80)]
+    limited = peer.call("POST", comments, token, body="x")
+
+    assert statuses == [201] * 79 + [403]
+    assert limited.status_code == 403
+    assert limited.headers["retry-after"] == "60"
+
+
+def test_git_wants_a_token_for_the_repository_and_the_right_to_write(
+    peer: Peer, tmp_path: Path
+) -> None:
+    reading, writing = peer.token(contents="read"), peer.token()
+    clone, push = (
+        ("clone", "-q", "URL/acme/widgets.git", "work"),
+        ("push", "-q", "URL/acme/widgets"),
+    )
+
+    assert peer.git(tmp_path, "clone", "-q", "URL/acme/secrets.git", "no") != 0
+    assert peer.git(tmp_path, *clone, token=reading) == 0
+    work = tmp_path / "work"
+    (work / "new.txt").write_text("new\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    assert peer.git(work, "add", ".") == 0
+    assert peer.git(work, *who, "commit", "-q", "-m", "New") == 0
+    assert peer.git(work, *push, "HEAD:topic") != 0
+    assert peer.git(work, *push, "HEAD:topic", token=reading) != 0
+    assert peer.git(work, *push, "HEAD:topic", token=writing) == 0
+    assert peer.github.git.resolve("acme/widgets", "topic")
+
+
+def test_pull_requests_want_commits_and_comments_want_lines_of_the_diff(peer: Peer) -> None:
+    token, pulls = peer.token().value, "/repos/acme/widgets/pulls"
+    asked = {"title": "A", "head": "topic", "base": "main"}
+
+    assert peer.call("POST", pulls, token, **asked).status_code == 422
+    peer.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    assert peer.call("POST", pulls, token, **asked).status_code == 201
+    assert peer.call("POST", pulls, token, **asked).status_code == 422
+    review = {"event": "COMMENT", "comments": [{"path": "a.py", "line": 9, "body": "x"}]}
+    assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 422
+    review["comments"] = [{"path": "a.py", "line": 1, "body": "x"}]
+    assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 200
+
+
+def test_a_push_to_the_branch_of_a_pull_request_is_told(peer: Peer, tmp_path: Path) -> None:
+    peer.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = peer.github.open_pull("ann", peer.repository, "A change", "topic")
+    peer.github.hooks.held = []
+
+    peer.git(tmp_path, "clone", "-q", "-b", "topic", "URL/acme/widgets", "work", token=peer.token())
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    peer.git(tmp_path / "work", *who, "commit", "-q", "--allow-empty", "-m", "More")
+    peer.git(tmp_path / "work", "push", "-q", "URL/acme/widgets", "HEAD:topic", token=peer.token())
+
+    (event,) = peer.github.hooks.held
+    assert event.payload["action"] == "synchronize"
+    assert pull.pull is not None
+    assert event.payload["pull_request"]["head"]["sha"] == pull.pull.sha
