@@ -35,7 +35,11 @@ app = typer.Typer(
 )
 agents = typer.Typer(help="Show the agents.", no_args_is_help=True, rich_markup_mode=None)
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
+manifest = typer.Typer(
+    help="Print what an agent's app is made from.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(agents, name="agents")
+app.add_typer(manifest, name="manifest")
 app.add_typer(sessions, name="sessions")
 
 
@@ -157,6 +161,20 @@ def show_session(
         from app.cli.listing import transcript  # noqa: PLC0415 - 0.6 s
 
         transcript(_configuration(), session)
+
+
+@manifest.command("slack")
+def slack_manifest(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
+) -> None:
+    """Print the manifest of an agent's Slack app.
+
+    The manifest goes to stdout, what to do with it and why it asks for what it asks to stderr.
+    """
+    with _in_one_line():
+        from app.cli.manifests import slack  # noqa: PLC0415 - needs the settings, 0.4 s
+
+        slack(_configuration(), name)
 
 
 @contextmanager

@@ -187,6 +187,8 @@ class SimulatedSlack(Workspace):
                 answer = self._open(app)
             else:
                 answer = self.methods.call(app, method, arguments)
+        except KeyError:
+            answer = {"ok": False, "error": "invalid_arguments"}
         except SlackSays as error:
             answer = error.answer
             status = answer.pop("status", 200)

@@ -46,7 +46,7 @@ def configuration_of(configuration: Configuration) -> Iterator[Finding]:
     if dotenv is not None and dotenv.stat().st_mode & OTHERS:
         yield warning(".env", f"others can read {dotenv}", f"chmod 600 {dotenv}")
     for service in configuration.services:
-        if service != "web":
+        if service not in {"web", "slack"}:
             yield warning(
                 service,
                 "it has credentials, but this version has no adapter for it yet",

@@ -93,7 +93,9 @@ class Connection(SocketModeClient):
 class Socket:
     """The line of one app."""
 
-    def __init__(self, agent: str, suffix: str, token: str, ping_seconds: float) -> None:
+    def __init__(
+        self, agent: str, suffix: str, token: str, ping_seconds: float = PING_SECONDS
+    ) -> None:
         self._agent = agent
         self._suffix = suffix
         self._token = token
@@ -122,6 +124,10 @@ class Socket:
         finally:
             await current.close()
             await self._tasks.close()
+
+    async def try_out(self, web_client: AsyncWebClient) -> None:
+        """Ask Slack for a line without taking it; raises what `run` does."""
+        await self._address(web_client)
 
     async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
         connection = Connection(web_client, self._token, self._ping_seconds)
