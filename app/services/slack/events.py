@@ -234,7 +234,10 @@ def users_in(frame: Event) -> tuple[str, ...]:
     event = payload.get("event") or {}
     message = event.get("message") or event.get("previous_message") or event
     speaker = (payload.get("user") or {}).get("id") or message.get("user")
-    named = [found.group(1) for found in _MENTION.finditer(str(message.get("text") or ""))]
+    text = message.get("text") or ""
+    if "<@" not in text:
+        return (speaker,) if speaker else ()
+    named = [found.group(1) for found in _MENTION.finditer(text)]
     return tuple(dict.fromkeys(filter(None, [speaker, *named])))
 
 
