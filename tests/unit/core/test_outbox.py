@@ -154,7 +154,7 @@ async def test_progress_that_a_busy_platform_put_off_is_shown_later(scene: Scene
     await scene.recorder.sent(2)
     await scene.clock.asleep()
 
-    await scene.clock.advance(30.1)
+    await scene.clock.advance(31.1)
     await scene.recorder.sent(3)
 
     assert ops(scene) == [("create", ""), ("append", "half"), ("append", "half")]
