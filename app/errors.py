@@ -143,6 +143,8 @@ class ServiceRefused(BridgeError):
     """A platform lets an adapter do nothing, as it is set up."""
 
     def __init__(self, service: str, cause: str, remedy: str) -> None:
+        self.cause = cause
+        self.remedy = remedy
         super().__init__(f"{service} is refused: {cause}. {remedy}")
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, cold, memory, page, report, restart, stream
+from bench import accept, cold, memory, page, report, restart, socket_mode, stream
 from bench.figures import FULL, QUICK, Row, Scale
 from bench.machine import ROOT, busy, description
 
 PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance.svg"
-PACKAGES = ("uvicorn", "uvloop", "sqlalchemy", "starlette", "gidgethub", "aiohttp")
+PACKAGES = ("uvicorn", "uvloop", "sqlalchemy", "starlette", "gidgethub", "aiohttp", "slack-bolt")
 
 MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
     "accept": accept.measure,
+    "socket": socket_mode.measure,
     "stream": stream.measure,
     "cold": cold.measure,
     "restart": restart.measure,

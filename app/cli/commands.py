@@ -245,6 +245,20 @@ def github_manifest(
         make_app(_configuration(), name, organization)
 
 
+@manifest.command("slack")
+def slack_manifest(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
+) -> None:
+    """Print the manifest of an agent's Slack app.
+
+    The manifest goes to stdout, what to do with it and why it asks for what it asks to stderr.
+    """
+    with _in_one_line():
+        from app.cli.manifests import slack  # noqa: PLC0415 - needs the settings, 0.4 s
+
+        slack(_configuration(), name)
+
+
 @contextmanager
 def _in_one_line() -> Iterator[None]:
     """Turn a failure that has words of its own into one line and a status."""

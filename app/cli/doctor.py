@@ -94,6 +94,11 @@ async def _check(configuration: Configuration, report: Report) -> None:
 
         async for finding in check_github(configuration, report.vault):
             report.show(finding)
+    if "slack" in configuration.services:
+        from app.cli.checks.slack import check_slack  # noqa: PLC0415 - 1.2 s that only this needs
+
+        async for finding in check_slack(configuration):
+            report.show(finding)
 
 
 async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, str]]:

@@ -226,12 +226,12 @@ class Outbox:
             remote_id=known.post.remote_id,
             consumed=known.post.consumed,
         )
-        known.sent_at = self._clock.monotonic()
+        wait = 0.0
         try:
             async with asyncio.timeout(SEND_SECONDS):
                 sent = await adapter.send(post)
         except PostDelayed as error:
-            known.sent_at += error.retry_after or FIRST_RETRY_SECONDS
+            wait = error.retry_after or FIRST_RETRY_SECONDS
             lane.progress.setdefault(post_id, latest)
         except Exception as error:  # noqa: BLE001 - progress may be dropped, results may not
             logger.info("progress of post %d was dropped: %s", post_id, error)
@@ -240,6 +240,9 @@ class Outbox:
             if sent != PostSent(known.post.remote_id or "", known.post.consumed):
                 await persist(self._clock, self._posts.sent, post_id, sent, final=False)
             known.post = replace(known.post, remote_id=sent.remote_id, consumed=sent.consumed)
+        finally:
+            # Counted from the answer on: a platform that is slow is not to get two at once.
+            known.sent_at = self._clock.monotonic() + wait
 
     def _reopen(self, lane: _Lane, post_id: int) -> _Open | None:
         """Find a post of an earlier run that the platform already has."""

@@ -71,6 +71,7 @@ class SimulatedSlack(Workspace):
         now: Callable[[], float] = time.time,
         *,
         resend_seconds: float = RESEND_SECONDS,
+        retries: int = RETRIES,
         tiers: bool = False,
     ) -> None:
         super().__init__(now)
@@ -86,6 +87,7 @@ class SimulatedSlack(Workspace):
         self.lose_answers: dict[str, int] = {}
         """How many calls of a method are carried out without an answer."""
         self._resend_seconds = resend_seconds
+        self._retries = retries
         self._tiers = tiers
         self._recent: dict[tuple[str, str], deque[float]] = defaultdict(deque)
         self._waiting: list[Envelope] = []
@@ -187,6 +189,8 @@ class SimulatedSlack(Workspace):
                 answer = self._open(app)
             else:
                 answer = self.methods.call(app, method, arguments)
+        except KeyError:
+            answer = {"ok": False, "error": "invalid_arguments"}
         except SlackSays as error:
             answer = error.answer
             status = answer.pop("status", 200)
@@ -322,7 +326,7 @@ class SimulatedSlack(Workspace):
     def _again(self, envelope_id: str) -> None:
         with self.changed:
             envelope = self.unacknowledged.pop(envelope_id)
-            gone = envelope.kind != "events_api" or envelope.attempt >= RETRIES
+            gone = envelope.kind != "events_api" or envelope.attempt >= self._retries
             if gone:
                 self.lost.append(envelope)
                 self.changed.notify_all()

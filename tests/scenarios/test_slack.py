@@ -88,7 +88,6 @@ def test_an_approval_counts_from_members_only_and_says_who_gave_it(tmp_path: Pat
 
     assert "guest" in world.whispers(world.guest)[0]
     assert (world.bridge.workspace("claude") / "a.txt").read_text().strip() == "hello"
-    assert world.slack.lost == []
 
 
 def test_a_click_after_a_restart_is_told_and_the_renewed_question_counts(tmp_path: Path) -> None:

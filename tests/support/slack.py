@@ -31,7 +31,8 @@ class SlackWorld:
     resend_seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        self.slack = SimulatedSlack(resend_seconds=self.resend_seconds)
+        # A machine may be slow for longer than Slack is patient.
+        self.slack = SimulatedSlack(resend_seconds=self.resend_seconds, retries=1000)
         self.platform = Platform()
         self.apps = {name: self.slack.app(name, **self.app) for name in self.agents}
         self.ann = self.slack.person("Ann")

@@ -45,13 +45,6 @@ def configuration_of(configuration: Configuration) -> Iterator[Finding]:
     dotenv = configuration.dotenv
     if dotenv is not None and dotenv.stat().st_mode & OTHERS:
         yield warning(".env", f"others can read {dotenv}", f"chmod 600 {dotenv}")
-    for service in configuration.services:
-        if service not in {"web", "github"}:
-            yield warning(
-                service,
-                "it has credentials, but this version has no adapter for it yet",
-                f"Remove the settings that begin with {service.upper()}_, or wait.",
-            )
 
 
 def folder(configuration: Configuration) -> Iterator[Finding]:

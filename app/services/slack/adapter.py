@@ -156,7 +156,9 @@ class SlackAdapter:
             await self._colleagues.gathered()
 
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
-                await take(await self._delivery(me, frame, raw))
+                # Every edit of an answer comes back as an event; nobody needs to keep those.
+                if events.speaker_of(frame) not in self._colleagues.agents:
+                    await take(await self._delivery(me, frame, raw))
 
             def opened(heard: float | None) -> None:
                 self.trouble = ""

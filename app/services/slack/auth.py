@@ -61,6 +61,7 @@ class Colleagues:
         self._expected = expected
         self._complete = asyncio.Event()
         self.agents: dict[str, str] = {}
+        """Who is meant by an id."""
 
     def add(self, agent: str, identity: Identity) -> None:
         """Note whom an id means."""

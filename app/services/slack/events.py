@@ -228,13 +228,25 @@ def thread_of(message: Event) -> str:
     return str(message.get("thread_ts") or message["ts"])
 
 
+def speaker_of(frame: Event) -> str:
+    """Tell who said or did what a frame is about, by id; empty if nobody did."""
+    payload = frame.get("payload") or {}
+    user = (payload.get("user") or {}).get("id") or _message_of(payload).get("user")
+    return str(user or "")
+
+
+def _message_of(payload: Event) -> Event:
+    event: Event = payload.get("event") or {}
+    return event.get("message") or event.get("previous_message") or event
+
+
 def users_in(frame: Event) -> tuple[str, ...]:
     """List everybody whose name is needed to understand a frame, the speaker first."""
-    payload = frame.get("payload") or {}
-    event = payload.get("event") or {}
-    message = event.get("message") or event.get("previous_message") or event
-    speaker = (payload.get("user") or {}).get("id") or message.get("user")
-    named = [found.group(1) for found in _MENTION.finditer(str(message.get("text") or ""))]
+    speaker = speaker_of(frame)
+    text = _message_of(frame.get("payload") or {}).get("text") or ""
+    if "<@" not in text:
+        return (speaker,) if speaker else ()
+    named = [found.group(1) for found in _MENTION.finditer(text)]
     return tuple(dict.fromkeys(filter(None, [speaker, *named])))
 
 

@@ -72,6 +72,8 @@ class Poster:
         self._pace = pace
         self._streams = True
         self._shown: dict[str, Shown] = {}
+        self._asked: dict[str, float] = {}
+        """When an open question was shown, by its mark."""
 
     async def send(self, post: PostSend, me: Identity) -> PostSent:
         """Bring Slack up to date with a post; raises what the API does."""
@@ -108,9 +110,15 @@ class Poster:
             if content.kind == "ask"
             else render.notice(content)
         )
+        wait = self._asked.get(post.marker, float("-inf")) + self._pace - self._clock.monotonic()
+        if post.remote_id is not None and wait > 0:
+            raise PostDelayed("one call per message and second", retry_after=wait)
         shown = Shown(ts=post.remote_id)
         await self._put(post, shown, blocks)
         assert shown.ts is not None
+        self._asked.pop(post.marker, None)
+        if content.options:
+            self._asked[post.marker] = shown.called_at
         return PostSent(shown.ts, len(content.text))
 
     async def _take_up(self, post: PostSend) -> Shown:

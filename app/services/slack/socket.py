@@ -20,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.core.keys import adapter_name
 from app.core.tasks import Tasks
 from app.errors import BridgeError, ServiceRefused
-from app.services.slack.api import SlackRefused, failure
+from app.services.slack.api import SlackRefused, SlackUncertain, failure
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,11 @@ class Connection(SocketModeClient):
         await self.connect()  # type: ignore[no-untyped-call]  # the SDK's
         await self.hello.wait()
 
+    async def acknowledge(self, envelope: str) -> None:
+        """Tell Slack, over the very line that it used, that a frame was kept."""
+        assert self.current_session is not None
+        await self.current_session.send_str(f'{{"envelope_id":"{envelope}"}}')
+
     async def close(self) -> None:
         """Disconnect; on a dead line the SDK would wait for an answer, and then leave all open."""
         self.closed = True
@@ -93,7 +98,9 @@ class Connection(SocketModeClient):
 class Socket:
     """The line of one app."""
 
-    def __init__(self, agent: str, suffix: str, token: str, ping_seconds: float) -> None:
+    def __init__(
+        self, agent: str, suffix: str, token: str, ping_seconds: float = PING_SECONDS
+    ) -> None:
         self._agent = agent
         self._suffix = suffix
         self._token = token
@@ -123,6 +130,10 @@ class Socket:
             await current.close()
             await self._tasks.close()
 
+    async def try_out(self, web_client: AsyncWebClient) -> None:
+        """Ask Slack for a line without taking it; raises what `run` does."""
+        await self._address(web_client)
+
     async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
         connection = Connection(web_client, self._token, self._ping_seconds)
         connection.take = lambda frame, raw: self._take(connection, keep, frame, raw)
@@ -148,6 +159,8 @@ class Socket:
                 f"Check SLACK_APP_TOKEN{self._suffix}: an app-level token with connections:write, "
                 "and Socket Mode switched on in the app's settings.",
             ) from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SlackUncertain("apps.connections.open", type(error).__name__) from error
         return str(answer["url"])
 
     async def _broken(self, connection: Connection) -> None:
@@ -174,7 +187,7 @@ class Socket:
             )
             return
         try:
-            await connection.send_message(f'{{"envelope_id":"{frame["envelope_id"]}"}}')
+            await connection.acknowledge(frame["envelope_id"])
         except (ConnectionError, aiohttp.ClientError) as error:
             # Slack sends it again, and the inbox knows it by its id.
             logger.info("a frame for %s could not be acknowledged: %s", self._agent, error)

@@ -159,9 +159,9 @@ def test_a_port_that_somebody_else_has_is_a_problem(configure: Configure, taken:
 
 
 def test_a_service_without_an_adapter_is_warned_of(configure: Configure) -> None:
-    configuration = configure(SLACK_BOT_TOKEN="xoxb-1-2", SLACK_APP_TOKEN="xapp-1-2")
+    configuration = configure(LINEAR_WEBHOOK_SECRET="x" * 20, LINEAR_ACCESS_TOKEN="lin-1-2")
 
-    assert ("slack", Verdict.WARNING) in verdicts(machine.configuration_of(configuration))
+    assert ("linear", Verdict.WARNING) in verdicts(machine.configuration_of(configuration))
 
 
 def test_a_machine_without_git_is_warned_of(configure: Configure, tmp_path: Path) -> None:

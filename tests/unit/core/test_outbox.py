@@ -144,6 +144,22 @@ async def test_a_busy_platform_is_asked_again_when_it_says(scene: Scene) -> None
     assert ops(scene) == [("create", "hello")] * 2
 
 
+async def test_progress_that_a_busy_platform_put_off_is_shown_later(scene: Scene) -> None:
+    post = await scene.create("p")
+    await scene.recorder.sent(1)
+    scene.recorder.failures = [PostDelayed("busy", retry_after=30.0)]
+    scene.show(post, "half")
+    await scene.clock.asleep()
+    await scene.clock.advance(1.1)
+    await scene.recorder.sent(2)
+    await scene.clock.asleep()
+
+    await scene.clock.advance(31.1)
+    await scene.recorder.sent(3)
+
+    assert ops(scene) == [("create", ""), ("append", "half"), ("append", "half")]
+
+
 async def test_a_create_whose_answer_was_lost_is_found_again_not_repeated(scene: Scene) -> None:
     scene.recorder.lost_answers = 1
     post = await scene.create("p", text="hello")

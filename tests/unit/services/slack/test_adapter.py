@@ -75,7 +75,7 @@ class Scene:
 async def staged(
     folder: Path, active: Callable[[float], Awaitable[Any]] | None = None, **app: Any
 ) -> AsyncIterator[Scene]:
-    with SimulatedSlack(resend_seconds=0.3) as slack:
+    with SimulatedSlack(resend_seconds=0.3, retries=1000) as slack:
         made, ann = slack.app("claude", **app), slack.person("Ann")
         channel = slack.channel("general", [ann, made])
         adapter = slack_adapter(

@@ -1,0 +1,52 @@
+"""The bridge's own Slack adapter on the bridge's own store: kept first, acknowledged then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from app.core.clock import SystemClock
+from app.core.types import ActivePlace
+from app.errors import BridgeError
+from app.services.slack.adapter import SlackAdapter, SlackApp
+from app.services.slack.auth import Colleagues, Seal
+from app.store.database import Database, sqlite_url
+from app.store.stores import Stores
+from bench.machine import LISTENING, LOOK_SECONDS, SERVER_CORE, pin
+
+
+async def listen(port: int, folder: Path) -> None:
+    """Keep everything, for as long as there is somebody to listen to."""
+    clock = SystemClock()
+    database = Database(sqlite_url(folder))
+    database.open()
+    stores = Stores.on(database, clock.now)
+
+    async def nothing(_since: float) -> Sequence[ActivePlace]:
+        return ()
+
+    adapter = SlackAdapter(
+        SlackApp("demo", "xoxb-1", "xapp-1", base_url=f"http://127.0.0.1:{port}/api/"),
+        colleagues=Colleagues(expected=1),
+        seal=Seal("secret key of the bench"),
+        active=nothing,
+        uploads=folder,
+        clock=clock,
+    )
+    while True:
+        try:
+            await adapter.listen(stores.deliveries.add)
+        except BridgeError:
+            await asyncio.sleep(LOOK_SECONDS)  # it is not there yet
+
+
+if __name__ == "__main__":
+    pin(SERVER_CORE)
+    logging.disable()
+    print(LISTENING, flush=True)
+    uvloop.run(listen(int(sys.argv[1]), Path(sys.argv[2])))

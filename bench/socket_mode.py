@@ -1,0 +1,57 @@
+"""Socket Mode: a frame kept and acknowledged, against those who only acknowledge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.figures import Goal, Row, Scale, ratios
+from bench.frames import WARM_UP, Plan, run
+from bench.machine import Server, free_port
+
+BRIDGE, LOOP, BOLT = "socket_bridge", "socket_loop", "socket_bolt"
+
+
+@dataclass
+class Receiver:
+    """A program that listens, and how it did in each round."""
+
+    name: str
+    rates: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def load(self, scale: Scale, folder: Path) -> None:
+        """Put it under load once, in a process of its own."""
+        folder.mkdir()
+        port = free_port()
+        module = f"bench.receivers.{self.name}"
+        with Server(module, str(port), str(folder), port=port, log=folder / "log") as server:
+            before = server.cpu_seconds()
+            self.rates.append(run(Plan(port, scale.deliveries)).per_second)
+            used = server.cpu_seconds() - before
+            self.cpu.append(used / (scale.deliveries + WARM_UP))
+
+
+def measure(scale: Scale, folder: Path) -> Iterator[Row]:
+    """Measure the bridge's line against a bare loop and against slack-bolt."""
+    ours, loop, bolt = Receiver(BRIDGE), Receiver(LOOP), Receiver(BOLT)
+    for number in range(scale.rounds):
+        for receiver in (ours, loop, bolt):
+            receiver.load(scale, folder / f"{receiver.name}-{number}")
+    yield _row("bare aiohttp loop, stores nothing", ours, loop, 0.45)
+    yield _row("slack-bolt, stores nothing", ours, bolt, 3.0)
+
+
+def _row(against: str, ours: Receiver, theirs: Receiver, goal: float) -> Row:
+    best, other = max(ours.rates), max(theirs.rates)
+    return Row(
+        "Socket Mode, kept and acknowledged",
+        against,
+        best / other,
+        " x",
+        Goal("at least", goal),
+        f"{best:,.0f}/s against {other:,.0f}/s, "
+        f"median ratio {ratios(ours.rates, theirs.rates):.2f}, "
+        f"{min(ours.cpu) * 1e6:.0f} against {min(theirs.cpu) * 1e6:.0f} µs of CPU each",
+    )
