@@ -80,9 +80,6 @@ def missing(
             program = registry.program(card.name)
             remedy = f"Install it: {program.install}" if program else "Check its command."
             yield f"{card.name}: {card.command!r} was not found on PATH. {remedy}"
-    for service in configuration.services:
-        if not any(service in card.services for card in cards.values()):
-            yield f"{service}: it has credentials, but this version has no adapter for it yet."
 
 
 def addresses(configuration: Configuration) -> Iterator[str]:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from acp.schema import AgentCapabilities
 
-from app.acp.handshake import Handshake
+from app.acp.handshake import Handshake, Restored
 from app.acp.launch import AgentLaunch
 from app.acp.launcher import AcpLauncher, Opened
 from app.acp.session import AcpSession
@@ -170,12 +169,12 @@ class Rig:
 
     def allow_only(self, how: str) -> None:
         """Let conversations come back in this way only, whatever else the agent offers."""
-        usual = Handshake._ways_back
+        usual = Handshake.ways_back
 
-        def ways(self: Handshake, capabilities: AgentCapabilities) -> Iterator[Any]:
-            return (way for way in usual(self, capabilities) if way[0] == how)
+        def ways(self: Handshake) -> Iterator[Restored]:
+            return (way for way in usual(self) if way == how)
 
-        self._monkeypatch.setattr(Handshake, "_ways_back", ways)
+        self._monkeypatch.setattr(Handshake, "ways_back", ways)
 
     def lower_the_guard(self) -> None:
         """Start the agent as if nothing were known that keeps a checkout out."""

@@ -62,16 +62,13 @@ def test_the_table_shows_agents_isolation_and_services_but_no_token(
 
 
 def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:
-    configuration = configure(
-        AGENTS_JSON=AGENTS, SLACK_BOT_TOKEN="xoxb-1-2", SLACK_APP_TOKEN="xapp-1-2"
-    )
+    configuration = configure(AGENTS_JSON=AGENTS)
     registry = Registry(configuration, known_agents())
 
     assert list(missing(configuration, registry, cards(configuration))) == [
         "claude: 'claude-agent-acp' was not found on PATH. "
         "Install it: npm install -g @agentclientprotocol/claude-agent-acp",
         "own: 'no-such' was not found on PATH. Check its command.",
-        "slack: it has credentials, but this version has no adapter for it yet.",
     ]
 
 
