@@ -157,6 +157,8 @@ class PlaceView:
     """The agent addressed last."""
     listen: Untagged | None = None
     verbosity: Verbosity | None = None
+    repository: str | None = None
+    """What was chosen here: `owner/name`, `folder:<path>` or `none`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ class Effect:
         "model",
         "listen",
         "verbosity",
+        "repository",
     ]
     """`make way` stops what runs, and nothing else; `hand over` only if something waits to run."""
     session: int | None = None

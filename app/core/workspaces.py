@@ -92,6 +92,8 @@ class Checkout:
     commit: str = ""
     sent: str = ""
     """The commit that was sent on last."""
+    told: str = ""
+    """The commit that people were told of last, when it was proposed or named."""
     link: str = ""
     """Where its changes are proposed."""
     state: Literal["opening", "ready", "gone"] = "opening"
@@ -126,6 +128,8 @@ class Work:
     title: str
     messages: Sequence[Message]
     link: str = ""
+    continued: bool = False
+    """Whether an earlier attempt may have shipped it already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,7 +265,7 @@ class Gate:
         try:
             await self._git.run(
                 self._repository,
-                *("push", "--quiet", "--porcelain", "--no-verify", "--no-signed"),
+                *("push", "--quiet", "--no-verify", "--no-signed"),
                 *("--", clone.repository.url, f"{commit}:refs/heads/{clone.branch}"),
                 access=replace(access, environment={**access.environment, **incoming.view}),
             )
