@@ -18,6 +18,7 @@
     │   ├── GitFailed           git ended with an error or took too long
     │   ├── RepositoryGone      the remote says that there is no such repository, or not for us
     │   └── DiskNearlyFull      there is too little room for another clone
+    ├── ServiceRefused          a platform lets an adapter do nothing, as it is set up
     └── PostError               a post could not be sent
         ├── PostDelayed         not now: wait, then try again
         └── PostRejected        never: the place is gone or closed to us
@@ -161,6 +162,13 @@ class DiskNearlyFull(RepositoryError):
             "stay free, so no new clone is made. Remove sessions that are not needed any more, or "
             "give DATA_DIR a larger disk."
         )
+
+
+class ServiceRefused(BridgeError):
+    """A platform lets an adapter do nothing, as it is set up."""
+
+    def __init__(self, service: str, cause: str, remedy: str) -> None:
+        super().__init__(f"{service} is refused: {cause}. {remedy}")
 
 
 class PostError(BridgeError):

@@ -27,8 +27,10 @@ from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
 from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
+from app.core.directory import Directory
 from app.core.feed import Feed
 from app.core.intake.access import Access
+from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.ports import (
@@ -36,17 +38,26 @@ from app.core.ports import (
     AgentLauncher,
     AgentListener,
     Clock,
+    ListeningAdapter,
     OpenedSession,
+    PullRequests,
+    TokenSource,
     WebhookAdapter,
 )
-from app.core.repo_provider import Folders
+from app.core.repo_provider import Folders, RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
+from app.core.workspaces import Author
 from app.errors import StoreUnavailable
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.shoes import Shoes
 from app.server.application import build
 from app.server.door import Door
 from app.server.front import Front
@@ -70,13 +81,12 @@ OUTBOX_GRACE_SECONDS = 2.0
 
 CHECK_COMMAND = "Check its command in AGENTS_JSON."
 
-Adapters = Callable[[Configuration], Sequence[Adapter]]
 Wrap = Callable[[Stores], Stores]
 
 
-def web_adapters(configuration: Configuration) -> Sequence[Adapter]:
+def adapters(base: Foundation) -> Sequence[Adapter]:
     """Make the adapters of all agents on the services that run."""
-    return [WebAdapter(name) for name in configuration.agents]
+    return [WebAdapter(name) for name in base.configuration.agents]
 
 
 class LateLauncher:
@@ -129,6 +139,8 @@ class Bridge:
         adapters: Sequence[Adapter],
         *,
         timeouts: Mapping[str, float] | None = None,
+        tokens: TokenSource | None = None,
+        pulls: PullRequests | None = None,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the usual."""
         configuration, stores, clock = base.configuration, base.stores, base.clock
@@ -144,7 +156,23 @@ class Bridge:
         self._outbox = Outbox(stores.posts, self._adapters, clock, base.vault, base.metrics)
         self.ledger = Ledger(stores.asks, stores.sessions, self._outbox, self.feed, base.vault)
         self._uploads = configuration.data_dir / "uploads"
-        workspaces = Folders(configuration.data_dir / "workspaces", self._uploads)
+        directory = _directory(configuration)
+        self._checkouts = self._make_checkouts(tokens)
+        self._workspaces = workspaces = RepoProvider(
+            Folders(configuration.data_dir / "workspaces", self._uploads),
+            self._checkouts,
+            stores.checkouts,
+            stores.decisions,
+            stores.sessions,
+            stores.transcript,
+            directory=directory,
+            clock=clock,
+            vault=base.vault,
+            ship={name: entry.ship for name, entry in configuration.agents.items()},
+            authors=_authors(configuration),
+            tokens=tokens,
+            pulls=pulls,
+        )
         self._live = LiveAgents(
             self._launcher,
             workspaces,
@@ -161,12 +189,21 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            surroundings=Surroundings(
+                stores.transcript,
+                self._adapters,
+                base.vault,
+                messages=configuration.place_context,
+            ),
             ledger=self.ledger,
             outbox=self._outbox,
             feed=self.feed,
             clock=clock,
             counters=base.metrics,
             vault=base.vault,
+            verbosity=lambda place: (
+                stores.decisions.place(place).verbosity or configuration.verbosity
+            ),
             speaking_of=_speaking_of,
             turn_seconds=60.0 * configuration.limits.turn_minutes,
         )
@@ -180,6 +217,7 @@ class Bridge:
             outbox=self._outbox,
             feed=self.feed,
             clock=clock,
+            directory=directory,
         )
         self.intake = Intake(
             stores.deliveries,
@@ -190,6 +228,9 @@ class Bridge:
             access=_access(configuration),
             untagged=configuration.untagged_replies,
             clock=clock,
+        )
+        self._listeners = Listeners(
+            [each for each in adapters if isinstance(each, ListeningAdapter)], self.intake, clock
         )
         self.cards = _cards(configuration, base.shelters, self._adapters)
         self.door = Door(
@@ -249,6 +290,7 @@ class Bridge:
             self._engine.resume()
             self._tasks.start(self._probe(), name="isolation probe")
             self._tasks.start(self._forget(), name="retention")
+            self._listeners.start()
         self.intake.start()
         self._started.set()
 
@@ -257,6 +299,7 @@ class Bridge:
         grace = self._base.configuration.limits.grace_seconds
         logger.info("stopping: running turns get up to %g s, a second signal ends them now", grace)
         self.feed.close()
+        await self._listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._patience:
@@ -265,6 +308,7 @@ class Bridge:
         await self._engine.drain(grace=0)
         await self._live.close()
         await self._launcher.close()
+        await self._checkouts.close_all()
         await self._outbox.close(grace=OUTBOX_GRACE_SECONDS)
         await self._tasks.close()
         for adapter in self._adapters.values():
@@ -278,7 +322,12 @@ class Bridge:
 
     async def ready(self) -> Sequence[Check]:
         """Say of each part whether it works."""
-        return [Check("started", self._started.is_set()), await self._store_check()]
+        troubles = self._listeners.troubles()
+        return [
+            Check("started", self._started.is_set()),
+            await self._store_check(),
+            *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
+        ]
 
     async def _store_check(self) -> Check:
         try:
@@ -299,6 +348,24 @@ class Bridge:
             logger.warning("ended what the last run left behind: %s", ", ".join(sweep.killed))
         for record in known:
             await persist(self._base.clock, stores.processes.ended, record.marker)
+
+    def _make_checkouts(self, tokens: TokenSource | None) -> GitCheckouts:
+        configuration = self._base.configuration
+        person = configuration.surroundings
+        git = Git(person, bridge_id(configuration))
+        shoes = {
+            name: Shoes(shelter.sandbox, shelter.confinement, replace(shelter, own={}).environment)
+            for name, shelter in self._base.shelters.items()
+        }
+        return GitCheckouts(
+            configuration.data_dir / "gates",
+            shoes,
+            git,
+            Mirrors(configuration.data_dir / "mirrors", git, tokens, person),
+            tokens=tokens,
+            vault=self._base.vault,
+            person=person,
+        )
 
     def _make_launcher(self) -> AgentLauncher:
         from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
@@ -322,6 +389,7 @@ class Bridge:
                 options=entry.options,
                 auth=entry.auth,
                 meta=program.session_meta if program else {},
+                sees=self._workspaces.visible,
                 install=f"Install it: {program.install}" if program else CHECK_COMMAND,
                 settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
             )
@@ -429,6 +497,25 @@ def bridge_id(configuration: Configuration) -> str:
 
 def _speaking_of(session: Session) -> AbstractContextManager[None]:
     return logs.bind(agent=session.key.agent, session=str(session.key))
+
+
+def _directory(configuration: Configuration) -> Directory:
+    return Directory(
+        git_url=configuration.github_git_url,
+        home=configuration.home,
+        data_dir=configuration.data_dir,
+        default=configuration.github_repo,
+        channels=configuration.slack_channel_repos,
+        teams=configuration.linear_team_repos,
+    )
+
+
+def _authors(configuration: Configuration) -> dict[str, Author]:
+    """Name the author of each agent's commits where no platform gives it an identity."""
+    return {
+        name: Author(entry.display_name or name, f"{name}@noreply.agent-bridge.invalid")
+        for name, entry in configuration.agents.items()
+    }
 
 
 def _idle_seconds(configuration: Configuration) -> dict[str, float]:

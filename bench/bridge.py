@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from app.agents.catalog import known_agents
 from app.config import Configuration, load
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Heard, Speaker
+from app.core.types import Delivery, Earlier, Heard, Speaker
 from app.errors import DeliveryRefused
 from app.main import Bridge, founded, serve
 from app.server.listener import Listener, bound
@@ -90,9 +90,16 @@ class BenchAdapter:
             mentions=(self.agent,),
         )
 
-    async def may_trigger(self, _speaker: Speaker, _place: PlaceKey) -> bool:
+    async def refusal(self, _speaker: Speaker, _place: PlaceKey) -> str | None:
         """Let everybody."""
-        return True
+        return None
+
+    async def earlier(self, _key: SessionKey, _before: str) -> Sequence[Earlier]:
+        """Know nothing of what was said before."""
+        return ()
+
+    async def whisper(self, _key: SessionKey, _speaker: Speaker, _words: str) -> None:
+        """Say nothing to anybody alone."""
 
     async def send(self, post: PostSend) -> PostSent:
         """Take every post."""

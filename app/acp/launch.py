@@ -43,6 +43,8 @@ class AgentLaunch:
     mcp_servers: tuple[McpServer, ...] = ()
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
+    sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: ()
+    """Tells what else it must see that works in a workspace."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
@@ -71,6 +73,6 @@ def _prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
         launch.confinement,
         home=launch.home,
         workspace=workspace,
-        visible=(*launch.confinement.visible, attachments),
+        visible=(*launch.confinement.visible, attachments, *launch.sees(workspace)),
     )
     return launch.sandbox.wrap(launch.argv, confinement)

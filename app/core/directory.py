@@ -72,6 +72,16 @@ class Directory:
             raise Conflict("Write `repo OWNER/NAME`, `repo folder:/PATH` or `repo none`.")
         return text
 
+    def words(self, place: PlaceKey, chosen: str | None) -> str:
+        """Say where agents work that are spoken to in a place."""
+        match self.target(place, chosen):
+            case None:
+                return "none, an empty folder for each agent"
+            case Repository(name=name):
+                return f"{name}, a clone for each agent"
+            case folder:
+                return f"the folder {folder}, one agent at a time"
+
     def check_folder(self, path: Target) -> Path:
         """See that a folder may be worked in.
 

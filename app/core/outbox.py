@@ -256,5 +256,14 @@ class Outbox:
             text=redact(content.text),
             note=redact(content.note),
             plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
-            tools=tuple(redact(tool) for tool in content.tools),
+            tools=tuple(
+                replace(tool, title=redact(tool.title), output=redact(tool.output))
+                for tool in content.tools
+            ),
+            thought=redact(content.thought),
+            facts=tuple(
+                replace(fact, text=redact(fact.text), url=redact(fact.url))
+                for fact in content.facts
+            ),
+            options=tuple(replace(option, name=redact(option.name)) for option in content.options),
         )

@@ -14,6 +14,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import (
     Delivery,
+    Earlier,
     File,
     Inbound,
     Session,
@@ -175,11 +176,15 @@ class Workspaces(Protocol):
         ...
 
     def attended(
-        self, session: Session, listener: AgentListener
+        self,
+        session: Session,
+        listener: AgentListener,
+        *,
+        meanwhile: Callable[[], AbstractAsyncContextManager[None]],
     ) -> AbstractAsyncContextManager[None]:
-        """Have a workspace for one turn: what needs a person meanwhile is asked of that turn.
+        """Have a workspace for one turn: what needs a person in it is asked of that turn.
 
-        Where sessions share a folder, whoever comes second waits here.
+        Where sessions share a folder, whoever comes second waits, inside `meanwhile`.
         """
         ...
 
@@ -209,7 +214,7 @@ class Workspaces(Protocol):
 
 
 class Checkouts(Protocol):
-    """What git does for workspaces: clones, the gates they push to, the mirrors they borrow from."""
+    """What git does for workspaces: clones, and the gates they push to."""
 
     async def open(
         self,
@@ -336,8 +341,29 @@ class Adapter(Protocol):
         """
         ...
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        """Ask the platform whether this person may make the agent act here."""
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        """Ask the platform whether this person may make the agent act here; says why not.
+
+        Whatever is raised means no as well: that it could not be found out.
+        """
+        ...
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        """Read what was said in a conversation before a message, oldest first.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        ...
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Tell one person something, where nobody else sees it if the platform can.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
         ...
 
     async def send(self, post: PostSend) -> PostSent:
@@ -355,6 +381,26 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Let go of whatever is held open."""
+        ...
+
+
+@runtime_checkable
+class ListeningAdapter(Adapter, Protocol):
+    """An adapter that brings its events in by itself: by a socket, or by a look at missed ones."""
+
+    @property
+    def trouble(self) -> str:
+        """Why events do not arrive just now, with the remedy; empty if they do."""
+        ...
+
+    async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
+        """Bring events in for as long as there are any to come; one that raises is begun anew.
+
+        An event may be acknowledged as soon as `take` returned.
+
+        Raises:
+            ServiceRefused: the platform will never let it listen as it is set up.
+        """
         ...
 
 

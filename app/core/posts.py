@@ -8,6 +8,28 @@ from typing import Literal
 from app.core.keys import SessionKey
 from app.core.updates import AskOption, PlanStep
 
+Verbosity = Literal["quiet", "normal", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """One tool call as a place shows it."""
+
+    call: str
+    title: str
+    status: str = "pending"
+    kind: str = ""
+    output: str = ""
+    """The beginning of what it gave back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing worth knowing about a turn: the branch, the PR, the cost, the page."""
+
+    text: str
+    url: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class PostContent:
@@ -19,9 +41,20 @@ class PostContent:
     note: str = ""
     """One line by the bridge itself."""
     plan: tuple[PlanStep, ...] = ()
-    tools: tuple[str, ...] = ()
+    tools: tuple[ToolLine, ...] = ()
+    thought: str = ""
+    """The end of what the agent thought last."""
+    facts: tuple[Fact, ...] = ()
     ask: int | None = None
     options: tuple[AskOption, ...] = ()
+    free_text: bool = False
+    """Whether any words answer the ask, not only one of the options."""
+    verbosity: Verbosity | None = None
+    """How much the place wants to see; None: whatever is usual there."""
+    asker: str = ""
+    """The platform's id of the person whose words these answer."""
+    message_id: str = ""
+    """The message that these answer."""
 
 
 @dataclass(frozen=True, slots=True)

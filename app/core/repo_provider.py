@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,16 +165,22 @@ class RepoProvider:
         return (*self._checkouts.visible(workspace), *beside_it)
 
     @asynccontextmanager
-    async def attended(self, session: Session, listener: AgentListener) -> AsyncIterator[None]:
-        """Have a workspace for one turn: what needs a person meanwhile is asked of that turn."""
-        target = self._target(session)
-        lock = self._in_place.setdefault(target, asyncio.Lock()) if _is_path(target) else None
+    async def attended(
+        self,
+        session: Session,
+        listener: AgentListener,
+        *,
+        meanwhile: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> AsyncIterator[None]:
+        """Have a workspace for one turn: what needs a person in it is asked of that turn."""
         self._attending[session.id] = listener
         try:
-            if lock is None:
-                yield
-                return
-            async with lock:
+            target = self._target(session)
+            if isinstance(target, Path):
+                lock = self._in_place.setdefault(target, asyncio.Lock())
+                async with _held(lock, meanwhile):
+                    yield
+            else:
                 yield
         finally:
             del self._attending[session.id]
@@ -182,8 +188,10 @@ class RepoProvider:
     def waits(self, session: Session) -> bool:
         """Tell whether another session is at work in the folder that this one needs."""
         target = self._target(session)
-        return isinstance(target, Path) and target in self._in_place and (
-            self._in_place[target].locked()
+        return (
+            isinstance(target, Path)
+            and target in self._in_place
+            and (self._in_place[target].locked())
         )
 
     def describe(self, session: Session) -> WorkspaceView:
@@ -277,9 +285,7 @@ class RepoProvider:
             await self._make(session, record, clone)
         return clone.folder
 
-    async def _begin(
-        self, session: Session, target: Repository, last: Checkout | None
-    ) -> Checkout:
+    async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
         """Decide how a clone is opened, and write that down before anything is made."""
         number = 1 if last is None else last.number + 1
         head = None if self._pulls is None else await self._pulls.head(session)
@@ -324,8 +330,8 @@ class RepoProvider:
                 ask=lambda question: self._ask(session.id, question),
             )
         except RepositoryError as error:
-            words = f"Its clone cannot be used any more and is kept as it is; another one is made. {error}"
-            await self._note(session, words)
+            words = "Its clone cannot be used any more and is kept as it is; another one is made."
+            await self._note(session, f"{words} {error}")
             return False
         return True
 
@@ -345,9 +351,7 @@ class RepoProvider:
     async def _sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
-    async def _propose(
-        self, session: Session, record: Checkout, clone: Clone, work: Work
-    ) -> str:
+    async def _propose(self, session: Session, record: Checkout, clone: Clone, work: Work) -> str:
         """Say what was pushed and, if so wished, propose it."""
         words = [f"Pushed to `{record.branch}` of {record.repository.name}."]
         link = record.link
@@ -403,8 +407,20 @@ def beside(workspace: Path) -> Path:
     return workspace.with_name(f"{workspace.name}.files")
 
 
-def _is_path(target: Repository | Path | None) -> bool:
-    return isinstance(target, Path)
+@asynccontextmanager
+async def _held(
+    lock: asyncio.Lock, meanwhile: Callable[[], AbstractAsyncContextManager[None]]
+) -> AsyncIterator[None]:
+    """Hold a lock; whoever waits for it must not hold what its holder may need."""
+    if lock.locked():
+        async with meanwhile():
+            await lock.acquire()
+    else:
+        await lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _in_use(session: Session, before: float) -> bool:

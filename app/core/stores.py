@@ -12,6 +12,9 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import Post, PostContent, PostSent
 from app.core.types import (
     Accepted,
+    ActivePlace,
+    Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryLine,
@@ -19,6 +22,7 @@ from app.core.types import (
     Effect,
     Entry,
     Message,
+    Overheard,
     PlaceView,
     ProcessRecord,
     Session,
@@ -66,6 +70,10 @@ class IntakeStore(Protocol):
         """Write all that follows from one message."""
         ...
 
+    async def correct(self, delivery: int, changed: Changed) -> Corrected:
+        """Let a message that waits say something else, or drop it; settles the delivery."""
+        ...
+
     async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
         """Write what an operator changed; returns the posts to send."""
         ...
@@ -105,6 +113,14 @@ class SessionStore(Protocol):
         """Read one place as it stands in the list."""
         ...
 
+    async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
+        """List an agent's conversations on a service that were used since then."""
+        ...
+
+    async def link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
+        """Make a further place a surface of a session; False if the key names another one."""
+        ...
+
     async def rename(self, session: int, title: str) -> None:
         """Give a session a title."""
         ...
@@ -141,8 +157,12 @@ class TurnStore(Protocol):
         """Take a queued turn; False if it is no longer there to be taken."""
         ...
 
-    async def prompted(self, turn: int, prompt: str, acp_session_id: str, generation: int) -> bool:
+    async def prompted(
+        self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+    ) -> bool:
         """Note, before the bytes are written, what the agent is about to be told.
+
+        `told` is the last row of the transcript that the prompt takes in.
 
         False if somebody stopped the turn meanwhile: then nothing may be written.
         """
@@ -199,6 +219,14 @@ class TranscriptStore(Protocol):
 
         Turns that are open lie inside, however long ago they began. 0: everything does.
         """
+        ...
+
+    async def overheard(self, turn: int, *, limit: int) -> Overheard:
+        """Read what others said where a turn's session is, since its last turn was told."""
+        ...
+
+    async def known(self, place: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
+        """Tell which of these messages of a place are kept."""
         ...
 
     async def history(self, session: int, *, before_turn: int, limit: int) -> Sequence[Entry]:

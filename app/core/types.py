@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost
+from app.core.posts import NewPost, Verbosity
 
 
 class SessionState(StrEnum):
@@ -42,7 +42,6 @@ class TurnState(StrEnum):
 
 OPEN_TURN_STATES = (TurnState.QUEUED, TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 
-Verbosity = Literal["quiet", "normal", "full"]
 Untagged = Literal["mention", "latest", "all"]
 DeliveryState = Literal["new", "done", "refused", "failed"]
 
@@ -105,11 +104,29 @@ class Heard:
     reply_to: str | None = None
     only_agent_answers: bool = True
     """Whether an untagged message may go to the only agent in the place."""
+    overheard: bool = False
+    """Whether it was said in public and to nobody here: not kept unless an agent is there."""
     title: str = ""
     link: str = ""
     files: tuple[File, ...] = ()
+    pointed: str = ""
+    """What the message points at, in one line: a pull request, a file and its lines."""
+    context: str = ""
+    """What came with the message and is not its speaker's words: data for the agent."""
     metadata: object = None
     """What the service itself must remember of the event: a typed value of that service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A message that its speaker edited or took back; it never starts anything."""
+
+    place: PlaceKey
+    external: str
+    message_id: str
+    speaker: Speaker
+    text: str | None
+    """What it says now; None if it was taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +135,11 @@ class Answered:
 
     ask: int
     option: str
+    """The id of an option, or the words of somebody who was asked a question."""
     speaker: Speaker
 
 
-Inbound = Heard | Answered
+Inbound = Heard | Changed | Answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +201,20 @@ class Accepted:
     turns: tuple[TurnRef, ...] = ()
     posts: tuple[int, ...] = ()
     repeated: bool = False
+
+
+Correction = Literal["changed", "dropped", "late", "unknown"]
+"""What became of an edit: `late` if the agent is at work on the words as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What an edit led to."""
+
+    outcome: Correction
+    turns: tuple[TurnRef, ...] = ()
+    """Whose messages it concerned."""
+    posts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +306,30 @@ class Message:
     at: float
     link: str = ""
     files: tuple[File, ...] = ()
+    pointed: str = ""
+    context: str = ""
     number: int = 0
     """The number of its row in the transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What was said in a place before the bridge listened there."""
+
+    message_id: str
+    speaker: Speaker
+    text: str
+    files: tuple[File, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ActivePlace:
+    """A conversation that may have gone on while the bridge did not listen."""
+
+    key: SessionKey
+    last_message_id: str
+    """The last message that the bridge knows of there."""
+    updated_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +344,17 @@ class Entry:
     turn: int | None = None
     id: int = 0
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Overheard:
+    """What people and other agents said around a session, as one of its turns has to be told."""
+
+    entries: tuple[Entry, ...] = ()
+    upto: int = 0
+    """The last row of the transcript there is."""
+    introduced: bool = False
+    """Whether an earlier turn from the same surface was told what stood above it."""
 
 
 @dataclass(frozen=True, slots=True)

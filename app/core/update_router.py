@@ -14,7 +14,7 @@ from typing import Any, Literal
 from app.core.clock import persist
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
-from app.core.posts import PostContent
+from app.core.posts import Fact, PostContent, ToolLine
 from app.core.stores import TranscriptStore
 from app.core.tasks import Tasks
 from app.core.types import Entry, TurnRef
@@ -43,6 +43,10 @@ TOOL_CHARACTERS = 256 * 1024
 PLAN_STEPS = 100
 STEP_CHARACTERS = 500
 """What a plan may hold and still be read."""
+THOUGHT_CHARACTERS = 1_000
+"""What a post shows of a thought: its end, where the conclusion is."""
+OUTPUT_CHARACTERS = 500
+"""What a post shows of a tool's output: enough to see whether it worked."""
 TOOLS_SHOWN = 20
 """Tool calls a post names; older ones are in the transcript."""
 
@@ -59,8 +63,11 @@ class UpdateRouter:
         clock: Clock,
         vault: Vault,
         on_progress: Callable[[], None],
+        frame: PostContent | None = None,
     ) -> None:
+        """Begin with nothing said; `frame` is what stays the same in the turn's post."""
         self._ref = ref
+        self._frame = frame or PostContent(kind="turn")
         self._transcript = transcript
         self._feed = feed
         self._clock = clock
@@ -79,6 +86,8 @@ class UpdateRouter:
         self._answer: list[str] = []
         self._answered = 0
         self._plan: tuple[PlanStep, ...] = ()
+        self._thought = ""
+        self._usage: UsageUpdate | None = None
         self.note = ""
         """One line by the bridge that stays with the turn's post."""
         self.title: str | None = None
@@ -127,17 +136,32 @@ class UpdateRouter:
             text += (
                 f"\n\n[… {self._answered - ANSWER_CHARACTERS} more characters in the transcript]"
             )
-        return PostContent(
-            kind="turn",
+        return replace(
+            self._frame,
             state=state,
             text=text,
             note=note or self.note,
             plan=self._plan,
-            tools=tuple(
-                self._vault.redact(_line(tool))
-                for tool in list(self._tools.values())[-TOOLS_SHOWN:]
-            ),
+            tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
+            thought=self._vault.redact(self._thought),
+            facts=self._facts(),
         )
+
+    def _line(self, tool: ToolUpdate) -> ToolLine:
+        redact = self._vault.redact
+        return ToolLine(
+            call=redact(tool.call),
+            title=redact(tool.title or tool.kind or tool.call),
+            status=tool.status or "pending",
+            kind=tool.kind or "",
+            output=redact(tool.output or "")[:OUTPUT_CHARACTERS],
+        )
+
+    def _facts(self) -> tuple[Fact, ...]:
+        usage = self._usage
+        if usage is None or usage.cost is None:
+            return ()
+        return (Fact(f"{usage.cost:.2f} {usage.currency or 'USD'}"),)
 
     def _add(self, text: str) -> None:
         if not self._pieces:
@@ -163,6 +187,7 @@ class UpdateRouter:
                 steps = [asdict(step) for step in self._plan]
                 await self._write(Entry(kind="plan", data={"steps": steps}))
             case UsageUpdate():
+                self._usage = update
                 await self._write(Entry(kind="usage", data=asdict(update)))
             case StateUpdate(what="title"):
                 self.title = self._vault.redact(str(update.value))
@@ -217,6 +242,8 @@ class UpdateRouter:
             room = max(0, ANSWER_CHARACTERS - self._answered)
             self._answer.append(safe[:room])
             self._answered += len(safe)
+        else:
+            self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
         return [Entry(self._kind, text=safe, session=self._ref.session, turn=self._ref.turn)]
 
     def _tool_entries(self) -> list[Entry]:
@@ -280,7 +307,3 @@ def _bounded(value: Any) -> Any:
     """Keep a JSON value as it is unless it is too large for a row."""
     text = str(value)
     return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} [cut off]"
-
-
-def _line(tool: ToolUpdate) -> str:
-    return f"{tool.title or tool.kind or tool.call} ({tool.status or 'pending'})"

@@ -110,6 +110,9 @@ class AskRequest:
     options: tuple[AskOption, ...]
     tool: ToolUpdate | None = None
     arguments_hash: str = ""
+    kind: Literal["permission", "question"] = "permission"
+    free_text: bool = False
+    """Whether any words answer it, not only one of the options."""
 
 
 @dataclass(frozen=True, slots=True)

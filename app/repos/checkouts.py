@@ -17,7 +17,7 @@ from app.core.tasks import Tasks
 from app.core.workspaces import Change, Clone, Gathered, Opened
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
-from app.repos.gate import Gate, nobody
+from app.repos.gate import Gate
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens, is_damage
@@ -61,7 +61,12 @@ class GitCheckouts:
         self._tasks = Tasks("repositories")
 
     async def open(
-        self, clone: Clone, *, fresh: bool, on_sent: Callable[[str], Awaitable[None]]
+        self,
+        clone: Clone,
+        *,
+        fresh: bool,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str], Awaitable[bool]],
     ) -> Opened | None:
         """Make a clone ready for its agent; a fresh one is made anew, whatever lies in its place.
 
@@ -69,15 +74,16 @@ class GitCheckouts:
             RepositoryError: it cannot be.
         """
         await self.close(clone.folder)
-        if not fresh and (clone.folder / ".git").is_dir():
+        if not fresh:
             self._tasks.start(self._refresh(clone), name=f"refresh of {clone.repository.name}")
-            await self._listen(clone, on_sent)
+            await self._listen(clone, on_sent, ask)
             await clones.tidy(self._inside(clone))
+            await clones.head(self._inside(clone))
             return None
         also = (clone.start,) if clone.start.startswith("refs/") else ()
         await self._mirrors.check_room()
         await self._mirrors.refresh(clone.repository, clone.agent, *also)
-        gate = await self._listen(clone, on_sent)
+        gate = await self._listen(clone, on_sent, ask)
         try:
             return await self._make(clone, gate)
         except GitFailed as error:
@@ -103,12 +109,6 @@ class GitCheckouts:
         """Tell what else an agent must see that works in a folder."""
         gate = self._open.get(folder)
         return () if gate is None else (*gate.visible, gate.mirror)
-
-    def attend(self, folder: Path, ask: Callable[[str], Awaitable[bool]] | None) -> None:
-        """Say who decides for a clone on what needs a person."""
-        gate = self._open.get(folder)
-        if gate is not None:
-            gate.ask = ask or nobody
 
     async def gather(self, clone: Clone, message: str) -> Gathered:
         """Commit what its agent left uncommitted.
@@ -144,6 +144,7 @@ class GitCheckouts:
 
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit and the base branch cannot both be kept."""
+        await self._refresh(clone)
         return await self._gate(clone).conflicts(base, commit)
 
     async def changes(self, clone: Clone, since: str) -> tuple[Change, ...]:
@@ -213,7 +214,12 @@ class GitCheckouts:
         )
         return Opened(base, start)
 
-    async def _listen(self, clone: Clone, on_sent: Callable[[str], Awaitable[None]]) -> Gate:
+    async def _listen(
+        self,
+        clone: Clone,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str], Awaitable[bool]],
+    ) -> Gate:
         gate = Gate(
             self._gates / clone.folder.name,
             clone,
@@ -223,6 +229,7 @@ class GitCheckouts:
             vault=self._vault,
             person=self._person,
             on_sent=on_sent,
+            ask=ask,
         )
         await gate.open()
         self._open[clone.folder] = gate

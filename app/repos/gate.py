@@ -87,6 +87,7 @@ class Gate:
         vault: Vault,
         person: dict[str, str],
         on_sent: Callable[[str], Awaitable[None]],
+        ask: Ask,
     ) -> None:
         self._folder = folder
         self._clone = clone
@@ -95,6 +96,7 @@ class Gate:
         self._tokens = tokens
         self._person = person
         self._on_sent = on_sent
+        self._ask = ask
         self._repository = folder / "repository.git"
         self._hooks = folder / "hooks"
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
@@ -103,8 +105,6 @@ class Gate:
         self._server: asyncio.Server | None = None
         self.door = folder / "door"
         self.mirror = mirrors.path(clone.repository)
-        self.ask: Ask = nobody
-        """Who decides on what needs a person; nobody does outside of turns."""
         self.last: Verdict | None = None
         """What became of the last push."""
 
@@ -250,7 +250,7 @@ class Gate:
             return reason
         if files := await inspector.workflows(incoming):
             named = ", ".join(files)
-            if not await self.ask(f"Push changes of workflow files: {named}"):
+            if not await self._ask(f"Push changes of workflow files: {named}"):
                 return f"Workflow files are not pushed unless somebody allows it: {named}."
         (update,) = incoming.updates
         if reason := await self._send(incoming, update.new):
@@ -282,11 +282,6 @@ class Gate:
     def _told(self, error: BaseException) -> str:
         words = str(error) or "it took too long"
         return f"The bridge could not send this on: {words}"
-
-
-async def nobody(_question: str) -> bool:
-    """Allow nothing: there is nobody to ask."""
-    return False
 
 
 async def _take(reader: asyncio.StreamReader, child: Child) -> None:

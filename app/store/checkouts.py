@@ -60,7 +60,9 @@ class CheckoutRows:
             "start": new.start,
             "told": new.told,
         }
-        await self._database.writer.run(lambda connection: connection.execute(insert(checkout), row))
+        await self._database.writer.run(
+            lambda connection: connection.execute(insert(checkout), row)
+        )
 
     async def ready(self, session_id: int, number: int, opened: Opened) -> None:
         """Note that a clone is there."""

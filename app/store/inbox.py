@@ -14,6 +14,8 @@ from app.core.types import (
     OPEN_TURN_STATES,
     Accepted,
     BridgeSessionRequest,
+    Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryLine,
@@ -23,6 +25,7 @@ from app.core.types import (
     PlaceView,
     TurnRef,
 )
+from app.store.corrections import correct
 from app.store.database import Database
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
@@ -96,6 +99,17 @@ _BUSY = select(turn.c.id).where(
     turn.c.session == bindparam("of"),
     turn.c.id < bindparam("before"),
     or_(*(turn.c.state == state for state in OPEN_TURN_STATES)),
+)
+_AT_HOME = (
+    select(session.c.id)
+    .join(surface, surface.c.session == session.c.id)
+    .where(
+        surface.c.place == bindparam("of"),
+        session.c.agent == bindparam("agent"),
+        session.c.closed.is_(None),
+    )
+    .order_by(session.c.id.desc())
+    .limit(1)
 )
 _KNOWN = select(message.c.id).where(
     message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
@@ -197,15 +211,23 @@ class Decisions:
                 .where(surface.c.place == row.id, session.c.closed.is_(None))
                 .order_by(session.c.agent)
             ).scalars()
-            return PlaceView(
-                tuple(present), row.latest, row.listen, row.verbosity, row.repository
-            )
+            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
 
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""
         return await self._database.writer.run(
             lambda connection: _accept(connection, made, self._now())
         )
+
+    async def correct(self, seq: int, changed: Changed) -> Corrected:
+        """Let a message that waits say something else, or drop it; settles the delivery."""
+
+        def write(connection: Connection) -> Corrected:
+            corrected = correct(connection, changed, self._now())
+            _settle(connection, seq, "done", f"edited: {corrected.outcome}")
+            return corrected
+
+        return await self._database.writer.run(write)
 
     async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
         """Write what an operator changed; returns the posts to send."""
@@ -317,6 +339,8 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
             "speaker_kind": said.speaker.kind,
             "link": said.link,
             "files": files,
+            "pointed": said.pointed,
+            "context": said.context,
         },
     )
     return number
@@ -334,7 +358,12 @@ def _attach(
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
     connection.execute(insert(heard), {"message": number, "session": session_id, "turn": turn_id})
     busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
-    content = PostContent(kind="turn", state="queued" if busy else "starting")
+    content = PostContent(
+        kind="turn",
+        state="queued" if busy else "starting",
+        asker=request.speaker.id,
+        message_id=request.message_id,
+    )
     post_id = insert_post(
         connection,
         NewPost(turn_post_key(turn_id), request.key, content, session_id, turn_id),
@@ -351,7 +380,11 @@ def _new_turn(connection: Connection, session_id: int, surface_id: int, now: flo
 def _surface(
     connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
 ) -> tuple[int, int]:
-    """Find the session a request is for, or begin one; one that was removed begins afresh."""
+    """Find the session a request is for, or begin one; one that was removed begins afresh.
+
+    A new name for a conversation in the same place, such as a later Linear agent session on one
+    issue, is a further surface of the session that the agent has there.
+    """
     named = {
         "service": request.service_name,
         "external": request.external_session_id,
@@ -362,21 +395,28 @@ def _surface(
         if row.closed is not None:
             _begin_afresh(connection, row.session)
         return row.id, row.session
-    session_id = connection.execute(
-        insert(session).returning(session.c.id),
-        {
-            "agent": request.agent_name,
-            "place": place_id,
-            "title": request.descriptive_name,
-            "created_at": now,
-            "updated_at": now,
-        },
-    ).scalar_one()
+    here = {"of": place_id, "agent": request.agent_name}
+    session_id = connection.execute(_AT_HOME, here).scalar() or _new_session(
+        connection, request, place_id, now
+    )
     surface_id = connection.execute(
         insert(surface).returning(surface.c.id),
         {**named, "session": session_id, "place": place_id},
     ).scalar_one()
     return surface_id, session_id
+
+
+def _new_session(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
+) -> int:
+    new = {
+        "agent": request.agent_name,
+        "place": place_id,
+        "title": request.descriptive_name,
+        "created_at": now,
+        "updated_at": now,
+    }
+    return int(connection.execute(insert(session).returning(session.c.id), new).scalar_one())
 
 
 def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, select, update
@@ -12,7 +13,7 @@ from sqlalchemy.dialects.sqlite import insert
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.store.database import Database
 from app.store.tables import post, surface
-from app.store.values import content_row, post_of
+from app.store.values import content_of, content_row, post_of
 
 UNSENT = ("new", "closing")
 
@@ -48,12 +49,16 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
 def finish_post(connection: Connection, key: str, content: PostContent) -> int | None:
     """Give a post its last content inside somebody's commit."""
     row = connection.execute(
-        update(post)
-        .where(post.c.key == key, post.c.state.in_(("new", "open")))
-        .values(content=content_row(content), state="closing")
-        .returning(post.c.id)
+        select(post).where(post.c.key == key, post.c.state.in_(("new", "open")))
     ).first()
-    return row.id if row else None
+    if row is None:
+        return None
+    # Whoever finishes a post from outside its turn does not know whom it answers.
+    first = content_of(row.content)
+    content = replace(content, asker=first.asker, message_id=first.message_id)
+    change = update(post).where(post.c.id == row.id)
+    connection.execute(change.values(content=content_row(content), state="closing"))
+    return int(row.id)
 
 
 class Posts:

@@ -23,9 +23,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.types import ProcessRecord, Session, SessionState, Thread
+from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
 from app.store.database import Database
-from app.store.tables import ASK_IS_OPEN, ask, place, process, session, surface, transcript, turn
+from app.store.tables import (
+    ASK_IS_OPEN,
+    ask,
+    message,
+    place,
+    process,
+    session,
+    surface,
+    transcript,
+    turn,
+)
 from app.store.values import entry_of, session_of
 
 
@@ -138,6 +148,51 @@ class Sessions:
         here = (place.c.service == where.service) & (place.c.name == where.name)
         found = await self._database.read(lambda connection: _threads(connection, 1, here))
         return found[0] if found else None
+
+    async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
+        """List an agent's conversations on a service that were used since then."""
+        last = (
+            select(message.c.message_id)
+            .where(message.c.place == surface.c.place)
+            .order_by(message.c.id.desc())
+            .limit(1)
+            .correlate(surface)
+            .scalar_subquery()
+        )
+        query = (
+            select(surface.c.external, session.c.updated_at, last.label("last"))
+            .select_from(surface)
+            .join(session, session.c.id == surface.c.session)
+            .where(
+                surface.c.service == service,
+                surface.c.agent == agent,
+                session.c.updated_at >= since,
+                session.c.closed.is_(None),
+            )
+            .order_by(session.c.updated_at.desc())
+        )
+        return [
+            ActivePlace(SessionKey(service, row.external, agent), row.last or "", row.updated_at)
+            for row in await self._database.all(query)
+        ]
+
+    async def link(self, session_id: int, key: SessionKey, where: PlaceKey) -> bool:
+        """Make a further place a surface of a session; False if the key names another one."""
+
+        def write(connection: Connection) -> bool:
+            named = {"service": where.service, "name": where.name}
+            connection.execute(insert(place).on_conflict_do_nothing(), named)
+            there = select(place.c.id).filter_by(**named).scalar_subquery()
+            new = {"service": key.service, "external": key.external, "agent": key.agent}
+            connection.execute(
+                insert(surface)
+                .values(**new, session=session_id, place=there)
+                .on_conflict_do_nothing()
+            )
+            found = connection.execute(select(surface.c.session).filter_by(**new)).scalar_one()
+            return bool(found == session_id)
+
+        return await self._database.writer.run(write)
 
     async def rename(self, session_id: int, title: str) -> None:
         """Give a session a title."""

@@ -116,6 +116,8 @@ turn = Table(
     Column("held", Boolean, nullable=False, server_default=FALSE),
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
     Column("prompt", Text, nullable=False, server_default=""),
+    # The last row of the transcript that the prompt took in; nothing before there was a prompt.
+    Column("told", Integer),
     Column("error", Text, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),
     Column("ended_at", Float),
@@ -153,6 +155,11 @@ message = Table(
     Column("speaker_kind", String, nullable=False),
     Column("link", Text, nullable=False, server_default=""),
     Column("files", JSON, nullable=False),
+    Column("pointed", Text, nullable=False, server_default=""),
+    Column("context", Text, nullable=False, server_default=""),
+    # What it says since it was edited, empty if it was taken back. The row of the transcript stays
+    # as it is, for those who have read it.
+    Column("edited", Text),
     UniqueConstraint("place", "message_id"),
 )
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, bindparam, func, insert, or_, select
+from sqlalchemy import Connection, Row, ScalarSelect, bindparam, func, insert, literal, or_, select
 
 from app.core.keys import PlaceKey
-from app.core.types import Entry
+from app.core.types import Entry, Overheard
 from app.store.database import Database
-from app.store.tables import OPEN_TURN, heard, place, session, transcript, turn
+from app.store.tables import (
+    OPEN_TURN,
+    decision,
+    heard,
+    message,
+    place,
+    session,
+    surface,
+    transcript,
+    turn,
+)
 from app.store.values import entry_of
 
 _ADD = (
@@ -62,6 +73,54 @@ def _joined(entries: Sequence[Entry]) -> list[Entry]:
         else:
             joined.append(entry)
     return joined
+
+
+def _told_by(row: Row[Any]) -> Entry:
+    """Read what somebody said, with the name of an agent and with the words as they are now."""
+    text = row.text if row.edited is None else row.edited
+    return replace(entry_of(row), speaker=row.agent or row.speaker, text=text)
+
+
+def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
+    own = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+    before = (turn.c.session == own.session, turn.c.id < turn_id, turn.c.told.is_not(None))
+    told = connection.execute(
+        select(turn.c.told, turn.c.surface).where(*before).order_by(turn.c.id)
+    ).all()
+    began = select(session.c.began_after).where(session.c.id == own.session)
+    since = max([connection.execute(began).scalar_one(), *(row.told for row in told)])
+    places = select(surface.c.place).where(surface.c.session == own.session)
+    mine = select(heard.c.message).where(heard.c.session == own.session)
+    commands = (
+        select(message.c.id)
+        .join(
+            decision,
+            (decision.c.place == message.c.place) & (decision.c.message_id == message.c.message_id),
+        )
+        .where(message.c.place.in_(places), decision.c.reason.like("command %"))
+    )
+    by_people = (
+        (transcript.c.kind == "message")
+        & transcript.c.id.not_in(mine)
+        & transcript.c.id.not_in(commands)
+    )
+    by_agents = (transcript.c.kind == "text") & (transcript.c.session != own.session)
+    here = transcript.c.place.in_(places)
+    rows = connection.execute(
+        select(transcript, session.c.agent, message.c.edited)
+        .outerjoin(session, session.c.id == transcript.c.session)
+        .outerjoin(message, message.c.id == transcript.c.id)
+        .where(here, transcript.c.id > since, or_(by_people, by_agents))
+        .order_by(transcript.c.id.desc())
+        .limit(limit * ROWS_PER_ANSWER)
+    ).all()
+    entries = [_told_by(row) for row in reversed(rows) if row.edited != ""]
+    last = connection.execute(select(func.max(transcript.c.id)).where(here)).scalar()
+    return Overheard(
+        entries=tuple(_joined(entries)[-limit:]) if limit else (),
+        upto=last or 0,
+        introduced=any(row.surface == own.surface for row in told),
+    )
 
 
 class Transcript:
@@ -126,6 +185,19 @@ class Transcript:
 
         return await self._database.read(read)
 
+    async def overheard(self, turn_id: int, *, limit: int) -> Overheard:
+        """Read what others said where a turn's session is, since its last turn was told."""
+        return await self._database.read(lambda connection: _overheard(connection, turn_id, limit))
+
+    async def known(self, where: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
+        """Tell which of these messages of a place are kept."""
+        rows = await self._database.all(
+            select(message.c.message_id).where(
+                message.c.place == _here(where), message.c.message_id.in_(message_ids)
+            )
+        )
+        return frozenset(row.message_id for row in rows)
+
     async def history(self, session_id: int, *, before_turn: int, limit: int) -> Sequence[Entry]:
         """Read the last messages and answers of the conversation before a turn, oldest first."""
         began = select(session.c.began_after).where(session.c.id == session_id).scalar_subquery()
@@ -134,7 +206,8 @@ class Transcript:
         )
         said = (transcript.c.session == session_id) & (transcript.c.kind == "text")
         rows = await self._database.all(
-            select(transcript)
+            select(transcript, message.c.edited, literal(None).label("agent"))
+            .outerjoin(message, message.c.id == transcript.c.id)
             .where(
                 or_(transcript.c.id.in_(told), said & (transcript.c.turn < before_turn)),
                 transcript.c.id > began,
@@ -142,4 +215,4 @@ class Transcript:
             .order_by(transcript.c.id.desc())
             .limit(limit * ROWS_PER_ANSWER)
         )
-        return _joined([entry_of(row) for row in reversed(rows)])[-limit:]
+        return _joined([_told_by(row) for row in reversed(rows)])[-limit:]

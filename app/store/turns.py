@@ -39,7 +39,12 @@ _NEXT = (
     .limit(1)
 )
 _MESSAGES = (
-    select(message, transcript.c.speaker, transcript.c.text, transcript.c.at)
+    select(
+        message,
+        transcript.c.speaker,
+        func.coalesce(message.c.edited, transcript.c.text).label("text"),
+        transcript.c.at,
+    )
     .join(heard, heard.c.message == message.c.id)
     .join(transcript, transcript.c.id == message.c.id)
     .where(heard.c.turn == bindparam("of"))
@@ -105,6 +110,13 @@ def drop_queued(connection: Connection, session_id: int, now: float) -> list[int
     return [post for post in posts if post is not None]
 
 
+def drop_turn(connection: Connection, ref: TurnRef, now: float) -> list[int]:
+    """End one turn that waits."""
+    post = _end(connection, ref.turn, TurnState.CANCELLED, DROPPED, now)
+    _say(connection, ref.session, None, DROPPED.note, now)
+    return _present(post)
+
+
 class Turns:
     """The turn port on SQLite."""
 
@@ -151,7 +163,7 @@ class Turns:
         )
 
     async def prompted(
-        self, turn_id: int, prompt: str, acp_session_id: str, generation: int
+        self, turn_id: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
     ) -> bool:
         """Note, before the bytes are written, what the agent is about to be told."""
         untouched = (
@@ -164,7 +176,7 @@ class Turns:
             row = connection.execute(
                 update(turn)
                 .where(*untouched)
-                .values(state=TurnState.PROMPTED, prompt=prompt)
+                .values(state=TurnState.PROMPTED, prompt=prompt, told=told)
                 .returning(turn.c.session)
             ).first()
             if row is None:

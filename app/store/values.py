@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Post, PostContent
+from app.core.posts import Fact, Post, PostContent, ToolLine
 from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
 from app.core.updates import Ask, AskOption, PlanStep
 
@@ -60,6 +60,8 @@ def message_of(row: Row[Any]) -> Message:
         at=row.at,
         link=row.link,
         files=tuple(File(**file) for file in row.files),
+        pointed=row.pointed,
+        context=row.context,
         number=row.id,
     )
 
@@ -112,7 +114,8 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
         **{
             **stored,
             "plan": tuple(PlanStep(**step) for step in stored["plan"]),
-            "tools": tuple(stored["tools"]),
+            "tools": tuple(ToolLine(**tool) for tool in stored["tools"]),
+            "facts": tuple(Fact(**fact) for fact in stored["facts"]),
             "options": options_of(stored["options"]),
         }
     )

@@ -76,4 +76,4 @@ async def test_a_post_that_was_never_sent_is_not_found(adapter: Adapter) -> None
 
 
 async def test_a_person_is_judged_without_an_error(adapter: Adapter) -> None:
-    assert await adapter.may_trigger(Speaker("ann", "Ann"), PlaceKey("web", "t1")) is True
+    assert await adapter.refusal(Speaker("ann", "Ann"), PlaceKey("web", "t1")) is None

@@ -19,15 +19,16 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
-from app.core.repo_provider import Folders
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import (
     Accepted,
     Answered,
+    Changed,
     Delivery,
     DeliveryLine,
     DeliveryState,
@@ -43,6 +44,7 @@ from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import ANN, delivery, open_stores
+from tests.support.no_git import directory, empty_folders
 from tests.support.recorder import Recorder
 
 STRANGER = Speaker("stranger", "Stranger")
@@ -197,8 +199,8 @@ class Presence(Recorder):
     def parse(self, delivery: Delivery) -> Inbound | None:
         return self._inbound[delivery.delivery_id]
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        return speaker != STRANGER
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        return "you may not use this agent here" if speaker == STRANGER else None
 
     async def send(self, post: PostSend) -> PostSent:
         sent = await super().send(post)
@@ -281,6 +283,13 @@ class Desk:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.intake.settle(arrived)
 
+    async def change(self, changed: Changed) -> None:
+        """Let the first adapter hear that a message was edited; wait until it is settled."""
+        arrived = delivery(next(iter(self.adapters)))
+        self.inbound[arrived.delivery_id] = changed
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.intake.settle(arrived)
+
     async def answer(self, ask: int, option: str) -> None:
         """Let the first adapter hear an answer, and wait until it is settled."""
         arrived = delivery(next(iter(self.adapters)))
@@ -356,7 +365,7 @@ def _joined(
     feed = StirringFeed(stores, stir)
     outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
     ledger = Ledger(stores.asks, stores.sessions, outbox, feed, vault)
-    workspaces = Folders(folder / "workspaces", folder / "uploads")
+    workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
         launcher,
         workspaces,
@@ -373,12 +382,14 @@ def _joined(
         posts=stores.posts,
         live=live,
         workspaces=workspaces,
+        surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
         ledger=ledger,
         outbox=outbox,
         feed=feed,
         clock=clock,
         counters=metrics,
         vault=vault,
+        verbosity=lambda place: stores.decisions.place(place).verbosity,
         speaking_of=lambda _session: nullcontext(),
         turn_seconds=rules.turn_seconds,
     )
@@ -392,6 +403,7 @@ def _joined(
         outbox=outbox,
         feed=feed,
         clock=clock,
+        directory=directory(folder),
     )
     intake = Intake(
         deliveries,

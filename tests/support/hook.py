@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ import httpx
 
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Answered, Delivery, Heard, Inbound, Speaker
+from app.core.types import Answered, Delivery, Earlier, Heard, Inbound, Speaker
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
 
 SECRET = "hook-secret-of-the-tests"
@@ -67,8 +68,15 @@ class HookAdapter:
         except (ValueError, KeyError, TypeError) as error:
             raise DeliveryUnreadable(f"this event makes no sense: {error}") from error
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        return not speaker.id.startswith("outsider")
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        return "you may not use this agent here" if speaker.id.startswith("outsider") else None
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        return ()
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        whisper = {"op": "whisper", "target": str(key), "to": speaker.id, "words": words}
+        (await self._http.post("/posts", json=whisper)).raise_for_status()
 
     async def send(self, post: PostSend) -> PostSent:
         answer = await self._http.post(

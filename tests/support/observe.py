@@ -227,7 +227,7 @@ def main(plan_file: str) -> None:
     # Here, so that collecting tests does not wait for the whole product.
     from app.agents.catalog import known_agents
     from app.config import load
-    from app.main import Bridge, founded, serve, web_adapters
+    from app.main import Bridge, adapters, founded, serve
     from app.server.listener import bound
 
     plan = json.loads(Path(plan_file).read_text())
@@ -246,8 +246,7 @@ def main(plan_file: str) -> None:
         hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.shelters]
         for hook in hooks:
             hook.pace = plan["pace"]
-        adapters = hooks if plan["hooks"] else web_adapters(configuration)
-        bridge = Bridge(base, adapters, timeouts=plan["timeouts"])
+        bridge = Bridge(base, hooks if plan["hooks"] else adapters(base), timeouts=plan["timeouts"])
         port = bound(configuration.host, configuration.port)
         await serve(bridge, port, listening=listening)
 

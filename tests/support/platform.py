@@ -71,6 +71,8 @@ class Platform:
 
     token: str = "platform-token-of-the-tests"
     posts: list[RemotePost] = field(default_factory=list)
+    whispers: list[tuple[str, str]] = field(default_factory=list)
+    """What only one person was told: who, and the words."""
     failures: list[int] = field(default_factory=list)
     """Statuses to answer with before anything works again."""
     lose_answers: int = 0
@@ -138,6 +140,9 @@ class Platform:
         """Carry out one call."""
         if self.failures:
             return self.failures.pop(0), {}
+        if call["op"] == "whisper":
+            self.whispers.append((call["to"], call["words"]))
+            return 200, {}
         if call["op"] == "create":
             number = str(len(self.posts) + 1)
             post = RemotePost(number, call["target"], call["marker"], call["content"])

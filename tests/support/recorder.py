@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Inbound, Speaker
+from app.core.types import Delivery, Earlier, Inbound, Speaker
 from app.errors import PostRejected
 
 
@@ -20,6 +21,8 @@ class Recorder:
         self.calls: list[PostSend] = []
         self.failures: list[Exception] = []
         self.lost_answers = 0
+        self.said_earlier: list[Earlier] = []
+        self.whispers: list[tuple[SessionKey, Speaker, str]] = []
         self.consumes = False
         self._remote: dict[str, str] = {}
         self._changed = asyncio.Event()
@@ -34,8 +37,14 @@ class Recorder:
     def parse(self, delivery: Delivery) -> Inbound | None:
         return None
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:
-        return True
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        return None
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        return self.said_earlier
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        self.whispers.append((key, speaker, words))
 
     async def send(self, post: PostSend) -> PostSent:
         self.calls.append(post)

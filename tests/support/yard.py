@@ -84,9 +84,7 @@ class Yard:
 
     async def open(self, clone: Clone, *, fresh: bool = True) -> Opened | None:
         """Open a clone as a turn would."""
-        opened = await self.checkouts.open(clone, fresh=fresh, on_sent=self._sent)
-        self.checkouts.attend(clone.folder, self._ask)
-        return opened
+        return await self.checkouts.open(clone, fresh=fresh, on_sent=self._sent, ask=self._ask)
 
     async def do(self, clone: Clone, script: str) -> tuple[int, str]:
         """Do something as the agent: its status, and all that it said."""

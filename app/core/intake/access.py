@@ -39,8 +39,7 @@ class Access:
             return "only the people named in ALLOWED_USERS may use this agent"
         try:
             async with asyncio.timeout(PLATFORM_SECONDS):
-                allowed = await adapter.may_trigger(speaker, place)
+                return await adapter.refusal(speaker, place)
         except Exception:
             logger.exception("%s cannot tell who may trigger", adapter.service_name)
             return "it could not be checked whether you may use this agent here; try again later"
-        return None if allowed else "you may not use this agent here"

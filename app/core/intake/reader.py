@@ -27,6 +27,7 @@ from app.core.types import (
     Accepted,
     Answered,
     BridgeSessionRequest,
+    Changed,
     Decision,
     Delivery,
     DeliveryState,
@@ -34,12 +35,15 @@ from app.core.types import (
     Speaker,
     Untagged,
 )
-from app.errors import BridgeError, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryUnreadable, PostError
 
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
 
+TOO_LATE = "Too late: the agent is already at work on your message as it was."
+WHISPER_SECONDS = 10.0
+"""How long a platform may take for a word in private: the next message of the place waits."""
 READ_AGAIN_SECONDS = 1.0
 """After a read that failed: soon enough for people, rare enough for the log."""
 
@@ -69,7 +73,7 @@ class Intake:
         self._clock = clock
         self._tasks = Tasks("intake")
         self._wakes: dict[str, asyncio.Event] = {}
-        self._places: dict[PlaceKey, deque[tuple[Delivery, Heard]]] = {}
+        self._places: dict[PlaceKey, deque[tuple[Delivery, Heard | Changed]]] = {}
         self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
 
     def start(self) -> None:
@@ -162,26 +166,32 @@ class Intake:
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Heard():
                 self._queue(delivery, _storable(inbound))
+            case Changed():
+                self._queue(delivery, inbound)
 
-    def _queue(self, delivery: Delivery, heard: Heard) -> None:
-        waiting = self._places.get(heard.place)
+    def _queue(self, delivery: Delivery, said: Heard | Changed) -> None:
+        waiting = self._places.get(said.place)
         if waiting is not None:
-            waiting.append((delivery, heard))
+            waiting.append((delivery, said))
             return
-        self._places[heard.place] = deque([(delivery, heard)])
-        self._tasks.start(self._work(heard.place), name=str(heard.place))
+        self._places[said.place] = deque([(delivery, said)])
+        self._tasks.start(self._work(said.place), name=str(said.place))
 
     async def _work(self, place: PlaceKey) -> None:
         """Decide on the messages of one place, one after another."""
         waiting = self._places[place]
         try:
             while waiting:
-                delivery, heard = waiting[0]
+                delivery, said = waiting[0]
                 try:
-                    self._tell(delivery, await self._decide(delivery, heard))
+                    if isinstance(said, Changed):
+                        await self._correct(delivery, said)
+                        self._tell(delivery, Accepted())
+                    else:
+                        self._tell(delivery, await self._decide(delivery, said))
                 except Exception as error:
                     logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
-                    await self._fail_visibly(delivery, heard, type(error).__name__)
+                    await self._fail_visibly(delivery, said, type(error).__name__)
                 waiting.popleft()
         finally:
             del self._places[place]
@@ -190,7 +200,11 @@ class Intake:
         if self._decisions.decided(heard.place, heard.message_id):
             await self._note(delivery, "done", "this message was decided on before")
             return Accepted(repeated=True)
-        floor = decide(heard, self._decisions.place(heard.place), self._untagged)
+        view = self._decisions.place(heard.place)
+        floor = decide(heard, view, self._untagged)
+        if heard.overheard and not floor.agents and not view.present:
+            await self._note(delivery, "done", "said to nobody here")
+            return Accepted()
         command = parse(heard.text if heard.spoken is None else heard.spoken)
         if command is not None and heard.speaker.kind != "agent":
             if command.name == "stop" and not heard.mentions:
@@ -207,6 +221,25 @@ class Intake:
         return await self._manager.admit(
             Decision(delivery.seq, heard, outcome, reason, requests, posts, silence=silence)
         )
+
+    async def _correct(self, delivery: Delivery, changed: Changed) -> None:
+        """Let what waits follow its speaker's second thoughts; say when it is too late."""
+        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
+        self._manager.corrected(changed.place, corrected)
+        if corrected.outcome == "late":
+            adapter = self._adapters[delivery.adapter]
+            key = SessionKey(changed.place.service, changed.external, adapter.agent)
+            await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+
+    async def _whisper(
+        self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
+    ) -> None:
+        """Tell one person something; nobody waits for it, so it is tried once."""
+        try:
+            async with asyncio.timeout(WHISPER_SECONDS):
+                await adapter.whisper(key, speaker, words)
+        except (PostError, TimeoutError) as error:
+            logger.info("%s could not be told in private: %s", speaker.id, error)
 
     def _everybody_at_work(self, heard: Heard) -> Floor:
         return Floor(self._manager.at_work(heard.place), "an untagged stop stops everybody")
@@ -225,8 +258,8 @@ class Intake:
             why = await self._access.refusal(adapter, heard.speaker, heard.place)
             if why is None:
                 allowed.append(agent)
-            else:
-                posts.append(_notice(delivery, heard, agent, f"{agent} did not act: {why}."))
+            elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
+                posts.append(_refusal(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
 
     async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
@@ -260,8 +293,11 @@ class Intake:
             return f"{session.key.agent} is not here any more"
         return await self._access.refusal(adapter, answered.speaker, session.place)
 
-    async def _fail_visibly(self, delivery: Delivery, heard: Heard, cause: str) -> None:
+    async def _fail_visibly(self, delivery: Delivery, heard: Heard | Changed, cause: str) -> None:
         """Tell the place that a message led to nothing."""
+        if isinstance(heard, Changed):
+            await self._fail(delivery, DeliveryUnreadable(cause))
+            return
         words = f"This message could not be dealt with ({cause}). Please send it again."
         notice = _notice(delivery, heard, "bridge", words)
         decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
@@ -323,5 +359,14 @@ def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost
     """Say something in the place as the agent that heard the message."""
     hearer = delivery.adapter.partition(":")[2]
     target = SessionKey(heard.place.service, heard.external, hearer)
-    content = PostContent(kind="notice", note=words)
-    return NewPost(f"refusal:{heard.place}:{heard.message_id}:{agent}", target, content)
+    content = PostContent(
+        kind="notice", note=words, asker=heard.speaker.id, message_id=heard.message_id
+    )
+    return NewPost(f"notice:{heard.place}:{heard.message_id}:{agent}", target, content)
+
+
+def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Say no to somebody once in a place: a stranger cannot make an agent talk on and on."""
+    notice = _notice(delivery, heard, agent, words)
+    name = f"refusal:{heard.place}:{agent}:{heard.speaker.id}"
+    return replace(notice, key=name)

@@ -6,12 +6,23 @@ everything else stands in a data block, which nothing inside it can end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from app.core.hidden import visible
 from app.core.keys import SessionKey
 from app.core.types import Entry, Message
+from app.core.workspaces import WorkspaceView
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that somebody else said."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,10 @@ class Asked:
     link: str = ""
     files: Sequence[PurePath] = ()
     """What came with the messages, where the agent finds it."""
+    workspace: WorkspaceView | None = None
+    """Where the agent works, when its process has just begun to."""
+    said: Sequence[Said] = ()
+    """What others said here, as far as the agent has not been told."""
     history: Sequence[Entry] = ()
     """The conversation so far, when the agent itself could not bring it back."""
     continued: bool = False
@@ -32,8 +47,18 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
+    if asked.workspace is not None:
+        parts.append(_workspace(asked.workspace))
     if asked.history:
         parts.append(_recalled(asked.history))
+    if asked.said:
+        lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
+        parts.append(_data("what others said here since you were last told", "\n".join(lines)))
+    parts.extend(
+        _data("what came with the message", message.context)
+        for message in asked.messages
+        if message.context
+    )
     parts.extend(f"[Attached: {_one_line(str(file))}]" for file in asked.files)
     words = _words(asked.messages)
     parts.append(_quoted(words) if asked.continued else words)
@@ -43,14 +68,34 @@ def compose(asked: Asked) -> str:
 def _first_line(asked: Asked) -> str:
     names = list(dict.fromkeys(message.speaker.name for message in asked.messages))
     where = f"{asked.surface.service}, {asked.surface}"
-    link = f", {asked.link}" if asked.link else ""
-    line = f"[{_one_line(' and '.join(names))} on {where}{link}]"
+    pointed = [message.pointed for message in asked.messages if message.pointed]
+    more = "".join(f", {_one_line(each)}" for each in filter(None, (asked.link, *pointed)))
+    line = f"[{_one_line(' and '.join(names))} on {where}{more}]"
     if asked.continued:
         return (
             f"{line[:-1]}: continuation. You were cut off while working on the words quoted below; "
             "they may not have reached you. Carry on and do nothing twice.]"
         )
     return line
+
+
+def _workspace(view: WorkspaceView) -> str:
+    """Tell an agent where it is and what becomes of its work."""
+    match view.kind:
+        case "empty":
+            return "[Your folder is your own and began empty: no repository is set for this place.]"
+        case "folder":
+            return f"[You work in the folder {_one_line(view.name)} itself, not in a copy.]"
+        case "clone" if not view.branch:
+            return (
+                f"[Your folder is a clone of {view.name} to read: nothing can be pushed from it.]"
+            )
+        case "clone":
+            return (
+                f"[Your folder is a clone of {view.name} on the branch {_one_line(view.branch)}. "
+                "What you change is committed, pushed and proposed for you at the end of the turn; "
+                "you may commit, and push to that branch, yourself.]"
+            )
 
 
 def _words(messages: Sequence[Message]) -> str:
@@ -68,11 +113,24 @@ def _recalled(history: Sequence[Entry]) -> str:
     return "\n".join(
         (
             "[Your own record of this conversation is gone. What was said before, as data:]",
-            '<data from="the transcript of this conversation">',
-            said.replace("</data", "<\\/data"),
-            "</data>",
+            _block("the transcript of this conversation", said),
         )
     )
+
+
+def _data(origin: str, text: str) -> str:
+    """Mark the text of others as data, without what only an agent would see of it."""
+    seen, hidden = visible(text)
+    note = f"; {hidden} hidden parts were taken out" if hidden else ""
+    return _block(f"{origin}{note}", seen)
+
+
+def _block(origin: str, text: str) -> str:
+    return f'<data from="{origin}">\n{_END.sub(_BROKEN, text)}\n</data>'
+
+
+_END = re.compile("</data", re.IGNORECASE)
+_BROKEN = r"<\\/data"
 
 
 def _one_line(text: str) -> str:

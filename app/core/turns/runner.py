@@ -14,17 +14,21 @@ from dataclasses import dataclass, replace
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentSession, Clock, Counters, Workspaces
+from app.core.posts import PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
+from app.core.turns.background import Surroundings
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
 from app.core.types import Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
-from app.errors import AgentError, BridgeError
+from app.core.workspaces import Work
+from app.errors import AgentError, BridgeError, RepositoryError
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -32,9 +36,12 @@ logger = logging.getLogger(__name__)
 HISTORY_ENTRIES = 60
 """What an agent is told of a conversation it lost: some thirty exchanges."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
+BEGINNINGS = {"new", "lost"}
+"""How a conversation came about that does not know yet where it is."""
 MEMORY_LOST = (
     "The agent could not bring its conversation back, so it was given the transcript instead."
 )
+ANOTHER_IS_THERE = "Another session is at work in this folder; this one waits for it."
 ODD_ENDS = {
     "max_tokens": "The agent reached its limit of tokens for one answer.",
     "max_turn_requests": "The agent reached its limit of requests for one turn.",
@@ -53,12 +60,15 @@ class Workshop:
     posts: PostStore
     live: LiveAgents
     workspaces: Workspaces
+    surroundings: Surroundings
     ledger: Ledger
     outbox: Outbox
     feed: Feed
     clock: Clock
     counters: Counters
     vault: Vault
+    verbosity: Callable[[PlaceKey], Verbosity | None]
+    """How much a place wants to see, if somebody said so."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     turn_seconds: float
@@ -80,6 +90,7 @@ class TurnRun:
         self._stopping = False
         self._leaving = False
         self._overdue = False
+        self._shipped = ""
         self._asks = 0
         self._asked = 0.0
         self._waited = 0.0
@@ -94,19 +105,20 @@ class TurnRun:
             clock=shop.clock,
             vault=shop.vault,
             on_progress=self._progress,
+            frame=self._post.content if self._post is not None else None,
         )
 
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         self._task = asyncio.current_task()
         try:
-            end = await self._work()
+            end = await self._in_workspace()
         except asyncio.CancelledError:
             if self._leaving or not self._stopping or self._task is None:
                 raise
             self._task.uncancel()
             await self._stopped()
-        except AgentError as error:
+        except (AgentError, RepositoryError) as error:
             await self._fail(str(error))
         except Exception as error:
             logger.exception("turn %d", self._turn.id)
@@ -171,6 +183,19 @@ class TurnRun:
                 self._waited += clock.monotonic() - self._asked
                 self._at_work.set()
 
+    async def _in_workspace(self) -> PromptEnd | None:
+        """Work once nobody else is at work in the same folder, and deliver what came of it."""
+        workspaces = self._shop.workspaces
+        self._beginning = True
+        if workspaces.waits(self._session):
+            self._router.note = ANOTHER_IS_THERE
+            self._progress()
+        async with workspaces.attended(self._session, self, meanwhile=self._slot.lent):
+            self._router.note = ""
+            end = await self._work()
+            await self._ship(end)
+        return end
+
     async def _work(self) -> PromptEnd | None:
         self._note_continuation()
         self._beginning = True
@@ -191,6 +216,22 @@ class TurnRun:
             self._prompting = False
             await watch.close()
 
+    async def _ship(self, end: PromptEnd | None) -> None:
+        """Deliver what came of a turn that was done; whoever says stop stops that as well."""
+        if end is None or self._stopping or self._overdue:
+            return
+        shop = self._shop
+        title = self._router.title or self._session.title
+        messages = shop.turns.messages(self._turn.id)
+        work = Work(title, messages, self._session.link, self._turn.continued)
+        self._beginning = True
+        try:
+            self._shipped = await shop.workspaces.ship(self._session, work)
+        except RepositoryError as error:
+            self._shipped = f"Not shipped: {error}"
+        finally:
+            self._beginning = False
+
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; what people take to answer does not count."""
         clock = self._shop.clock
@@ -206,7 +247,7 @@ class TurnRun:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
-        prompt = await self._compose(live)
+        prompt, told = await self._compose(live)
         committed = await persist(
             shop.clock,
             shop.turns.prompted,
@@ -214,6 +255,7 @@ class TurnRun:
             prompt,
             live.agent.acp_session_id,
             live.generation,
+            told=told,
         )
         return prompt if committed else None
 
@@ -222,7 +264,8 @@ class TurnRun:
             self._router.note = CARRIES_ON
         self._progress()
 
-    async def _compose(self, live: LiveAgent) -> str:
+    async def _compose(self, live: LiveAgent) -> tuple[str, int]:
+        """Write the prompt; returns with it the last row of the transcript that it takes in."""
         shop = self._shop
         history: tuple[Entry, ...] = ()
         if live.how == "lost":
@@ -235,17 +278,23 @@ class TurnRun:
             # What a tool call had cut in two stands together here for the first time.
             history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
-        files = [file for message in messages for file in message.files]
-        return compose(
+        around = await shop.surroundings.gather(self._session, self._turn, messages)
+        files = [*around.files, *(file for message in messages for file in message.files)]
+        prompt = compose(
             Asked(
                 surface=self._turn.surface,
                 messages=messages,
                 files=await shop.workspaces.bring(self._session, files) if files else (),
                 link=self._session.link,
+                said=around.said,
+                workspace=shop.workspaces.describe(self._session)
+                if live.how in BEGINNINGS
+                else None,
                 history=history,
                 continued=self._turn.continued,
             )
         )
+        return prompt, around.upto
 
     async def _done(self, end: PromptEnd | None) -> None:
         if self._stopping or end is None:
@@ -256,7 +305,9 @@ class TurnRun:
             return
         if end.usage is not None:
             await self._router.take(end.usage)
-        await self._end(TurnState.DONE, "done", ODD_ENDS.get(end.stop_reason, ""))
+        odd = ODD_ENDS.get(end.stop_reason, "")
+        note = self._shop.vault.redact(" ".join(filter(None, (odd, self._shipped))))
+        await self._end(TurnState.DONE, "done", note)
 
     async def _fail(self, words: str) -> None:
         if self._stopping:
@@ -287,7 +338,7 @@ class TurnRun:
             shop.turns.finish,
             self._turn.id,
             state,
-            self._router.content(shown, note=words),
+            self._content(shown, note=words),
             [end] if note else [],
             note if state is TurnState.FAILED else "",
         )
@@ -295,8 +346,15 @@ class TurnRun:
         shop.outbox.send(*posts or ())
         shop.feed.notify(self._session.id)
 
+    def _content(self, state: str, *, note: str = "") -> PostContent:
+        """Say what the turn's post shows now, as much of it as the place wants to see."""
+        return replace(
+            self._router.content(state, note=note),
+            verbosity=self._shop.verbosity(self._session.place),
+        )
+
     def _progress(self) -> None:
         if self._post is not None:
             self._shop.outbox.progress(
-                self._post.id, self._post.target, lambda: self._router.content("working")
+                self._post.id, self._post.target, lambda: self._content("working")
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Heard, Speaker
+from app.core.types import Delivery, Earlier, Heard, Speaker
 from app.services.web import events
 
 
@@ -22,9 +24,16 @@ class WebAdapter:
         """Read a message of the page."""
         return events.heard(delivery)
 
-    async def may_trigger(self, speaker: Speaker, place: PlaceKey) -> bool:  # noqa: ARG002
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow everybody: whoever gets this far is signed in."""
-        return True
+        return None
+
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002
+        """Know nothing more: all that was ever said on the page is in the transcript."""
+        return ()
+
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Do nothing: the page tells people what it refuses in its answer."""
 
     async def send(self, post: PostSend) -> PostSent:
         """Note a post as sent: the page shows the transcript."""

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.core.feed import Feed, Unfinished
-from app.core.posts import PostContent
+from app.core.posts import PostContent, ToolLine
 from app.core.types import Entry, TurnRef
 from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
 from app.core.updates import (
@@ -129,7 +129,7 @@ async def test_states_of_a_tool_call_are_merged_and_the_last_one_wins(scene: Sce
 
     (row,) = await scene.rows()
     assert (row.text, row.data["status"], row.data["output"]) == ("Run ls", "completed", "a b")
-    assert scene.shown[-1].tools == ("Run ls (completed)",)
+    assert scene.shown[-1].tools == (ToolLine("c1", "Run ls", "completed", "execute", "a b"),)
 
 
 async def test_the_post_keeps_a_bounded_part_of_an_endless_answer(scene: Scene) -> None:

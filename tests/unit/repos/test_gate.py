@@ -157,7 +157,7 @@ async def test_a_reviewer_has_nothing_to_push_to(yard: Yard) -> None:
 
     status, said = await yard.do(
         clone,
-        "cat a.txt; echo x > x; git add .; git commit -qm x; git push origin HEAD:refs/heads/feature",
+        "echo x > a.txt; git commit -qam x; git push origin HEAD:refs/heads/feature",
     )
 
     assert opened is not None

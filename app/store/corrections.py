@@ -1,0 +1,65 @@
+"""Lets messages that were edited or taken back follow their speakers, as long as they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from app.core.types import Changed, Corrected, TurnRef, TurnState
+from app.store.tables import heard, message, place, transcript, turn
+from app.store.turns import drop_turn
+
+_AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
+
+
+def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
+    """Change or drop a message inside somebody's commit, unless an agent was told of it."""
+    found = connection.execute(
+        select(message.c.id, message.c.place)
+        .join(place, place.c.id == message.c.place)
+        .where(
+            place.c.service == changed.place.service,
+            place.c.name == changed.place.name,
+            message.c.message_id == changed.message_id,
+            message.c.speaker_id == changed.speaker.id,
+        )
+    ).first()
+    if found is None:
+        return Corrected("unknown")
+    told = connection.execute(
+        select(turn.c.session, turn.c.id, turn.c.state)
+        .join(heard, heard.c.turn == turn.c.id)
+        .where(heard.c.message == found.id)
+    ).all()
+    refs = tuple(TurnRef(row.session, row.id) for row in told)
+    if any(row.state in _AT_WORK for row in told):
+        return Corrected("late", refs)
+    if any(row.state != TurnState.QUEUED for row in told):
+        return Corrected("unknown", refs)  # long done: what was answered stays as it was
+    where, name = found.place, changed.speaker.name
+    of_message = message.c.id == found.id
+    connection.execute(update(message).where(of_message).values(edited=changed.text or ""))
+    if changed.text is not None:
+        _say(connection, where, f"{name} changed a message to: {changed.text}", now)
+        return Corrected("changed", refs)
+    _say(connection, where, f"{name} took a message back.", now)
+    return Corrected("dropped", refs, tuple(_take_back(connection, found.id, refs, now)))
+
+
+def _say(connection: Connection, where: int, words: str, now: float) -> None:
+    row = {"place": where, "kind": "notice", "text": words, "data": {}, "at": now}
+    connection.execute(insert(transcript), row)
+
+
+def _take_back(
+    connection: Connection, number: int, told: Sequence[TurnRef], now: float
+) -> list[int]:
+    """Take a message out of the turns it waits in; one that has no other words is dropped."""
+    connection.execute(delete(heard).where(heard.c.message == number))
+    posts: list[int] = []
+    for ref in told:
+        others = select(func.count()).select_from(heard).where(heard.c.turn == ref.turn)
+        if not connection.execute(others).scalar():
+            posts += drop_turn(connection, ref, now)
+    return posts
