@@ -51,6 +51,9 @@ class BridgeProcess:
     wrapper: list[str] | None = None
     """A command to start it with, in a process that imports for itself; else it is forked."""
 
+    forge: Path | None = None
+    """Where tokens come from and pull requests go to, if there is such a place."""
+
     def __post_init__(self) -> None:
         # Held also while the bridge is dead, so that nobody else gets it; it never listens.
         self._reserved = socket.socket()
@@ -259,4 +262,5 @@ class BridgeProcess:
             "armed": str(self.armed),
             "reached": str(self.reached),
             "full": str(self.full),
+            "forge": str(self.forge) if self.forge else "",
         }

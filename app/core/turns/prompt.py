@@ -47,8 +47,6 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
-    if asked.workspace is not None:
-        parts.append(_workspace(asked.workspace))
     if asked.history:
         parts.append(_recalled(asked.history))
     if asked.said:
@@ -70,31 +68,31 @@ def _first_line(asked: Asked) -> str:
     where = f"{asked.surface.service}, {asked.surface}"
     pointed = [message.pointed for message in asked.messages if message.pointed]
     more = "".join(f", {_one_line(each)}" for each in filter(None, (asked.link, *pointed)))
-    line = f"[{_one_line(' and '.join(names))} on {where}{more}]"
+    line = f"{_one_line(' and '.join(names))} on {where}{more}"
     if asked.continued:
-        return (
-            f"{line[:-1]}: continuation. You were cut off while working on the words quoted below; "
-            "they may not have reached you. Carry on and do nothing twice.]"
+        line += (
+            ": continuation. You were cut off while working on the words quoted below; "
+            "they may not have reached you. Carry on and do nothing twice."
         )
-    return line
+    if asked.workspace is not None:
+        line += f"{'' if asked.continued else '.'} {_one_line(_workspace(asked.workspace))}"
+    return f"[{line}]"
 
 
 def _workspace(view: WorkspaceView) -> str:
     """Tell an agent where it is and what becomes of its work."""
     match view.kind:
         case "empty":
-            return "[Your folder is your own and began empty: no repository is set for this place.]"
+            return "Your folder is your own and began empty: no repository is set for this place."
         case "folder":
-            return f"[You work in the folder {_one_line(view.name)} itself, not in a copy.]"
+            return f"You work in the folder {view.name} itself, not in a copy."
         case "clone" if not view.branch:
-            return (
-                f"[Your folder is a clone of {view.name} to read: nothing can be pushed from it.]"
-            )
+            return f"Your folder is a clone of {view.name} to read; nothing can be pushed from it."
         case "clone":
             return (
-                f"[Your folder is a clone of {view.name} on the branch {_one_line(view.branch)}. "
-                "What you change is committed, pushed and proposed for you at the end of the turn; "
-                "you may commit, and push to that branch, yourself.]"
+                f"Your folder is a clone of {view.name} on the branch {view.branch}. What you "
+                "change is committed, pushed and proposed for you at the end of the turn; you may "
+                "commit, and push to that branch, yourself."
             )
 
 
