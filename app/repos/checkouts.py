@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.tasks import Tasks
 from app.core.workspaces import Change, Clone, Gathered, Opened
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
@@ -58,7 +57,6 @@ class GitCheckouts:
         self._vault = vault
         self._person = dict(person)
         self._open: dict[Path, Gate] = {}
-        self._tasks = Tasks("repositories")
 
     async def open(
         self,
@@ -75,7 +73,6 @@ class GitCheckouts:
         """
         await self.close(clone.folder)
         if not fresh:
-            self._tasks.start(self._refresh(clone), name=f"refresh of {clone.repository.name}")
             await self._listen(clone, on_sent, ask)
             await clones.tidy(self._inside(clone))
             await clones.head(self._inside(clone))
@@ -101,7 +98,6 @@ class GitCheckouts:
 
     async def close_all(self) -> None:
         """Take no more pushes from anybody."""
-        await self._tasks.close()
         for folder in list(self._open):
             await self.close(folder)
 
@@ -129,7 +125,7 @@ class GitCheckouts:
         words = ""
         try:
             await self._inside(clone).git(
-                *("push", "--quiet", f"--receive-pack={gate.receive_pack}", str(gate.door)),
+                *("push", "--quiet", f"--receive-pack={gate.command('push')}", str(gate.door)),
                 f"{commit}:refs/heads/{clone.branch}",
                 seconds=PUSH_SECONDS,
             )
@@ -209,7 +205,8 @@ class GitCheckouts:
             start=start,
             push={
                 "remote.origin.pushurl": str(gate.door),
-                "remote.origin.receivepack": gate.receive_pack,
+                "remote.origin.receivepack": gate.command("push"),
+                "remote.origin.uploadpack": gate.command("fetch"),
             },
         )
         return Opened(base, start)

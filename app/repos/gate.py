@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from app.children.prefixes import visible_prefixes
 from app.children.process import Child
@@ -102,16 +102,15 @@ class Gate:
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
         self._tasks = Tasks(f"gate of {clone.session}")
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self.door = folder / "door"
         self.mirror = mirrors.path(clone.repository)
         self.last: Verdict | None = None
         """What became of the last push."""
 
-    @property
-    def receive_pack(self) -> str:
-        """The command by which an agent's git reaches the gate."""
-        words = (sys.executable, "-I", "-S", str(self.door / "relay.py"))
+    def command(self, what: Literal["push", "fetch"]) -> str:
+        """Tell the command by which an agent's git reaches the gate."""
+        words = (sys.executable, "-I", "-S", str(self.door / "relay.py"), what)
         return " ".join(shlex.quote(word) for word in words)
 
     @property
@@ -127,13 +126,16 @@ class Gate:
         alternates = self._repository / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
-        self._server = await asyncio.start_unix_server(self._arrived, sock=self._listen())
+        self._servers = [
+            await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
+            await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
+        ]
 
     async def close(self) -> None:
         """Listen no longer; a push that is under way ends."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        self._servers = []
         await self._tasks.close()
 
     async def known(self, commit: str) -> bool:
@@ -173,15 +175,15 @@ class Gate:
         hook.chmod(0o755)
         shutil.copyfile(relay.__file__, self.door / "relay.py")
 
-    def _listen(self) -> socket.socket:
-        place = self.door / "push"
+    def _listen(self, name: str) -> socket.socket:
+        place = self.door / name
         place.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         folder = os.open(self.door, os.O_RDONLY)
         try:
             # The path of a socket has room for 100 bytes, that of a folder for thousands.
             short = Path(f"/proc/self/fd/{folder}")
-            listener.bind(str(short / "push" if short.exists() else place))
+            listener.bind(str(short / name if short.exists() else place))
         finally:
             os.close(folder)
         place.chmod(0o600)
@@ -189,8 +191,20 @@ class Gate:
         listener.setblocking(False)
         return listener
 
-    def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.start(self._serve(reader, writer), name="push")
+
+    def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._refresh(writer), name="fetch")
+
+    async def _refresh(self, writer: asyncio.StreamWriter) -> None:
+        """Bring the mirror up to date before the agent reads it; an old one is better than none."""
+        try:
+            await self._mirrors.refresh(self._clone.repository, self._clone.agent)
+        except BridgeError as error:
+            writer.write(f"The mirror could not be brought up to date: {error}\n".encode())
+        finally:
+            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -18,8 +18,8 @@ from typing import Final
 
 from app.children.census import new_marker
 from app.children.environment import MARKER
-from app.children.process import Child
-from app.children.stop import StopSteps, running
+from app.children.process import Child, spawn
+from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
 
 LOCAL_SECONDS: Final = 120.0
@@ -144,12 +144,13 @@ class Git:
         argv = ["git", f"--git-dir={repository}", *arguments]
         environment = self.environment(access, settings or {}) | dict(more or {})
         try:
-            async with running(
-                argv, name="git", env=environment, cwd=repository, steps=_STEPS
-            ) as child:
-                yield child
+            child = await spawn(argv, name="git", env=environment, cwd=repository)
         except AgentNotStarted as error:
             raise GitFailed(f"git {arguments[0]}", str(error)) from error
+        try:
+            yield child
+        finally:
+            await ended(child)
 
     def environment(self, access: Access, settings: Mapping[str, str]) -> dict[str, str]:
         """Make all that a git of the bridge knows."""
@@ -166,6 +167,14 @@ class Git:
             **access.environment,
             MARKER: new_marker(self.bridge),
         }
+
+
+async def ended(child: Child) -> None:
+    """See a git off, at little cost if it ended by itself: without hooks nobody outlives it."""
+    if child.status is None:
+        await stop(child, steps=_STEPS)
+    else:
+        child.close()
 
 
 async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:

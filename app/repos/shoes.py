@@ -14,10 +14,11 @@ from typing import Final
 
 from app.children.census import new_marker
 from app.children.layout import Confinement
+from app.children.process import spawn
 from app.children.sandbox import Sandbox
-from app.children.stop import StopSteps, running
+from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
-from app.repos.git import as_environment
+from app.repos.git import as_environment, ended
 
 CLONE_SECONDS: Final = 600.0
 """What git may take in a clone: the checkout of a very large repository."""
@@ -102,12 +103,11 @@ class Inside:
         )
         wrapped = await asyncio.to_thread(shoes.sandbox.wrap, argv, confinement)
         try:
-            async with (
-                asyncio.timeout(seconds),
-                running(
-                    wrapped, name=name, env=environment, cwd=self.workspace, steps=_STEPS
-                ) as child,
-            ):
+            child = await spawn(wrapped, name=name, env=environment, cwd=self.workspace)
+        except AgentNotStarted as error:
+            raise GitFailed(name, str(error)) from error
+        try:
+            async with asyncio.timeout(seconds):
                 child.close_input()
                 written = bytearray()
                 while data := await child.stdout.read(_CHUNK_BYTES):
@@ -118,5 +118,6 @@ class Inside:
                 return status, bytes(written), child.last_words()
         except TimeoutError:
             raise GitFailed(name, f"no end within {seconds:g} s") from None
-        except AgentNotStarted as error:
-            raise GitFailed(name, str(error)) from error
+        finally:
+            # Nobody outlives the first process of a sandbox; without one they may.
+            await (ended(child) if child.guarded else stop(child, steps=_STEPS))
