@@ -53,7 +53,7 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
 from app.core.workspaces import Author
-from app.errors import StoreUnavailable
+from app.errors import RepositoryError, StoreUnavailable
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
@@ -415,7 +415,16 @@ class Bridge:
             days = base.configuration.limits.retention_days
             gone = await persist(base.clock, forget, base.database, now=base.clock.now(), days=days)
             logger.debug("forgot %d old rows", gone)
+            await self._reap(base.clock.now() - 86400.0 * days)
             await base.clock.sleep(RETENTION_SECONDS)
+
+    async def _reap(self, before: float) -> None:
+        """Throw away clones that nobody used for as long as history is kept."""
+        try:
+            for words in await self._workspaces.reap(before=before):
+                logger.warning("%s", words)
+        except RepositoryError:
+            logger.exception("old clones could not be looked through")
 
 
 @contextmanager

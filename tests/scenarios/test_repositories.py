@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
@@ -271,3 +272,31 @@ def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
         assert post.content["note"].endswith(PULL)
         assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
         assert not here.workspace(number=2).exists()
+
+
+def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
+    basic = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+    # Looks at every process, again and again, while its own push is under way.
+    watch = (
+        "(while [ ! -e .git/done ]; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; done "
+        "> seen 2>/dev/null) & git push > said 2>&1; touch .git/done; wait; env >> seen; "
+        "cat .git/config .git/packed-refs >> seen; git remote -v >> seen; "
+        f"grep -rsa x-acces[s]-token {tmp_path} $HOME /tmp >> seen; "
+        "git credential fill < /dev/null >> seen 2>&1; true"
+    )
+    with studio(tmp_path) as here:
+        here.tell(f"write a.txt a\nrun git add a.txt; git commit -qm A; {watch}")
+        seen = (here.workspace() / "seen").read_bytes().decode(errors="replace")
+        said = (here.workspace() / "said").read_text()
+
+        assert here.show("a.txt") == "a"
+        assert "AGENT_BRIDGE_PROCESS" in seen
+        secrets = (TOKEN, basic, "x-access-token")
+        assert [secret for secret in secrets if secret in seen or secret in said] == []
+        kept = [*here.world.bridge.data_dir.rglob("*"), here.world.bridge.log]
+        holding = [
+            file
+            for file in kept
+            if file.is_file() and any(s.encode() in file.read_bytes() for s in (TOKEN, basic))
+        ]
+        assert holding == []
