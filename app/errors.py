@@ -15,6 +15,10 @@
     │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
     │   └── AgentRefused        it answered with an error of its own
     │       └── AgentLoginNeeded  it wants to be logged in first
+    ├── RepositoryError         a repository, or a session's clone of one, cannot be used
+    │   ├── GitFailed           git ended with an error or took too long
+    │   ├── RepositoryGone      the remote says that there is no such repository, or not for us
+    │   └── DiskNearlyFull      there is too little room for another clone
     ├── ServiceRefused          a platform lets an adapter do nothing, as it is set up
     └── PostError               a post could not be sent
         ├── PostDelayed         not now: wait, then try again
@@ -136,6 +140,40 @@ class AgentLoginNeeded(AgentRefused):
         self.args = (
             f"{agent}: login needed ({message}). "
             f"Run `agent-bridge agents login {agent}`, or give it its key.",
+        )
+
+
+class RepositoryError(BridgeError):
+    """A repository, or a session's clone of one, cannot be used."""
+
+
+class GitFailed(RepositoryError):
+    """Git ended with an error or took too long."""
+
+    def __init__(self, command: str, words: str) -> None:
+        self.words = words
+        super().__init__(f"`{command}` failed: {words.strip() or 'it did not say why'}")
+
+
+class RepositoryGone(RepositoryError):
+    """The remote says that there is no such repository, or that it is not for us."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(
+            f"The repository {name} cannot be reached: {words}. It may have been renamed, moved or "
+            "closed to this agent. Set the right one with `repo OWNER/NAME`, or in GITHUB_REPO, "
+            "SLACK_CHANNEL_REPOS or LINEAR_TEAM_REPOS."
+        )
+
+
+class DiskNearlyFull(RepositoryError):
+    """There is too little room for another clone."""
+
+    def __init__(self, free: int, needed: int) -> None:
+        super().__init__(
+            f"The disk is nearly full: {free // 2**20} MiB are free and {needed // 2**20} MiB must "
+            "stay free, so no new clone is made. Remove sessions that are not needed any more, or "
+            "give DATA_DIR a larger disk."
         )
 
 

@@ -41,6 +41,7 @@ from app.core.clock import SystemClock, persist
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
+from app.core.directory import Directory
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.listeners import Listeners
@@ -54,9 +55,11 @@ from app.core.ports import (
     Clock,
     ListeningAdapter,
     OpenedSession,
+    PullRequests,
+    TokenSource,
     WebhookAdapter,
 )
-from app.core.repo_provider import Folders
+from app.core.repo_provider import Folders, RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
@@ -64,7 +67,12 @@ from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
-from app.errors import StoreUnavailable
+from app.core.workspaces import Author
+from app.errors import RepositoryError, StoreUnavailable
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.shoes import Shoes
 from app.server.application import build
 from app.server.door import Door
 from app.server.front import Front
@@ -276,6 +284,8 @@ class Bridge:
         adapters: Sequence[Adapter],
         *,
         timeouts: Mapping[str, float] | None = None,
+        tokens: TokenSource | None = None,
+        pulls: PullRequests | None = None,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the usual."""
         configuration, stores, clock = base.configuration, base.stores, base.clock
@@ -299,8 +309,22 @@ class Bridge:
             submit=lambda session: self._engine.submit(session),
         )
         self._uploads = configuration.data_dir / "uploads"
-        workspaces = Attachments(
-            Folders(configuration.data_dir / "workspaces", self._uploads), self._adapters
+        directory = _directory(configuration)
+        self._checkouts = self._make_checkouts(tokens)
+        self._workspaces = workspaces = RepoProvider(
+            Folders(configuration.data_dir / "workspaces", self._uploads),
+            self._checkouts,
+            stores.checkouts,
+            stores.decisions,
+            stores.sessions,
+            stores.transcript,
+            directory=directory,
+            clock=clock,
+            vault=base.vault,
+            ship={name: entry.ship for name, entry in configuration.agents.items()},
+            authors=_authors(configuration),
+            tokens=tokens,
+            pulls=pulls,
         )
         self._live = LiveAgents(
             self._launcher,
@@ -319,6 +343,7 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            attachments=Attachments(self._adapters),
             surroundings=Surroundings(
                 stores.transcript,
                 self._adapters,
@@ -351,6 +376,7 @@ class Bridge:
             outbox=self._outbox,
             feed=self.feed,
             clock=clock,
+            directory=directory,
         )
         self.intake = Intake(
             stores.deliveries,
@@ -443,6 +469,7 @@ class Bridge:
         await self.ledger.close()
         await self._live.close()
         await self._launcher.close()
+        await self._checkouts.close_all()
         await self._outbox.close(grace=OUTBOX_GRACE_SECONDS)
         await self._tasks.close()
         for adapter in self._adapters.values():
@@ -483,13 +510,31 @@ class Bridge:
         for record in known:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
+    def _make_checkouts(self, tokens: TokenSource | None) -> GitCheckouts:
+        configuration = self._base.configuration
+        person = configuration.surroundings
+        git = Git(person, bridge_id(configuration))
+        shoes = {
+            name: Shoes(shelter.sandbox, shelter.confinement, replace(shelter, own={}).environment)
+            for name, shelter in self._base.shelters.items()
+        }
+        return GitCheckouts(
+            configuration.data_dir / "gates",
+            shoes,
+            git,
+            Mirrors(configuration.data_dir / "mirrors", git, tokens, person),
+            tokens=tokens,
+            vault=self._base.vault,
+            person=person,
+        )
+
     def _make_launcher(self) -> AgentLauncher:
         from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
         from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
 
         configuration = self._base.configuration
         return AcpLauncher(
-            launches(configuration, self._base.shelters),
+            launches(configuration, self._base.shelters, sees=self._workspaces.visible),
             self._base.stores.processes,
             self._base.clock,
             self._base.metrics,
@@ -511,7 +556,16 @@ class Bridge:
             gone = await persist(base.clock, forget, base.database, now=base.clock.now(), days=days)
             files = await self._forget_uploads(before=base.clock.now() - days * DAY_SECONDS)
             logger.debug("forgot %d old rows and %d attachments", gone, files)
+            await self._reap(base.clock.now() - days * DAY_SECONDS)
             await base.clock.sleep(RETENTION_SECONDS)
+
+    async def _reap(self, before: float) -> None:
+        """Throw away clones that nobody used for as long as history is kept."""
+        try:
+            for words in await self._workspaces.reap(before=before):
+                logger.warning("%s", words)
+        except RepositoryError:
+            logger.exception("old clones could not be looked through")
 
     async def _forget_uploads(self, *, before: float) -> int:
         """Remove files that were attached to nothing: a crash may come before their message."""
@@ -598,9 +652,15 @@ def bridge_id(configuration: Configuration) -> str:
 
 
 def launches(
-    configuration: Configuration, shelters: Mapping[str, Shelter]
+    configuration: Configuration,
+    shelters: Mapping[str, Shelter],
+    *,
+    sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: (),
 ) -> dict[str, AgentLaunch]:
-    """Say of each agent how it is started: as its entry says, else as is known of its program."""
+    """Say of each agent how it is started: as its entry says, else as is known of its program.
+
+    `sees` tells what else an agent must see that works in a workspace.
+    """
     from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
 
     registry = Registry(configuration, known_agents())
@@ -622,6 +682,7 @@ def launches(
             meta=program.session_meta if program else {},
             trailing_slash=program.trailing_slash if program else False,
             obeys=program.obeys if program else (),
+            sees=sees,
             install=f"Install it: {program.install}" if program else CHECK_COMMAND,
             card=card_path(configuration.data_dir, name),
             settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
@@ -631,6 +692,25 @@ def launches(
 
 def _speaking_of(session: Session) -> AbstractContextManager[None]:
     return logs.bind(agent=session.key.agent, session=str(session.key))
+
+
+def _directory(configuration: Configuration) -> Directory:
+    return Directory(
+        git_url=configuration.github_git_url,
+        home=configuration.home,
+        data_dir=configuration.data_dir,
+        default=configuration.github_repo,
+        channels=configuration.slack_channel_repos,
+        teams=configuration.linear_team_repos,
+    )
+
+
+def _authors(configuration: Configuration) -> dict[str, Author]:
+    """Name the author of each agent's commits where no platform gives it an identity."""
+    return {
+        name: Author(entry.display_name or name, f"{name}@noreply.agent-bridge.invalid")
+        for name, entry in configuration.agents.items()
+    }
 
 
 def _idle_seconds(configuration: Configuration) -> dict[str, float]:

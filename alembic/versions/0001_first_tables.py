@@ -56,6 +56,7 @@ def upgrade() -> None:
         sa.Column("latest", sa.String(), nullable=True),
         sa.Column("listen", sa.String(), nullable=True),
         sa.Column("verbosity", sa.String(), nullable=True),
+        sa.Column("repository", sa.String(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("service", "name"),
     )
@@ -263,6 +264,28 @@ def upgrade() -> None:
     )
     op.create_index("transcript_place", "transcript", ["place", "id"], unique=False)
     op.create_index("transcript_session", "transcript", ["session", "id"], unique=False)
+    op.create_table(
+        "checkout",
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("url", sa.String(), nullable=False),
+        sa.Column("way", sa.String(), nullable=False),
+        sa.Column("branch", sa.String(), server_default="", nullable=False),
+        sa.Column("start", sa.String(), server_default="", nullable=False),
+        sa.Column("base", sa.String(), server_default="", nullable=False),
+        sa.Column("commit", sa.String(), server_default="", nullable=False),
+        sa.Column("sent", sa.String(), server_default="", nullable=False),
+        sa.Column("told", sa.String(), server_default="", nullable=False),
+        sa.Column("link", sa.Text(), server_default="", nullable=False),
+        sa.Column("state", sa.String(), server_default="opening", nullable=False),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.PrimaryKeyConstraint("session", "number"),
+    )
+    op.create_index("checkout_branch", "checkout", ["url", "branch"], unique=False)
     op.create_table(
         "message",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),

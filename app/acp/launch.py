@@ -50,6 +50,8 @@ class AgentLaunch:
     """Whether its folder is named to it with a slash at the end."""
     obeys: tuple[str, ...] = ()
     """Files that it would obey before anybody is asked: a workspace that holds one is refused."""
+    sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: ()
+    """Tells what else it must see that works in a workspace."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
@@ -89,6 +91,6 @@ def prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
         launch.confinement,
         home=launch.home,
         workspace=workspace,
-        visible=(*launch.confinement.visible, attachments),
+        visible=(*launch.confinement.visible, attachments, *launch.sees(workspace)),
     )
     return launch.sandbox.wrap(launch.argv, confinement)

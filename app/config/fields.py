@@ -123,12 +123,23 @@ def _host(text: str) -> str:
     return text
 
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*")
-_REPOSITORY_REMEDY = "Write owner/name, or folder: and an absolute path."
+# An address with a password in it would show that to every agent, so there is none such.
+_REPOSITORY = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*|"
+    r"https?://[^\s@]+|ssh://(?:[\w.-]+@)?[^\s@]+|file:///\S+"
+)
+_REPOSITORY_REMEDY = (
+    "Write owner/name, an address without a password (https://, ssh:// or file://), "
+    "or folder: and an absolute path."
+)
+
+
+def _is_repository(text: str) -> bool:
+    return bool(_REPOSITORY.fullmatch(text)) and not text.endswith(("/.", "/.."))
 
 
 def _repository(text: str) -> str:
-    if not _REPOSITORY.fullmatch(text) or text.endswith(("/.", "/..")):
+    if not _is_repository(text):
         raise refusal("is not a repository", _REPOSITORY_REMEDY)
     return text
 
@@ -178,7 +189,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def _repositories(pairs: Mapping[str, str]) -> Mapping[str, str]:
-    if not all(_REPOSITORY.fullmatch(target) for target in pairs.values()):
+    if not all(map(_is_repository, pairs.values())):
         raise refusal("has an entry that is not a repository", _REPOSITORY_REMEDY)
     return MappingProxyType(dict(pairs))
 

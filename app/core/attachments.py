@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from app.core.ports import Adapter, FileSource, Workspaces
+from app.core.ports import Adapter, FileSource
 from app.core.types import File, Session
 
 
 class Attachments:
-    """Workspaces whose files may still have to be fetched from where they were attached."""
+    """Files that may still have to be fetched from where they were attached."""
 
-    def __init__(self, workspaces: Workspaces, adapters: Mapping[str, Adapter]) -> None:
-        self._workspaces = workspaces
+    def __init__(self, adapters: Mapping[str, Adapter]) -> None:
         self._adapters = adapters
 
-    async def open(self, session: Session) -> Path:
-        """Make the folder of a session ready."""
-        return await self._workspaces.open(session)
-
-    async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Fetch files, lay them beside a session's workspace and tell where they are.
-
-        Raises:
-            OSError: one of them cannot be read or written.
-        """
+    async def fetched(self, session: Session, files: Sequence[File]) -> Sequence[File]:
+        """Bring files into the uploads that are not there yet."""
         source = self._adapters.get(session.key.adapter)
-        if isinstance(source, FileSource):
-            files = [await source.fetch(file) for file in files]
-        return await self._workspaces.bring(session, files)
+        if not isinstance(source, FileSource):
+            return files
+        return [await source.fetch(file) for file in files]

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 HELP = """\
 `stop` ends what runs and holds what waits · `stop all` drops that too · `new` begins afresh
 `status` · `queue` shows what waits · `queue now` runs it · `queue drop` drops it
-`mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`"""
+`mode NAME` · `model NAME` · `repo OWNER/NAME|none` · `listen mention|latest|all`
+`quiet` `normal` `full` · `help`"""
 
-_PLAIN = {"new", "status", "queue", "help"}
+_PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
 _CHOICES = {
     "stop": {"", "all"},
     "queue": {"", "now", "drop"},
     "listen": {"mention", "latest", "all"},
 }
-_NAMED = {"mode", "model"}
+_NAMED = {"mode", "model", "repo"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A port has one method per decision. Whatever must be true together is one method
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -22,6 +23,17 @@ from app.core.types import (
     Speaker,
 )
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
+from app.core.workspaces import (
+    Author,
+    Clone,
+    Gathered,
+    Head,
+    Opened,
+    Proposal,
+    Repository,
+    Work,
+    WorkspaceView,
+)
 
 
 class Clock(Protocol):
@@ -157,10 +169,44 @@ class Workspaces(Protocol):
     """Where agents work."""
 
     async def open(self, session: Session) -> Path:
-        """Make the folder of a session ready.
+        """Make the workspace of a session ready.
 
         Raises:
+            RepositoryError: its repository or its folder cannot be used.
             OSError: it cannot be made.
+        """
+        ...
+
+    async def close(self, session: int) -> None:
+        """Let go of a workspace whose agent is gone; what is in it stays."""
+        ...
+
+    def attended(
+        self,
+        session: Session,
+        listener: AgentListener,
+        *,
+        meanwhile: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> AbstractAsyncContextManager[None]:
+        """Have a workspace for one turn: what needs a person in it is asked of that turn.
+
+        Where sessions share a folder, whoever comes second waits, inside `meanwhile`.
+        """
+        ...
+
+    def waits(self, session: Session) -> bool:
+        """Tell whether another session is at work in the folder that this one needs."""
+        ...
+
+    def describe(self, session: Session) -> WorkspaceView:
+        """Tell where a session works."""
+        ...
+
+    async def ship(self, session: Session, work: Work) -> str:
+        """Deliver what came of a turn; returns what to say about it, nothing if nothing changed.
+
+        Raises:
+            RepositoryError: it cannot be delivered.
         """
         ...
 
@@ -170,6 +216,105 @@ class Workspaces(Protocol):
         Raises:
             OSError: one of them cannot be read or written.
         """
+        ...
+
+
+class Checkouts(Protocol):
+    """What git does for workspaces: clones, and the gates they push to."""
+
+    async def open(
+        self,
+        clone: Clone,
+        *,
+        fresh: bool,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str], Awaitable[bool]],
+    ) -> Opened | None:
+        """Make a clone ready for its agent; a fresh one is made anew, whatever lies in its place.
+
+        `on_sent` hears of each commit that went on to the remote, before the agent does; `ask`
+        has a person decide. None if it was there before.
+
+        Raises:
+            RepositoryError: it cannot be.
+        """
+        ...
+
+    async def close(self, folder: Path) -> None:
+        """Take no more pushes from a clone."""
+        ...
+
+    def visible(self, folder: Path) -> tuple[Path, ...]:
+        """Tell what else an agent must see that works in a folder."""
+        ...
+
+    async def prepare(self, clone: Clone) -> str | None:
+        """Run the repository's own preparation in a new clone; returns what it said, if any."""
+        ...
+
+    async def gather(self, clone: Clone, message: str) -> Gathered:
+        """Commit what its agent left uncommitted.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        ...
+
+    async def push(self, clone: Clone, commit: str) -> str:
+        """Push a commit through the gate; returns why it was refused, if it was.
+
+        Raises:
+            RepositoryError: it did not reach the gate.
+        """
+        ...
+
+    async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
+        """List the files in which a commit and the base branch cannot both be kept."""
+        ...
+
+    async def diff(self, clone: Clone, since: str) -> str:
+        """Show what a session changed."""
+        ...
+
+    async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
+        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+        ...
+
+    async def remove(self, clone: Clone) -> None:
+        """Throw a clone and its gate away."""
+        ...
+
+
+class TokenSource(Protocol):
+    """Where the bridge's own credentials for repositories come from."""
+
+    async def token(self, repository: Repository, agent: str) -> str | None:
+        """Get a short-lived token that opens this repository and no other, None if there is none.
+
+        The value is registered with the vault by whoever made it.
+        """
+        ...
+
+    async def author(self, agent: str) -> Author | None:
+        """Tell whose name stands in an agent's commits; None leaves it to the bridge."""
+        ...
+
+
+class PullRequests(Protocol):
+    """Where changes are proposed."""
+
+    async def propose(self, proposal: Proposal) -> str:
+        """Open a pull request, or bring the open one of this head up to date; returns its link.
+
+        Twice the same is once: it is looked for by repository and head first.
+
+        Raises:
+            RepositoryError: it cannot be opened.
+        """
+        ...
+
+    async def head(self, session: Session) -> Head | None:
+        """Tell what a session is about whose place is a pull request; None for other places."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from app.core.clock import persist
 from app.core.commands import HELP, Command
+from app.core.directory import Directory
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
@@ -31,7 +32,7 @@ from app.core.types import (
     Session,
     SessionState,
 )
-from app.errors import AgentError, NotFound
+from app.errors import AgentError, Conflict, NotFound
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class SessionManager:
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
+        directory: Directory,
     ) -> None:
         self._decisions = decisions
         self._sessions = sessions
@@ -62,6 +64,7 @@ class SessionManager:
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
+        self._directory = directory
 
     async def admit(self, decision: Decision) -> Accepted:
         """Write down what a message leads to, then let it happen."""
@@ -109,12 +112,13 @@ class SessionManager:
         sessions = [
             session
             for session in self._sessions.in_place(heard.place)
-            if session.key.agent in agents
+            # The repository is the place's: whoever works there works in it.
+            if session.key.agent in agents or command.name == "repo"
         ]
         effects: tuple[Effect, ...] = ()
         posts = refusals
         if agents or not refusals:
-            effects, words = await self._consequences(command, sessions)
+            effects, words = await self._consequences(command, heard.place, sessions)
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(
@@ -174,7 +178,7 @@ class SessionManager:
         return session
 
     async def _consequences(
-        self, command: Command, sessions: Sequence[Session]
+        self, command: Command, place: PlaceKey, sessions: Sequence[Session]
     ) -> tuple[tuple[Effect, ...], str]:
         """Work out what a command changes and what is said about it."""
         match command.name:
@@ -185,6 +189,8 @@ class SessionManager:
                 return (Effect("listen", value=command.argument),), words
             case "verbosity":
                 return (Effect("verbosity", value=command.argument),), f"Now {command.argument}."
+            case "repo":
+                return self._choose(command.argument, place, sessions)
             case "stop":
                 drop = command.argument == "all"
                 effects = _for_each(sessions, lambda each: self._stopping(each, drop=drop))
@@ -199,6 +205,20 @@ class SessionManager:
                 return _for_each(sessions, lambda each: _queue(each, command.argument)), ""
             case _:
                 return (), "\n".join([await self._describe(session) for session in sessions])
+
+    def _choose(
+        self, wanted: str, place: PlaceKey, sessions: Sequence[Session]
+    ) -> tuple[tuple[Effect, ...], str]:
+        """Set the repository of a place; whoever is in it begins afresh there."""
+        if not wanted:
+            chosen = self._decisions.place(place).repository
+            return (), f"Repository: {self._directory.words(place, chosen)}."
+        try:
+            chosen = self._directory.chosen(place, wanted)
+        except Conflict as error:
+            return (), str(error)
+        effects = (Effect("repository", value=chosen), *_for_each(sessions, _beginning_afresh))
+        return effects, f"From the next message on: {self._directory.words(place, chosen)}."
 
     def _stopping(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
         """Stop what runs or is about to; what was held before stays held, unless it is dropped."""

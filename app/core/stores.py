@@ -33,6 +33,7 @@ from app.core.types import (
     TurnState,
 )
 from app.core.updates import Ask, AskRequest
+from app.core.workspaces import Checkout, Opened
 
 
 class DeliveryStore(Protocol):
@@ -379,6 +380,42 @@ class ProcessStore(Protocol):
 
     async def leftovers(self) -> Sequence[ProcessRecord]:
         """List the processes that were never said to be gone."""
+        ...
+
+
+class CheckoutStore(Protocol):
+    """Clones of repositories, and how far each has come."""
+
+    def latest(self, session: int) -> Checkout | None:
+        """Read the clone that a session was given last."""
+        ...
+
+    async def all(self) -> Sequence[Checkout]:
+        """List the clones that are still there."""
+        ...
+
+    def of_branch(self, url: str, branch: str) -> int | None:
+        """Tell which session made a branch of a repository."""
+        ...
+
+    async def begin(self, checkout: Checkout) -> None:
+        """Note how a clone will be opened, before anything of it is made."""
+        ...
+
+    async def ready(self, session: int, number: int, opened: Opened) -> None:
+        """Note that a clone is there."""
+        ...
+
+    async def sent(self, session: int, number: int, commit: str) -> None:
+        """Note that a commit went on to the remote."""
+        ...
+
+    async def told(self, session: int, number: int, commit: str, link: str) -> None:
+        """Note that people know of a commit, and where it is proposed."""
+        ...
+
+    async def gone(self, session: int, number: int) -> None:
+        """Note that a clone was thrown away."""
         ...
 
 

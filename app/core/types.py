@@ -184,6 +184,8 @@ class PlaceView:
     """The agent addressed last."""
     listen: Untagged | None = None
     verbosity: Verbosity | None = None
+    repository: str | None = None
+    """What was chosen here: `owner/name`, `folder:<path>` or `none`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ class Effect:
         "model",
         "listen",
         "verbosity",
+        "repository",
     ]
     """`make way` stops what runs, and nothing else; `hand over` only if something waits to run."""
     session: int | None = None

@@ -214,7 +214,7 @@ class Decisions:
                 .where(surface.c.place == row.id, session.c.closed.is_(None))
                 .order_by(session.c.agent)
             ).scalars()
-            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity)
+            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
 
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""
@@ -452,7 +452,7 @@ def _new_session(
 
 def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:
     """Make the lasting change of a command; returns the posts it finished."""
-    if effect.kind in {"listen", "verbosity"}:
+    if effect.kind in {"listen", "verbosity", "repository"}:
         change = {effect.kind: effect.value}
         connection.execute(update(place).where(place.c.id == place_id).values(change))
         return []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.stores import (
     AskStore,
+    CheckoutStore,
     DeliveryStore,
     IntakeStore,
     LoginStore,
@@ -16,6 +17,7 @@ from app.core.stores import (
     TranscriptStore,
     TurnStore,
 )
+from app.store.checkouts import CheckoutRows
 from app.store.database import Database
 from app.store.inbox import Decisions, Deliveries
 from app.store.ledger import Asks
@@ -39,6 +41,7 @@ class Stores:
     posts: PostStore
     processes: ProcessStore
     logins: LoginStore
+    checkouts: CheckoutStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float]) -> Stores:
@@ -53,4 +56,5 @@ class Stores:
             posts=Posts(database, now),
             processes=Processes(database),
             logins=Logins(database, now),
+            checkouts=CheckoutRows(database),
         )

@@ -63,6 +63,7 @@ place = Table(
     Column("latest", String),
     Column("listen", String),
     Column("verbosity", String),
+    Column("repository", String),
     UniqueConstraint("service", "name"),
 )
 
@@ -257,6 +258,26 @@ process = Table(
     Column("started", String, nullable=False),
 )
 Index("process_session", process.c.session)
+
+# A clone that a session works in; another repository means another row and another folder.
+checkout = Table(
+    "checkout",
+    metadata,
+    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("url", String, nullable=False),
+    Column("way", String, nullable=False),
+    Column("branch", String, nullable=False, server_default=""),
+    Column("start", String, nullable=False, server_default=""),
+    Column("base", String, nullable=False, server_default=""),
+    Column("commit", String, nullable=False, server_default=""),
+    Column("sent", String, nullable=False, server_default=""),
+    Column("told", String, nullable=False, server_default=""),
+    Column("link", Text, nullable=False, server_default=""),
+    Column("state", String, nullable=False, server_default="opening"),
+)
+Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
 login = Table(
     "login",

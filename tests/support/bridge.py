@@ -53,6 +53,9 @@ class BridgeProcess:
     page: bool = False
     """Whether its agents are on the page too, and not on the platform alone."""
 
+    forge: Path | None = None
+    """Where tokens come from and pull requests go to, if there is such a place."""
+
     def __post_init__(self) -> None:
         # Held also while the bridge is dead, so that nobody else gets it; it never listens.
         self._reserved = socket.socket()
@@ -262,4 +265,5 @@ class BridgeProcess:
             "armed": str(self.armed),
             "reached": str(self.reached),
             "full": str(self.full),
+            "forge": str(self.forge) if self.forge else "",
         }

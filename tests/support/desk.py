@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from app.core.attachments import Attachments
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
@@ -21,7 +22,6 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
-from app.core.repo_provider import Folders
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
@@ -48,6 +48,7 @@ from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import ANN, delivery, open_stores
+from tests.support.no_git import directory, empty_folders
 from tests.support.recorder import Recorder
 
 STRANGER = Speaker("stranger", "Stranger")
@@ -391,7 +392,7 @@ def _joined(
         clock=clock,
         submit=lambda session: engine.submit(session),
     )
-    workspaces = Folders(folder / "workspaces", folder / "uploads")
+    workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
         launcher,
         workspaces,
@@ -409,6 +410,7 @@ def _joined(
         posts=stores.posts,
         live=live,
         workspaces=workspaces,
+        attachments=Attachments(adapters),
         surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
         ledger=ledger,
         outbox=outbox,
@@ -440,6 +442,7 @@ def _joined(
         outbox=outbox,
         feed=feed,
         clock=clock,
+        directory=directory(folder),
     )
     intake = Intake(
         deliveries,

@@ -35,6 +35,7 @@ from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import open_stores, opened
+from tests.support.no_git import directory
 
 BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
@@ -96,6 +97,7 @@ class Office:
             outbox=outbox,
             feed=self.feed,
             clock=clock,
+            directory=directory(folder),
         )
         self.intake = Intake(
             stores.deliveries,

@@ -24,11 +24,14 @@ from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
 from app.main import Bridge, Foundation, adapters, founded, serve
+from app.repos.git import Git
+from app.repos.shoes import Inside
 from app.server.front import Send
 from app.server.listener import bound
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
 from app.store.stores import Stores
+from tests.support.forge import Forge
 from tests.support.hook import HookAdapter
 
 LOOK_SECONDS = 0.005
@@ -175,7 +178,11 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     platforms = [
         each for each in adapters(base) if plan["page"] or not each.service_name.startswith("web:")
     ]
-    bridge = GuardedBridge(base, [*hooks, *platforms])
+    forge: Any = None
+    if plan.get("forge"):
+        forge = Guarded("forge", Forge(Path(plan["forge"]), base.vault), points)
+        _watch_git(points)
+    bridge = GuardedBridge(base, [*hooks, *platforms], tokens=forge, pulls=forge)
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)
@@ -197,6 +204,25 @@ def _watch_commits(base: Foundation, points: FailPoints) -> None:
 
     event.listen(base.database.engine, "before_cursor_execute", before)
     event.listen(base.database.engine, "after_cursor_execute", after)
+
+
+def _watch_git(points: FailPoints) -> None:
+    """Pass a fail-point before and after every git, the bridge's own and those in a clone."""
+
+    def guarded(kind: str, run: Any) -> Any:
+        async def passing(where: Any, *arguments: Any, **more: Any) -> Any:
+            words = [word for word in arguments if isinstance(word, str) and word != "git"]
+            step = f"{kind}.{words[0]}"
+            await points.meet(step, "before")
+            result = await run(where, *arguments, **more)
+            await points.meet(step, "after")
+            return result
+
+        return passing
+
+    # Type checkers rightly forbid this; it is the one way to reach every step without a switch.
+    setattr(Git, "run", guarded("git", Git.run))  # noqa: B010
+    setattr(Inside, "run", guarded("clone", Inside.run))  # noqa: B010
 
 
 def _limit_pages(base: Foundation, full: Path) -> None:

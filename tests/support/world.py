@@ -56,9 +56,14 @@ class World:
     option: str = "allow"
     """What is answered to every ask."""
 
+    forge: Path | None = None
+    """Where tokens come from and pull requests go to, if there is such a place."""
+
     def __post_init__(self) -> None:
         self.platform = Platform()
-        self.bridge = BridgeProcess(self.folder, self.platform, settings=self.settings)
+        self.bridge = BridgeProcess(
+            self.folder, self.platform, settings=self.settings, forge=self.forge
+        )
         command = self.bridge.deadly if self.deadly else ()
         self.bridge.agents = {"demo": demo(*command, **self.entry)}
         self.said: list[Said] = []

@@ -261,6 +261,7 @@ class LiveAgents:
         ended = self._ending[session_id] = asyncio.Event()
         try:
             await live.agent.close()
+            await self._workspaces.close(session_id)
         finally:
             del self._ending[session_id]
             ended.set()

@@ -15,6 +15,7 @@ from app.core.hidden import visible
 from app.core.keys import SessionKey
 from app.core.types import Entry, Message
 from app.core.updates import Ask
+from app.core.workspaces import WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Asked:
     link: str = ""
     files: Sequence[PurePath] = ()
     """What came with the messages, where the agent finds it."""
+    workspace: WorkspaceView | None = None
+    """Where the agent works, when its process has just begun to."""
     said: Sequence[Said] = ()
     """What others said here, as far as the agent has not been told."""
     history: Sequence[Entry] = ()
@@ -69,20 +72,39 @@ def _first_line(asked: Asked) -> str:
     where = f"{asked.surface.service}, {asked.surface}"
     pointed = [message.pointed for message in asked.messages if message.pointed]
     more = "".join(f", {_one_line(each)}" for each in filter(None, (asked.link, *pointed)))
-    line = f"[{_one_line(' and '.join(names))} on {where}{more}]"
+    line = f"{_one_line(' and '.join(names))} on {where}{more}"
     if asked.answers:
-        return (
-            f"{line[:-1]}: answer. You were parked while you waited for people; they have answered "
-            "since. If you still need what you asked for, ask for exactly the same again: that is "
-            "answered at once as said below. Carry on with the words quoted at the end, and do "
-            "nothing twice.]"
+        line += (
+            ": answer. You were parked while you waited for people; they have answered since. If "
+            "you still need what you asked for, ask for exactly the same again: that is answered "
+            "at once as said below. Carry on with the words quoted at the end, and do nothing "
+            "twice."
         )
-    if asked.continued:
-        return (
-            f"{line[:-1]}: continuation. You were cut off while working on the words quoted below; "
-            "they may not have reached you. Carry on and do nothing twice.]"
+    elif asked.continued:
+        line += (
+            ": continuation. You were cut off while working on the words quoted below; "
+            "they may not have reached you. Carry on and do nothing twice."
         )
-    return line
+    if asked.workspace is not None:
+        line += f"{'' if line.endswith('.') else '.'} {_one_line(_workspace(asked.workspace))}"
+    return f"[{line}]"
+
+
+def _workspace(view: WorkspaceView) -> str:
+    """Tell an agent where it is and what becomes of its work."""
+    match view.kind:
+        case "empty":
+            return "Your folder is your own and began empty: no repository is set for this place."
+        case "folder":
+            return f"You work in the folder {view.name} itself, not in a copy."
+        case "clone" if not view.branch:
+            return f"Your folder is a clone of {view.name} to read; nothing can be pushed from it."
+        case "clone":
+            return (
+                f"Your folder is a clone of {view.name} on the branch {view.branch}. What you "
+                "change is committed, pushed and proposed for you at the end of the turn; you may "
+                "commit, and push to that branch, yourself."
+            )
 
 
 def _answered(ask: Ask) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.gate import Gate
 from app.core.consent.ledger import Ledger
@@ -32,7 +33,8 @@ from app.core.turns.slots import Slot
 from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, ToolUpdate, UsageUpdate
-from app.errors import AgentError, AgentRefused, BridgeError
+from app.core.workspaces import Work
+from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -43,9 +45,12 @@ PARKED = "Parked until the question above is answered."
 BUDGET_WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
+BEGINNINGS = {"new", "lost"}
+"""How a conversation came about that does not know yet where it is."""
 MEMORY_LOST = (
     "The agent could not bring its conversation back, so it was given the transcript instead."
 )
+ANOTHER_IS_THERE = "Another session is at work in this folder; this one waits for it."
 ODD_ENDS = {
     "max_tokens": "The agent reached its limit of tokens for one answer.",
     "max_turn_requests": "The agent reached its limit of requests for one turn.",
@@ -64,6 +69,7 @@ class Workshop:
     posts: PostStore
     live: LiveAgents
     workspaces: Workspaces
+    attachments: Attachments
     surroundings: Surroundings
     ledger: Ledger
     outbox: Outbox
@@ -103,6 +109,7 @@ class TurnRun:
         self._patience = Patience(shop.clock)
         self._judging = asyncio.Lock()
         self._watches = Tasks(f"turn {turn.id}")
+        self._shipped = ""
         self._task: asyncio.Task[object] | None = None
         self._files: tuple[Attachment, ...] = ()
         self._post = shop.posts.of_turn(turn.id)
@@ -120,7 +127,7 @@ class TurnRun:
         """Run the turn to its end; only a shutdown leaves it open."""
         self._task = asyncio.current_task()
         try:
-            end = await self._work()
+            end = await self._in_workspace()
         except asyncio.CancelledError:
             ours = self._parked or self._stopping
             if self._leaving or not ours or self._task is None:
@@ -132,6 +139,8 @@ class TurnRun:
                 await self._stopped()
         except AgentError as error:
             await self._trouble(error)
+        except RepositoryError as error:
+            await self._fail(str(error))
         except Exception as error:
             logger.exception("turn %d", self._turn.id)
             await self._shop.live.end(self._session.id)
@@ -216,6 +225,19 @@ class TurnRun:
             # Not here: whoever hears an agent must not wait for it.
             self._watches.start(self._live.agent.cancel(), name="budget")
 
+    async def _in_workspace(self) -> PromptEnd | None:
+        """Work once nobody else is at work in the same folder, and deliver what came of it."""
+        workspaces = self._shop.workspaces
+        self._beginning = True
+        if workspaces.waits(self._session):
+            self._router.note = ANOTHER_IS_THERE
+            self._progress()
+        async with workspaces.attended(self._session, self, meanwhile=self._slot.lent):
+            self._router.note = ""
+            end = await self._work()
+            await self._ship(end)
+        return end
+
     async def _work(self) -> PromptEnd | None:
         if (budget := self._terms.budget_usd) is not None and self._session.spent >= budget:
             self._spent = self._session.spent
@@ -267,6 +289,22 @@ class TurnRun:
                 self._task.cancel()
         return parked
 
+    async def _ship(self, end: PromptEnd | None) -> None:
+        """Deliver what came of a turn that was done; whoever says stop stops that as well."""
+        if end is None or self._stopping or self._overdue or self._spent:
+            return
+        shop = self._shop
+        title = self._router.title or self._session.title
+        messages = shop.turns.messages(self._turn.id)
+        work = Work(title, messages, self._session.link, self._turn.continued)
+        self._beginning = True
+        try:
+            self._shipped = await shop.workspaces.ship(self._session, work)
+        except RepositoryError as error:
+            self._shipped = f"Not shipped: {error}"
+        finally:
+            self._beginning = False
+
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; what people take to answer does not count."""
         await self._patience.worked(self._terms.turn_seconds)
@@ -310,7 +348,8 @@ class TurnRun:
             history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
         messages = shop.turns.messages(self._turn.id)
         around = await shop.surroundings.gather(self._session, self._turn, messages)
-        files = [*around.files, *(file for message in messages for file in message.files)]
+        named = [*around.files, *(file for message in messages for file in message.files)]
+        files = await shop.attachments.fetched(self._session, named)
         paths = await shop.workspaces.bring(self._session, files) if files else ()
         self._files = tuple(
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
@@ -322,6 +361,9 @@ class TurnRun:
                 files=paths,
                 link=self._session.link,
                 said=around.said,
+                workspace=shop.workspaces.describe(self._session)
+                if live.how in BEGINNINGS
+                else None,
                 history=history,
                 continued=self._turn.continued,
                 answers=shop.ledger.late(self._turn.id),
@@ -385,7 +427,9 @@ class TurnRun:
             return
         if end.usage is not None:
             await self._router.take(end.usage)
-        await self._end(TurnState.DONE, "done", ODD_ENDS.get(end.stop_reason, ""))
+        odd = ODD_ENDS.get(end.stop_reason, "")
+        note = self._shop.vault.redact(" ".join(filter(None, (odd, self._shipped))))
+        await self._end(TurnState.DONE, "done", note)
 
     async def _fail(self, words: str) -> None:
         if self._stopping:

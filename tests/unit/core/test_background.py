@@ -131,7 +131,7 @@ async def test_what_came_with_a_message_is_data_and_what_it_points_at_is_named(
         await turn(desk, said)
 
         (prompt,) = prompts(desk, "demo")
-        assert prompt.splitlines()[0].endswith(", app/main.py line 3]")
+        assert ", app/main.py line 3. " in prompt.splitlines()[0]
         assert 'from="what came with the message">\ndef main():\n<\\/data>\n</data>' in prompt
 
 

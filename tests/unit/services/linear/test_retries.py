@@ -31,6 +31,7 @@ from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
+from tests.support.no_git import directory
 from tests.support.office import Engine
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +105,7 @@ async def way_in(folder: Path) -> AsyncIterator[Way]:
             outbox=outbox,
             feed=feed,
             clock=clock,
+            directory=directory(folder),
         )
         intake = Intake(
             stores.deliveries,

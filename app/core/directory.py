@@ -1,0 +1,112 @@
+"""Which repository a place has: its own, the one chosen there, its channel's, the default; pure.
+
+A folder of this machine comes from the settings or from whoever is signed in to the page, never
+from a platform: who may talk to an agent there must not be able to point it at any folder here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.core.keys import PlaceKey
+from app.core.workspaces import Repository
+from app.errors import Conflict
+
+FOLDER = "folder:"
+NONE = "none"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
+_ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")
+
+Target = Repository | Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What the settings say about repositories."""
+
+    git_url: str
+    """Where `owner/name` is found."""
+    home: Path
+    data_dir: Path
+    default: str | None = None
+    channels: Mapping[str, str] = field(default_factory=dict)
+    teams: Mapping[str, str] = field(default_factory=dict)
+
+    def target(self, place: PlaceKey, chosen: str | None) -> Target:
+        """Tell where agents work that are spoken to in a place."""
+        return self.read(self._named(place, chosen))
+
+    def read(self, text: str | None) -> Target:
+        """Understand what stands in a setting or was chosen in a place."""
+        if text is None or text == NONE:
+            return None
+        if text.startswith(FOLDER):
+            path = text.removeprefix(FOLDER)
+            return self.home / path[2:] if path.startswith("~/") else Path(path)
+        if _ADDRESS.fullmatch(text):
+            return Repository(text.rpartition("/")[2].removesuffix(".git"), text)
+        return Repository(text, f"{self.git_url}/{text}.git")
+
+    def chosen(self, place: PlaceKey, text: str) -> str:
+        """Check what somebody wants to choose for a place.
+
+        Raises:
+            Conflict: it cannot be chosen there.
+        """
+        if place.service == "github":
+            raise Conflict("On GitHub agents work in the repository they are called in.")
+        if text.lower() == NONE:
+            return NONE
+        if text.startswith(FOLDER):
+            if place.service != "web":
+                raise Conflict(
+                    "A folder of the bridge's machine can be chosen on its own page or in its "
+                    "settings, not from here."
+                )
+            self.check_folder(self.read(text))
+            return text
+        if not _NAME.fullmatch(text):
+            raise Conflict("Write `repo OWNER/NAME`, `repo folder:/PATH` or `repo none`.")
+        return text
+
+    def words(self, place: PlaceKey, chosen: str | None) -> str:
+        """Say where agents work that are spoken to in a place."""
+        match self.target(place, chosen):
+            case None:
+                return "none, an empty folder for each agent"
+            case Repository(name=name):
+                return f"{name}, a clone for each agent"
+            case folder:
+                return f"the folder {folder}, one agent at a time"
+
+    def check_folder(self, path: Target) -> Path:
+        """See that a folder may be worked in.
+
+        Raises:
+            Conflict: it may not.
+        """
+        if not isinstance(path, Path) or not path.is_absolute() or not path.is_dir():
+            raise Conflict("There is no such folder; write `folder:` and an absolute path.")
+        real, own = path.resolve(), self.data_dir.resolve()
+        if real.is_relative_to(own) or own.is_relative_to(real):
+            raise Conflict("The bridge keeps its own data there; choose another folder.")
+        if self.home.resolve().is_relative_to(real):
+            raise Conflict("That folder holds a whole HOME; choose one inside it.")
+        return real
+
+    def _named(self, place: PlaceKey, chosen: str | None) -> str | None:
+        first, _, _ = place.name.partition(":")
+        match place.service:
+            case "github":
+                return first
+            case _ if chosen is not None:
+                return chosen
+            case "slack" if first in self.channels:
+                return self.channels[first]
+            case "linear" if (team := first.partition("-")[0]) in self.teams:
+                return self.teams[team]
+            case _:
+                return self.default

@@ -1,0 +1,235 @@
+"""Where agents work, as values: repositories, clones, what was shipped; and the words around them.
+
+Everything here is pure. Names that come from people, titles or remotes never reach git unchecked:
+what is no plain branch name is no branch.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.types import Message, Speaker
+
+Way = Literal["branch", "existing", "detached"]
+Ship = Literal["pr", "push", "none"]
+
+SLUG_CHARACTERS = 40
+"""Of a title: some seven words, and branch names stay readable in every list."""
+SUBJECT_CHARACTERS = 72
+"""Where git, GitHub and everybody's tools fold the first line of a message."""
+SESSION_TRAILER = "Agent-Bridge-Session"
+NO_TITLE = "Changes by {agent}"
+
+_BRANCH = re.compile(r"(?!-)[^\x00-\x20\x7f~^:?*\[\\]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository: the name people know, and the address git is told."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Whose name stands in commits."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """One session's clone: what it is of, how it is opened, and what may be pushed from it."""
+
+    folder: Path
+    session: SessionKey
+    repository: Repository
+    way: Way
+    author: Author
+    branch: str = ""
+    """What it may push to: a new branch or an existing one; nothing when detached."""
+    start: str = ""
+    """What a detached clone looks at: a commit or a full ref name."""
+
+    @property
+    def agent(self) -> str:
+        """Whose clone it is."""
+        return self.session.agent
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a new clone began with."""
+
+    base: str
+    """The default branch of the repository."""
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A clone as it is remembered."""
+
+    session: int
+    number: int
+    """Which workspace of its session it is: another repository means another folder."""
+    repository: Repository
+    way: Way
+    branch: str = ""
+    start: str = ""
+    base: str = ""
+    commit: str = ""
+    sent: str = ""
+    """The commit that was sent on last."""
+    told: str = ""
+    """The commit that people were told of last, when it was proposed or named."""
+    link: str = ""
+    """Where its changes are proposed."""
+    state: Literal["opening", "ready", "gone"] = "opening"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a place that is a pull request is about."""
+
+    repository: Repository
+    branch: str
+    """Empty where nobody but its author may push: a fork."""
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a pull request shall say; it is found again by its repository and head."""
+
+    repository: Repository
+    agent: str
+    head: str
+    base: str
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a turn was about, for whoever ships what came of it."""
+
+    title: str
+    messages: Sequence[Message]
+    link: str = ""
+    continued: bool = False
+    """Whether an earlier attempt may have shipped it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The state of a clone after what was left in it was committed."""
+
+    commit: str
+    problem: str = ""
+    """Why nothing may be shipped, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file that a session changed."""
+
+    path: str
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceView:
+    """What people see of a workspace."""
+
+    kind: Literal["empty", "folder", "clone"]
+    name: str = ""
+    """Of the repository, or the path of the folder."""
+    branch: str = ""
+    base: str = ""
+    link: str = ""
+    sent: str = ""
+
+
+def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
+    """Name the new branch of a session: `agent/<name>/<place>-<slug>`."""
+    where = slug(f"{place.service} {place.name}", SLUG_CHARACTERS)
+    what = slug(title, SLUG_CHARACTERS)
+    return f"agent/{session.agent}/{where}{'-' if what else ''}{what}"
+
+
+def slug(text: str, limit: int) -> str:
+    """Make of any text something that may stand in a branch name."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", plain)
+    return "-".join(words)[:limit].strip("-")
+
+
+def is_branch(name: str) -> bool:
+    """Tell whether a name may be a branch, by the rules of git and a little stricter."""
+    return bool(
+        _BRANCH.fullmatch(name)
+        and not name.startswith(("/", "refs/"))
+        and not name.endswith(("/", ".", ".lock"))
+        and not any(odd in name for odd in ("..", "//", "@{", "/.", ".lock/"))
+        and not name.startswith(".")
+        and name not in {"@", "HEAD"}
+    )
+
+
+def commit_message(work: Work, session: SessionKey) -> str:
+    """Write the message of what an agent left uncommitted: subject, words, who asked, session."""
+    people = {each.speaker.id: each.speaker for each in work.messages}
+    words = "\n\n".join(one_text(each.text) for each in work.messages).strip()
+    body = [] if not words or words == subject(work, session) else [words]
+    trailers = [f"Co-authored-by: {co_author(who)}" for who in people.values()]
+    return "\n\n".join(
+        [
+            subject(work, session),
+            *body,
+            "\n".join([*trailers, f"{SESSION_TRAILER}: {session}"]),
+        ]
+    )
+
+
+def subject(work: Work, session: SessionKey) -> str:
+    """Write one line about a turn: its title, else the first words that were said."""
+    said = work.messages[0].text if work.messages else ""
+    for text in (work.title, said):
+        line = one_text(text).partition("\n")[0].strip()
+        if line:
+            short = len(line) <= SUBJECT_CHARACTERS
+            return line if short else line[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
+    return NO_TITLE.format(agent=session.agent)
+
+
+def proposal_body(work: Work, session: SessionKey) -> str:
+    """Say in a pull request who asked for it and where."""
+    names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
+    where = work.link or str(session)
+    return f"{names or 'Somebody'} asked {session.agent} for this: {where}"
+
+
+def co_author(who: Speaker) -> str:
+    """Name a person as a co-author; the address leads to nobody unless it is one."""
+    name = re.sub(r"[<>\x00-\x1f\x7f]", "", who.name).strip() or "somebody"
+    address = re.sub(r"[^A-Za-z0-9@.+_-]", "-", who.id) or "somebody"
+    return f"{name} <{address if '@' in address else f'{address}@noreply.agent-bridge.invalid'}>"
+
+
+def one_text(text: str) -> str:
+    """Take control characters out of words, so that nothing in them ends a line or a message."""
+    lines = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", text.replace("\r\n", "\n")).splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip()

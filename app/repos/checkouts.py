@@ -1,0 +1,252 @@
+"""The clones of all sessions: opened with their mirror and gate, gathered up, pushed, thrown away.
+
+What the core decides happens here with git; nothing is remembered that the disk or the store does
+not also know, so that a crash at any step is repaired by doing the step again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from app.core.workspaces import Change, Clone, Gathered, Opened
+from app.errors import GitFailed, RepositoryError
+from app.repos import clone as clones
+from app.repos.gate import Gate
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.remote import Tokens, is_damage
+from app.repos.shoes import Inside, Shoes
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+PUSH_SECONDS: Final = 2400.0
+"""What a push at the end of a turn may take, with the remote's own half hour in it."""
+_PREPARE_BYTES: Final = 1024 * 1024
+_SETUP: Final = ".agent-bridge/setup"
+_SETUP_SECONDS: Final = 600.0
+"""What preparing a clone may take: packages are downloaded then."""
+_SETUP_WORDS: Final = 4000
+"""What is kept of its output: the end, where errors stand."""
+
+
+class GitCheckouts:
+    """Clones, mirrors and gates on this disk."""
+
+    def __init__(
+        self,
+        root: Path,
+        shoes: Mapping[str, Shoes],
+        git: Git,
+        mirrors: Mirrors,
+        *,
+        tokens: Tokens | None,
+        vault: Vault,
+        person: Mapping[str, str],
+    ) -> None:
+        self._gates = root
+        self._shoes = shoes
+        self._git = git
+        self._mirrors = mirrors
+        self._tokens = tokens
+        self._vault = vault
+        self._person = dict(person)
+        self._open: dict[Path, Gate] = {}
+
+    async def open(
+        self,
+        clone: Clone,
+        *,
+        fresh: bool,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str], Awaitable[bool]],
+    ) -> Opened | None:
+        """Make a clone ready for its agent; a fresh one is made anew, whatever lies in its place.
+
+        Raises:
+            RepositoryError: it cannot be.
+        """
+        await self.close(clone.folder)
+        if not fresh:
+            await self._listen(clone, on_sent, ask)
+            await clones.tidy(self._inside(clone))
+            await clones.head(self._inside(clone))
+            return None
+        also = (clone.start,) if clone.start.startswith("refs/") else ()
+        await self._mirrors.check_room()
+        await self._mirrors.refresh(clone.repository, clone.agent, *also)
+        gate = await self._listen(clone, on_sent, ask)
+        try:
+            return await self._make(clone, gate)
+        except GitFailed as error:
+            if not is_damage(error.words):
+                raise
+            logger.warning("the mirror of %s is damaged: %s", clone.repository.name, error)
+        await self._mirrors.rebuild(clone.repository, clone.agent)
+        return await self._make(clone, gate)
+
+    async def close(self, folder: Path) -> None:
+        """Take no more pushes from a clone."""
+        gate = self._open.pop(folder, None)
+        if gate is not None:
+            await gate.close()
+
+    async def close_all(self) -> None:
+        """Take no more pushes from anybody."""
+        for folder in list(self._open):
+            await self.close(folder)
+
+    def visible(self, folder: Path) -> tuple[Path, ...]:
+        """Tell what else an agent must see that works in a folder."""
+        gate = self._open.get(folder)
+        return () if gate is None else (*gate.visible, gate.mirror)
+
+    async def gather(self, clone: Clone, message: str) -> Gathered:
+        """Commit what its agent left uncommitted.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        return await clones.gather(self._inside(clone), clone, message)
+
+    async def push(self, clone: Clone, commit: str) -> str:
+        """Push a commit of a clone through its gate; returns why it was refused.
+
+        Raises:
+            RepositoryError: it did not reach the gate.
+        """
+        gate = self._gate(clone)
+        gate.last = None
+        words = ""
+        try:
+            await self._inside(clone).git(
+                *("push", "--quiet", f"--receive-pack={gate.command('push')}", str(gate.door)),
+                f"{commit}:refs/heads/{clone.branch}",
+                seconds=PUSH_SECONDS,
+            )
+        except GitFailed as error:
+            words = error.words
+        # What the gate says counts: what comes from inside may be anything.
+        if gate.last is not None and gate.last.commit == commit:
+            return gate.last.refusal
+        if not words:
+            return ""
+        raise RepositoryError(f"The push did not reach the bridge: {words.strip()[-500:]}")
+
+    async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
+        """List the files in which a commit and the base branch cannot both be kept."""
+        await self._refresh(clone)
+        return await self._gate(clone).conflicts(base, commit)
+
+    async def changes(self, clone: Clone, since: str) -> tuple[Change, ...]:
+        """List the files that a session changed."""
+        return await clones.changes(self._inside(clone), since)
+
+    async def diff(self, clone: Clone, since: str) -> str:
+        """Show what a session changed."""
+        return await clones.diff(self._inside(clone), since)
+
+    async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
+        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+        if not (clone.folder / ".git").is_dir():
+            return ""
+        return await clones.unshipped(self._inside(clone), sent=sent, start=start)
+
+    async def remove(self, clone: Clone) -> None:
+        """Throw a clone and its gate away."""
+        await self.close(clone.folder)
+        for folder in (clone.folder, self._gates / clone.folder.name):
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def prepare(self, clone: Clone) -> str | None:
+        """Run the repository's own `.agent-bridge/setup` in a new clone; returns what it said.
+
+        Only that of the default branch: a branch must not bring along what runs before anybody
+        looks at it. None if there is none.
+        """
+        script = await self._mirrors.read(clone.repository, _SETUP, limit=_PREPARE_BYTES)
+        if script is None:
+            return None
+        file = self._gates / clone.folder.name / "door" / "setup"
+        await asyncio.to_thread(file.write_bytes, script)
+        file.chmod(0o755)
+        try:
+            status, written, words = await self._inside(clone).run(
+                str(file), seconds=_SETUP_SECONDS, limit=_PREPARE_BYTES, name=_SETUP
+            )
+        except GitFailed as error:
+            return f"`{_SETUP}` failed: {error.words}"
+        said = f"{written.decode(errors='replace')}\n{words}".strip()[-_SETUP_WORDS:]
+        return f"`{_SETUP}` ended with status {status}.\n{said}".strip()
+
+    async def _make(self, clone: Clone, gate: Gate) -> Opened:
+        mirrors, repository = self._mirrors, clone.repository
+        base = await mirrors.default_branch(repository)
+        wanted = {
+            "branch": f"refs/heads/{base}",
+            "existing": f"refs/heads/{clone.branch}",
+            "detached": clone.start,
+        }[clone.way]
+        start = await mirrors.commit(repository, wanted)
+        if start is None:
+            raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
+        template = gate.door / "template"
+        await asyncio.to_thread(clones.write_template, template, clone)
+        await clones.make(
+            self._inside(clone),
+            clone,
+            mirror=mirrors.path(repository),
+            template=template,
+            start=start,
+            push={
+                "remote.origin.pushurl": str(gate.door),
+                "remote.origin.receivepack": gate.command("push"),
+                "remote.origin.uploadpack": gate.command("fetch"),
+            },
+        )
+        return Opened(base, start)
+
+    async def _listen(
+        self,
+        clone: Clone,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str], Awaitable[bool]],
+    ) -> Gate:
+        gate = Gate(
+            self._gates / clone.folder.name,
+            clone,
+            git=self._git,
+            mirrors=self._mirrors,
+            tokens=self._tokens,
+            vault=self._vault,
+            person=self._person,
+            on_sent=on_sent,
+            ask=ask,
+        )
+        await gate.open()
+        self._open[clone.folder] = gate
+        return gate
+
+    async def _refresh(self, clone: Clone) -> None:
+        try:
+            await self._mirrors.refresh(clone.repository, clone.agent)
+        except RepositoryError as error:
+            logger.warning("%s was not brought up to date: %s", clone.repository.name, error)
+
+    def _gate(self, clone: Clone) -> Gate:
+        gate = self._open.get(clone.folder)
+        if gate is None:
+            raise RepositoryError("The gate of this session is closed.")
+        return gate
+
+    def _inside(self, clone: Clone) -> Inside:
+        mirror = self._mirrors.path(clone.repository)
+        door = self._gates / clone.folder.name / "door"
+        gate = self._open.get(clone.folder)
+        visible = (door, mirror, *(gate.visible if gate is not None else ()))
+        return Inside(self._shoes[clone.agent], clone.folder, visible, self._git.bridge)

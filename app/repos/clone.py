@@ -1,0 +1,182 @@
+"""A session's clone: made, tidied, looked at and gathered up, all of it in its agent's shoes.
+
+It borrows its objects from the mirror (`git clone --shared`) and is the agent's own in every other
+way; worktrees are not used, because an agent's `git config` would land in what all sessions share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import Final
+
+from app.core.workspaces import SESSION_TRAILER, Change, Clone, Gathered
+from app.errors import GitFailed, RepositoryError
+from app.repos.git import COMMIT
+from app.repos.shoes import Inside
+
+QUICK_SECONDS: Final = 120.0
+"""What a look at a clone may take; the status of fifty thousand files takes one second."""
+DIFF_BYTES: Final = 512 * 1024
+"""What the page shows of a diff; more is read in the pull request."""
+_UNFINISHED: Final = re.compile(rb"(?m)^(?:u |# branch\.head \(detached\)$)")
+_TRAILER_HOOK: Final = """\
+#!/bin/sh
+# Says in every commit which session made it.
+exec git interpret-trailers --in-place --if-exists doNothing --trailer '{key}: {session}' "$1"
+"""
+
+
+def write_template(folder: Path, clone: Clone) -> None:
+    """Lay what a new clone begins with: the hook that names the session in its commits."""
+    hook = folder / "hooks" / "prepare-commit-msg"
+    hook.parent.mkdir(parents=True, exist_ok=True)
+    session = re.sub(r"[^\w:./#@-]", "_", str(clone.session))
+    hook.write_text(_TRAILER_HOOK.format(key=SESSION_TRAILER, session=session))
+    hook.chmod(0o755)
+
+
+async def make(
+    inside: Inside, clone: Clone, *, mirror: Path, template: Path, start: str, push: dict[str, str]
+) -> None:
+    """Make a clone and check out what its agent works on; an earlier attempt is swept away.
+
+    Raises:
+        RepositoryError: it cannot be made.
+    """
+    await asyncio.to_thread(clear, clone.folder)
+    own = {
+        "user.name": clone.author.name,
+        "user.email": clone.author.email,
+        "push.default": "current",
+        # Nobody but its agent works in it, and what it borrows must never be packed away.
+        "gc.auto": "0",
+        **push,
+    }
+    settings = [word for key, value in own.items() for word in ("-c", f"{key}={value}")]
+    await inside.git(
+        *("clone", "--quiet", "--shared", "--no-checkout", f"--template={template}"),
+        *(*settings, "--", str(mirror), "."),
+    )
+    match clone.way:
+        case "branch" | "existing":
+            await inside.git("checkout", "--quiet", "--no-track", "-B", clone.branch, start, "--")
+        case "detached":
+            await inside.git("checkout", "--quiet", "--detach", start, "--")
+
+
+async def tidy(inside: Inside) -> None:
+    """Remove the locks of a git that died with its agent; nobody is at work in the clone now."""
+    await inside.run(
+        *("find", ".git", "-name", "*.lock", "-type", "f", "-delete"),
+        seconds=QUICK_SECONDS,
+        limit=4096,
+    )
+
+
+async def gather(inside: Inside, clone: Clone, message: str) -> Gathered:
+    """Commit what was left uncommitted, and tell where the clone stands.
+
+    Raises:
+        RepositoryError: git cannot do it there.
+    """
+    status = await inside.git("status", "--porcelain=v2", "--branch", seconds=QUICK_SECONDS)
+    if problem := _problem(status):
+        return Gathered(await head(inside), problem)
+    if any(not line.startswith(b"#") for line in status.splitlines()):
+        await inside.git("add", "--all", "--", ".")
+        # Nothing to commit after all: what changed was only how files are kept.
+        staged, _, _ = await inside.run(
+            *("git", "diff", "--cached", "--quiet", "--no-ext-diff"),
+            seconds=QUICK_SECONDS,
+            limit=4096,
+        )
+        if staged:
+            author = f"--author={clone.author}"
+            await inside.git("commit", "--quiet", "--no-verify", author, "-m", message)
+    return Gathered(await head(inside))
+
+
+def _problem(status: bytes) -> str:
+    found = _UNFINISHED.search(status)
+    if found is None:
+        return ""
+    if found[0].startswith(b"u"):
+        return "there are conflicts in its clone that nobody has resolved"
+    return "its clone is on no branch (a rebase that was not finished, or a detached commit)"
+
+
+async def head(inside: Inside) -> str:
+    """Tell the commit that is checked out.
+
+    Raises:
+        RepositoryError: there is none.
+    """
+    found = (await inside.git("rev-parse", "HEAD", seconds=QUICK_SECONDS)).decode(
+        "ascii", "replace"
+    )
+    commit = found.strip()
+    if not COMMIT.fullmatch(commit):
+        raise RepositoryError("The clone does not say which commit is checked out.")
+    return commit
+
+
+async def unshipped(inside: Inside, *, sent: str, start: str) -> str:
+    """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+    try:
+        status = await inside.git("status", "--porcelain", "-z", seconds=QUICK_SECONDS)
+        known = [commit for commit in (sent, start) if commit]
+        only_here = await inside.git(
+            *("rev-list", "--max-count=1000", "--branches", "HEAD", "--not", "--remotes"),
+            *known,
+            seconds=QUICK_SECONDS,
+        )
+        stashed = await inside.git("stash", "list", seconds=QUICK_SECONDS)
+    except GitFailed as error:
+        return f"git cannot read it ({error.words.strip()[-200:]})"
+    changes, commits = status.count(b"\0"), len(only_here.split())
+    held = (
+        (changes, "uncommitted change"),
+        (commits, "commit"),
+        (len(stashed.splitlines()), "stash"),
+    )
+    return ", ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in held if count)
+
+
+async def diff(inside: Inside, since: str) -> str:
+    """Show what changed since a commit, uncommitted changes included."""
+    try:
+        shown = await inside.git(
+            *("diff", "--no-ext-diff", "--no-textconv", "--no-color", since, "--"),
+            seconds=QUICK_SECONDS,
+            limit=DIFF_BYTES,
+        )
+    except GitFailed as error:
+        return f"(no diff: {error})"
+    return shown.decode(errors="replace")
+
+
+async def changes(inside: Inside, since: str) -> tuple[Change, ...]:
+    """List the files that changed since a commit."""
+    listed = await inside.git(
+        *("diff", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", since, "--"),
+        seconds=QUICK_SECONDS,
+    )
+    rows = (row.split("\t", 2) for row in listed.decode(errors="replace").split("\0") if row)
+    return tuple(
+        Change(path, int(added) if added.isdigit() else 0, int(gone) if gone.isdigit() else 0)
+        for added, gone, path in (row for row in rows if len(row) == 3)
+    )
+
+
+def clear(folder: Path) -> None:
+    """Empty a folder, whatever an agent or a crash left in it; links are not followed."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for entry in folder.iterdir():
+        if stat.S_ISDIR(entry.lstat().st_mode):
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

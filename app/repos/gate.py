@@ -1,0 +1,382 @@
+"""The gate of a session: where everything is pushed to, looked at, and sent on by the bridge.
+
+A gate is a bare repository that its agent never sees. All that the agent has is a folder, the door,
+to read: a socket and a small relay, which git is told to call instead of `git receive-pack`. What
+comes through the socket are the bytes of a push, and the bridge's own `git receive-pack` takes them
+in with every object checked. So nothing that an agent writes (configuration, hooks, refs,
+alternates, links) is ever read by a git in the bridge's shoes, and no ref of the agent's is
+believed: what goes on to the remote is a commit by its name, out of the gate.
+
+Before anything is kept, git calls the gate's hook, which hands the question to the bridge over two
+named pipes and waits: its words come out of the agent's own `git push`. The commit is on the remote
+before the gate says that it was taken; a crash in between repeats a push that changes nothing.
+
+The socket itself is the right to push. Only its own agent's sandbox shows it, so it needs no token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from app.children.prefixes import visible_prefixes
+from app.children.process import Child
+from app.core.tasks import Tasks
+from app.core.workspaces import Clone
+from app.errors import BridgeError, GitFailed
+from app.repos import relay
+from app.repos.git import Git
+from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
+from app.repos.mirror import Mirrors, remove_locks
+from app.repos.remote import Tokens, access_to
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_BYTES: Final = 65536
+_BACKLOG: Final = 4
+"""Pushes that wait: an agent and the bridge itself, rarely at once."""
+_HOOK: Final = """\
+#!/bin/sh
+# Asks the bridge about a push and does as it says.
+{ echo "$GIT_QUARANTINE_PATH"; cat; echo end; } >"$AGENT_BRIDGE_GATE/question" || exit 1
+while read -r word rest; do
+    case $word in
+        taken) exit 0 ;;
+        refused) exit 1 ;;
+        say) printf '%s\\n' "$rest" >&2 ;;
+    esac
+done <"$AGENT_BRIDGE_GATE/answer"
+exit 1
+"""
+
+Ask = Callable[[str], Awaitable[bool]]
+"""Has a person decide something; True if it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a push."""
+
+    commit: str
+    refusal: str = ""
+
+
+class Gate:
+    """One session's gate while its agent may push."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clone: Clone,
+        *,
+        git: Git,
+        mirrors: Mirrors,
+        tokens: Tokens | None,
+        vault: Vault,
+        person: dict[str, str],
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Ask,
+    ) -> None:
+        self._folder = folder
+        self._clone = clone
+        self._git = git
+        self._mirrors = mirrors
+        self._tokens = tokens
+        self._person = person
+        self._on_sent = on_sent
+        self._ask = ask
+        self._repository = folder / "repository.git"
+        self._hooks = folder / "hooks"
+        self._inspector = Inspector(git, self._repository, vault, clone.branch)
+        self._lock = asyncio.Lock()
+        self._tasks = Tasks(f"gate of {clone.session}")
+        self._servers: list[asyncio.Server] = []
+        self.door = folder / "door"
+        self.mirror = mirrors.path(clone.repository)
+        self.last: Verdict | None = None
+        """What became of the last push."""
+
+    def command(self, what: Literal["push", "fetch"]) -> str:
+        """Tell the command by which an agent's git reaches the gate."""
+        words = (sys.executable, "-I", "-S", str(self.door / "relay.py"), what)
+        return " ".join(shlex.quote(word) for word in words)
+
+    @property
+    def visible(self) -> tuple[Path, ...]:
+        """What an agent must see in order to push."""
+        return (self.door, *_interpreter())
+
+    async def open(self) -> None:
+        """Make the gate ready and listen."""
+        await asyncio.to_thread(self._lay)
+        if not (self._repository / "HEAD").exists():
+            await self._git.run(self._repository, "init", "--bare", "--quiet", "--template=")
+        alternates = self._repository / "objects" / "info" / "alternates"
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_text(f"{self.mirror.resolve()}/objects\n")
+        self._servers = [
+            await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
+            await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
+        ]
+
+    async def close(self) -> None:
+        """Listen no longer; a push that is under way ends."""
+        for server in self._servers:
+            server.close()
+        self._servers = []
+        await self._tasks.close()
+
+    async def known(self, commit: str) -> bool:
+        """Tell whether a commit is in the gate or in the mirror."""
+        try:
+            await self._git.run(self._repository, "cat-file", "-e", f"{commit}^{{commit}}")
+        except GitFailed:
+            return False
+        return True
+
+    async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
+        """List the files in which a commit and the base branch cannot both be kept."""
+        onto = await self._mirrors.commit(self._clone.repository, f"refs/heads/{base}")
+        if onto is None:
+            return ()
+        async with self._git.started(
+            self._repository,
+            *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
+            *(onto, commit),
+        ) as child:
+            child.close_input()
+            listed = bytearray()
+            while data := await child.stdout.read(_CHUNK_BYTES):
+                listed += data
+            # Status 1 says that there are conflicts; others, that this git cannot tell.
+            if await child.wait() != 1:
+                return ()
+        _tree, *files = bytes(listed).decode(errors="replace").split("\0")
+        return tuple(dict.fromkeys(file for file in files if file))
+
+    def _lay(self) -> None:
+        for folder in (self._repository, self._hooks, self.door):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_locks(self._repository)
+        hook = self._hooks / "pre-receive"
+        hook.write_text(_HOOK)
+        hook.chmod(0o755)
+        shutil.copyfile(relay.__file__, self.door / "relay.py")
+
+    def _listen(self, name: str) -> socket.socket:
+        place = self.door / name
+        place.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        folder = os.open(self.door, os.O_RDONLY)
+        try:
+            # The path of a socket has room for 100 bytes, that of a folder for thousands.
+            short = Path(f"/proc/self/fd/{folder}")
+            listener.bind(str(short / name if short.exists() else place))
+        finally:
+            os.close(folder)
+        place.chmod(0o600)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+        return listener
+
+    def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._serve(reader, writer), name="push")
+
+    def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._refresh(writer), name="fetch")
+
+    async def _refresh(self, writer: asyncio.StreamWriter) -> None:
+        """Bring the mirror up to date before the agent reads it; an old one is better than none."""
+        try:
+            await self._mirrors.refresh(self._clone.repository, self._clone.agent)
+        except BridgeError as error:
+            writer.write(f"The mirror could not be brought up to date: {error}\n".encode())
+        finally:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with self._lock:
+                with _pipes() as pipes:
+                    await self._receive(reader, writer, pipes)
+        except (GitFailed, ConnectionError) as error:
+            logger.warning("a push broke off: %s", error)
+        finally:
+            writer.close()
+
+    async def _receive(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pipes: _Pipes
+    ) -> None:
+        """Let git take a push in; it asks through its hook whether it may be kept."""
+        settings = {
+            "core.hooksPath": str(self._hooks),
+            "receive.maxInputSize": str(PUSH_BYTES),
+            "receive.denyDeletes": "true",
+            "receive.autogc": "false",
+            "receive.unpackLimit": "1",
+        }
+        more = {"AGENT_BRIDGE_GATE": str(pipes.folder)}
+        here = str(self._repository)
+        async with (
+            self._git.started(
+                self._repository, "receive-pack", here, settings=settings, more=more
+            ) as child,
+            asyncio.TaskGroup() as group,
+        ):
+            helpers = (
+                group.create_task(_take(reader, child)),
+                group.create_task(self._answer(pipes)),
+            )
+            await _give(child, writer)
+            for helper in helpers:
+                helper.cancel()
+
+    async def _answer(self, pipes: _Pipes) -> None:
+        incoming = parse(await pipes.question(), self._repository)
+        try:
+            refusal = await self._judge(incoming)
+        except (BridgeError, TimeoutError) as error:
+            logger.warning("a push could not be sent on: %s", error)
+            refusal = self._told(error)
+        commit = incoming.updates[0].new
+        self.last = Verdict(commit, refusal)
+        pipes.answer(refusal)
+
+    async def _judge(self, incoming: Incoming) -> str:
+        """Decide on a push and, if it may go on, send it; returns why not."""
+        inspector, clone = self._inspector, self._clone
+        if reason := inspector.objection(incoming.updates):
+            return reason
+        known = await self._mirrors.commit(clone.repository, f"refs/heads/{clone.branch}")
+        if reason := await inspector.refusal(incoming, known):
+            return reason
+        if files := await inspector.workflows(incoming):
+            named = ", ".join(files)
+            if not await self._ask(f"Push changes of workflow files: {named}"):
+                return f"Workflow files are not pushed unless somebody allows it: {named}."
+        (update,) = incoming.updates
+        if reason := await self._send(incoming, update.new):
+            return reason
+        await self._on_sent(update.new)
+        return ""
+
+    async def _send(self, incoming: Incoming, commit: str) -> str:
+        """Push a commit to the remote; returns why the remote does not take it."""
+        clone = self._clone
+        access = await access_to(clone.repository, clone.agent, self._tokens, self._person)
+        try:
+            await self._git.run(
+                self._repository,
+                *("push", "--quiet", "--no-verify", "--no-signed"),
+                *("--", clone.repository.url, f"{commit}:refs/heads/{clone.branch}"),
+                access=replace(access, environment={**access.environment, **incoming.view}),
+            )
+        except GitFailed as error:
+            if "non-fast-forward" in error.words or "fetch first" in error.words:
+                await self._mirrors.refresh(clone.repository, clone.agent)
+                return (
+                    f"{clone.branch} has moved on since you fetched it. `git fetch origin`, merge "
+                    f"or rebase onto `origin/{clone.branch}`, and push again."
+                )
+            return f"The remote did not take it: {_remote_words(error.words)}"
+        return ""
+
+    def _told(self, error: BaseException) -> str:
+        words = str(error) or "it took too long"
+        return f"The bridge could not send this on: {words}"
+
+
+async def _take(reader: asyncio.StreamReader, child: Child) -> None:
+    """Carry what the agent's git says to the bridge's."""
+    try:
+        while data := await reader.read(_CHUNK_BYTES):
+            child.write(data)
+            await child.drain()
+    except (BrokenPipeError, ConnectionError):
+        return  # one of the two has said all that it wanted to
+    child.close_input()
+
+
+async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
+    """Carry what the bridge's git answers to the agent's."""
+    gone = False
+    while data := await child.stdout.read(_CHUNK_BYTES):
+        with contextlib.suppress(ConnectionError):
+            if not gone:
+                gone = True
+                writer.write(data)
+                await writer.drain()
+                gone = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipes:
+    """The two named pipes of one push."""
+
+    folder: Path
+    asking: int
+    answering: int
+
+    async def question(self) -> list[str]:
+        """Wait for what the hook asks."""
+        loop = asyncio.get_running_loop()
+        asked = bytearray()
+        ready = asyncio.Event()
+        loop.add_reader(self.asking, ready.set)
+        try:
+            while not asked.endswith(b"\nend\n"):
+                await ready.wait()
+                ready.clear()
+                with contextlib.suppress(BlockingIOError):
+                    asked += os.read(self.asking, _CHUNK_BYTES)
+        finally:
+            loop.remove_reader(self.asking)
+        return asked.decode(errors="replace").splitlines()[:-1]
+
+    def answer(self, refusal: str) -> None:
+        """Tell the hook what to say and do; a reason fits into the pipe."""
+        said = "".join(f"say {line}\n" for line in refusal[:4000].splitlines() if line)
+        os.write(self.answering, f"{said}{'refused' if refusal else 'taken'}\n".encode())
+
+
+@contextlib.contextmanager
+def _pipes() -> Iterator[_Pipes]:
+    with tempfile.TemporaryDirectory(prefix="agent-bridge-push-") as name:
+        folder = Path(name)
+        ends = []
+        for pipe in ("question", "answer"):
+            os.mkfifo(folder / pipe, 0o600)
+            # Open on both ends: nobody waits for anybody, and what was written is not lost.
+            ends.append(os.open(folder / pipe, os.O_RDWR | os.O_NONBLOCK))
+        try:
+            yield _Pipes(folder, *ends)
+        finally:
+            for end in ends:
+                os.close(end)
+
+
+def _interpreter() -> tuple[Path, ...]:
+    return visible_prefixes((sys.executable,), path="")
+
+
+def _remote_words(words: str) -> str:
+    """Pick out of a failed push what the remote itself said."""
+    said = [
+        line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
+    ]
+    rejected = [
+        line.strip() for line in words.splitlines() if "rejected" in line or "fatal" in line
+    ]
+    return " ".join(said or rejected or [words.strip()])[:1000]

@@ -1,0 +1,191 @@
+"""The one way in which the bridge itself runs git: argv, an environment of its own, a time limit.
+
+The bridge runs git only in repositories that no agent can write, and even there nothing that a
+repository says is obeyed: hooks, file system monitors, helpers and every configuration but its own
+are off, and only the transport of the remote at hand is allowed. A credential travels in the
+environment of one process, never in argv, in a URL or on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from app.children.census import new_marker
+from app.children.environment import MARKER
+from app.children.process import Child, spawn
+from app.children.stop import StopSteps, stop
+from app.errors import AgentNotStarted, GitFailed
+
+LOCAL_SECONDS: Final = 120.0
+"""What git may take on this disk; a repack of a large mirror is the longest."""
+REMOTE_SECONDS: Final = 1800.0
+"""What a fetch or a push may take: gigabytes over a slow line."""
+OUTPUT_BYTES: Final = 64 * 1024 * 1024
+"""What is kept of an answer: more than the list of a million paths."""
+_CHUNK_BYTES: Final = 65536
+_STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
+"""Git keeps nothing that has to be saved at its end."""
+COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+_PASSED_ON: Final = frozenset(
+    {"PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_DIR"}
+)
+_ALONE: Final = {
+    "LC_ALL": "C",
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+# Faults that old, honest histories are known for; everything else that fsck finds is refused.
+_FORGIVEN: Final = (
+    *("badDateOverflow", "badTimezone", "missingEmail", "missingNameBeforeEmail"),
+    *("missingSpaceBeforeDate", "missingSpaceBeforeEmail", "zeroPaddedDate", "zeroPaddedFilemode"),
+)
+HARDENED: Final = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.askPass": "",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "credential.helper": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "http.followRedirects": "false",
+    "transfer.fsckObjects": "true",
+    **{f"fetch.fsck.{fault}": "ignore" for fault in _FORGIVEN},
+    **{f"receive.fsck.{fault}": "ignore" for fault in _FORGIVEN},
+}
+"""Given as environment, so that it beats whatever a repository's own file says."""
+
+
+def as_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Spell settings of git as its environment wants them."""
+    spelled = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        spelled |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return spelled
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one command needs in order to reach a remote."""
+
+    protocol: str
+    """The only transport it may use."""
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+NOWHERE: Final = Access(protocol="none")
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Git in the bridge's own shoes."""
+
+    surroundings: Mapping[str, str] = field(repr=False)
+    bridge: str
+    """The name of the bridge in markers, by which what a crash left is found and ended."""
+
+    async def run(
+        self,
+        repository: Path,
+        *arguments: str,
+        access: Access = NOWHERE,
+        given: bytes = b"",
+        more: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+        limit: int = OUTPUT_BYTES,
+    ) -> bytes:
+        """Run one command in a bare repository of the bridge and return what it wrote.
+
+        Raises:
+            GitFailed: it ended with an error, wrote too much or took too long.
+        """
+        usual = LOCAL_SECONDS if access is NOWHERE else REMOTE_SECONDS
+        name = f"git {arguments[0]}"
+        try:
+            async with (
+                asyncio.timeout(seconds or usual),
+                self.started(repository, *arguments, access=access, more=more) as child,
+            ):
+                return await _answer(child, name, given, limit)
+        except TimeoutError:
+            raise GitFailed(name, f"no end within {seconds or usual:g} s") from None
+
+    @asynccontextmanager
+    async def started(
+        self,
+        repository: Path,
+        *arguments: str,
+        access: Access = NOWHERE,
+        more: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Child]:
+        """Have one command run for as long as the block does.
+
+        Raises:
+            GitFailed: git is not there.
+        """
+        argv = ["git", f"--git-dir={repository}", *arguments]
+        environment = self.environment(access, settings or {}) | dict(more or {})
+        try:
+            child = await spawn(argv, name="git", env=environment, cwd=repository)
+        except AgentNotStarted as error:
+            raise GitFailed(f"git {arguments[0]}", str(error)) from error
+        try:
+            yield child
+        finally:
+            await ended(child)
+
+    def environment(self, access: Access, settings: Mapping[str, str]) -> dict[str, str]:
+        """Make all that a git of the bridge knows."""
+        given = self.surroundings
+        passed = {name: value for name, value in given.items() if name.upper() in _PASSED_ON}
+        own = dict(HARDENED) | dict(settings) | dict(access.settings)
+        if authorities := given.get("SSL_CERT_FILE"):
+            own["http.sslCAInfo"] = authorities
+        return {
+            **passed,
+            **_ALONE,
+            **as_environment(own),
+            "GIT_ALLOW_PROTOCOL": access.protocol,
+            **access.environment,
+            MARKER: new_marker(self.bridge),
+        }
+
+
+async def ended(child: Child) -> None:
+    """See a git off, at little cost if it ended by itself: without hooks nobody outlives it."""
+    if child.status is None:
+        await stop(child, steps=_STEPS)
+    else:
+        child.close()
+
+
+async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:
+    if given:
+        child.write(given)
+    child.close_input()
+    written = bytearray()
+    while data := await child.stdout.read(_CHUNK_BYTES):
+        written += data
+        if len(written) > limit:
+            raise GitFailed(name, f"it wrote more than {limit} bytes")
+    if await child.wait() != 0:
+        raise GitFailed(name, child.last_words())
+    return bytes(written)

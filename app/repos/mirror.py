@@ -1,0 +1,275 @@
+"""Mirrors: one bare copy per repository, fetched by the bridge, borrowed from by clones and gates.
+
+An object that was in a mirror stays in it: clones borrow without asking, so nothing is ever thrown
+away, and a damaged mirror is rebuilt around whatever can still be read of the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import shutil
+import zlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from app.core.workspaces import Repository
+from app.errors import DiskNearlyFull, GitFailed, RepositoryError
+from app.repos.git import COMMIT, Git
+from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
+
+logger = logging.getLogger(__name__)
+
+FREE_BYTES: Final = 1024**3
+"""What stays free on the disk: enough for the store and for agents that are at work."""
+_PACKS: Final = 50
+"""Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
+_LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
+_LOOSE_BYTES: Final = 256 * 1024**2
+"""A loose object that is larger is not worth the memory it takes to check it."""
+_CHUNK_BYTES: Final = 1024**2
+_COMPLETE: Final = "complete"
+_EVERYTHING: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+
+
+class Mirrors:
+    """All mirrors of a bridge."""
+
+    def __init__(
+        self,
+        root: Path,
+        git: Git,
+        tokens: Tokens | None,
+        person: Mapping[str, str],
+        *,
+        free_bytes: int = FREE_BYTES,
+    ) -> None:
+        self._root = root
+        self._git = git
+        self._tokens = tokens
+        self._person = person
+        self._free_bytes = free_bytes
+        self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tidied: set[Path] = set()
+
+    def path(self, repository: Repository) -> Path:
+        """Tell where the mirror of a repository is, or would be."""
+        return self._root / file_name(repository)
+
+    async def refresh(self, repository: Repository, agent: str, *also: str) -> Path:
+        """Bring a mirror up to date, with further refs if named; make it if there is none.
+
+        Raises:
+            RepositoryError: the remote cannot be reached, or the disk is nearly full.
+        """
+        mirror = self.path(repository)
+        async with self._held(mirror):
+            if is_new := not mirror.exists():
+                await self.check_room()
+                await self._build(repository, agent, mirror)
+            if (also or not is_new) and not await self._fetched(repository, agent, mirror, *also):
+                logger.warning("the mirror of %s is damaged and is rebuilt", repository.name)
+                await self._build(repository, agent, mirror)
+                await self._fetched(repository, agent, mirror, *also)
+            await self._repack(mirror)
+        return mirror
+
+    async def rebuild(self, repository: Repository, agent: str) -> Path:
+        """Build a mirror anew that turned out to be damaged, without losing what clones borrow."""
+        mirror = self.path(repository)
+        async with self._held(mirror):
+            await self._build(repository, agent, mirror)
+        return mirror
+
+    async def default_branch(self, repository: Repository) -> str:
+        """Tell the default branch.
+
+        Raises:
+            RepositoryError: the repository is empty.
+        """
+        mirror = self.path(repository)
+        try:
+            name = await self._git.run(mirror, "symbolic-ref", "HEAD")
+            await self._git.run(mirror, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        except GitFailed as error:
+            if is_damage(error.words):
+                raise
+            raise RepositoryError(
+                f"{repository.name} has no commit on its default branch yet; push a first one."
+            ) from error
+        return name.decode().strip().removeprefix("refs/heads/")
+
+    async def commit(self, repository: Repository, name: str) -> str | None:
+        """Tell the commit that a full ref name or a commit's own name means; None if there is none.
+
+        What git takes for an option or an expression is no name.
+        """
+        if not (name.startswith("refs/") or COMMIT.fullmatch(name)):
+            return None
+        try:
+            found = await self._git.run(
+                self.path(repository),
+                *("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
+            )
+        except GitFailed:
+            return None
+        commit = found.decode().strip()
+        return commit if COMMIT.fullmatch(commit) else None
+
+    async def read(self, repository: Repository, path: str, *, limit: int) -> bytes | None:
+        """Read a file of the default branch; None if there is none or if it is too large."""
+        try:
+            return await self._git.run(
+                self.path(repository), "cat-file", "blob", f"HEAD:{path}", limit=limit
+            )
+        except GitFailed:
+            return None
+
+    async def check_room(self) -> None:
+        """See that there is room for more.
+
+        Raises:
+            DiskNearlyFull: there is not.
+        """
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        usage = await asyncio.to_thread(shutil.disk_usage, self._root)
+        if usage.free < self._free_bytes:
+            raise DiskNearlyFull(usage.free, self._free_bytes)
+
+    @asynccontextmanager
+    async def _held(self, mirror: Path) -> AsyncIterator[None]:
+        async with self._locks[mirror]:
+            if mirror not in self._tidied:
+                # Whoever held these was ended at the start: nobody else uses this DATA_DIR.
+                await asyncio.to_thread(_tidy, mirror)
+                self._tidied.add(mirror)
+            yield
+
+    async def _fetched(self, repository: Repository, agent: str, mirror: Path, *also: str) -> bool:
+        """Fetch; False if the mirror is damaged."""
+        try:
+            await self._fetch(repository, agent, mirror, *also)
+        except GitFailed as error:
+            if is_damage(error.words):
+                return False
+            raise failure(repository, error) from error
+        return True
+
+    async def _fetch(self, repository: Repository, agent: str, mirror: Path, *also: str) -> None:
+        access = await access_to(repository, agent, self._tokens, self._person)
+        refs = [f"+{ref}:{ref}" for ref in also]
+        await self._git.run(
+            mirror,
+            *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
+            *("--", repository.url, *_EVERYTHING, *refs),
+            access=access,
+        )
+        listed = await self._git.run(
+            mirror, "ls-remote", "--symref", "--", repository.url, "HEAD", access=access
+        )
+        head = re.match(rb"ref: (refs/heads/\S+)\tHEAD\n", listed)
+        if head is not None:
+            await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
+
+    async def _build(self, repository: Repository, agent: str, mirror: Path) -> None:
+        """Make a mirror beside its place and put it there when it is whole."""
+        new = mirror.with_suffix(".new")
+        await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+        new.mkdir(mode=0o700, parents=True)
+        await self._git.run(new, "init", "--bare", "--quiet", "--template=")
+        try:
+            await self._fetch(repository, agent, new)
+        except GitFailed as error:
+            await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+            raise failure(repository, error) from error
+        await self._salvage(mirror, new)
+        (new / _COMPLETE).touch()
+        await asyncio.to_thread(_swap, new, mirror)
+
+    async def _salvage(self, old: Path, new: Path) -> None:
+        """Bring over what can still be read of a damaged mirror and is not on the remote."""
+        for pack in sorted((old / "objects" / "pack").glob("*.pack")):
+            await self._unpack(pack, new)
+        copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
+        logger.info("%d loose objects of the damaged mirror were kept", copied)
+
+    async def _unpack(self, pack: Path, new: Path) -> None:
+        async with self._git.started(new, "unpack-objects", "-r", "-q") as child:
+            try:
+                with pack.open("rb") as file:
+                    while data := await asyncio.to_thread(file.read, _CHUNK_BYTES):
+                        child.write(data)
+                        await child.drain()
+            except (BrokenPipeError, OSError):
+                pass  # it gave up on a broken pack; what it had read by then is there
+            child.close_input()
+            await child.wait()
+
+    async def _repack(self, mirror: Path) -> None:
+        if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
+            await self._git.run(mirror, "repack", "-a", "-d", "--keep-unreachable", "-q")
+
+
+def _swap(new: Path, mirror: Path) -> None:
+    damaged = mirror.with_suffix(".damaged")
+    shutil.rmtree(damaged, ignore_errors=True)
+    if mirror.exists():
+        mirror.rename(damaged)
+    new.rename(mirror)
+    shutil.rmtree(damaged, ignore_errors=True)
+
+
+def _tidy(mirror: Path) -> None:
+    """Finish or undo what a crash left half done, and remove the locks of whoever died then."""
+    new = mirror.with_suffix(".new")
+    damaged = mirror.with_suffix(".damaged")
+    if not mirror.exists() and (new / _COMPLETE).exists():
+        new.rename(mirror)
+    elif not mirror.exists() and damaged.exists():
+        damaged.rename(mirror)
+    for rest in (new, damaged):
+        shutil.rmtree(rest, ignore_errors=True)
+    remove_locks(mirror)
+
+
+def remove_locks(repository: Path) -> None:
+    """Remove what a git that was killed left behind in a bare repository of the bridge."""
+    for lock in (*repository.glob("*.lock"), *repository.glob("refs/**/*.lock")):
+        lock.unlink(missing_ok=True)
+    for rest in (*repository.glob("objects/pack/tmp_*"), *repository.glob("objects/??/tmp_obj_*")):
+        rest.unlink(missing_ok=True)
+    for quarantine in repository.glob("objects/tmp_objdir-*"):
+        shutil.rmtree(quarantine, ignore_errors=True)
+
+
+def _copy_loose(old: Path, new: Path) -> int:
+    return sum(_copy_object(old, new, name) for name in _loose(old))
+
+
+def _loose(objects: Path) -> Iterator[str]:
+    for file in objects.glob("??/*"):
+        name = f"{file.parent.name}/{file.name}"
+        if _LOOSE.fullmatch(name):
+            yield name
+
+
+def _copy_object(old: Path, new: Path, name: str) -> bool:
+    target = new / name
+    try:
+        if target.exists() or (old / name).stat().st_size > _LOOSE_BYTES:
+            return False
+        data = (old / name).read_bytes()
+        # The name of an object is the hash of what is in it: what does not fit is damaged.
+        content = zlib.decompress(data)
+    except (OSError, zlib.error):
+        return False
+    if hashlib.sha1(content, usedforsecurity=False).hexdigest() != name.replace("/", ""):
+        return False
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(data)
+    return True

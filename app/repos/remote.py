@@ -1,0 +1,79 @@
+"""How the bridge reaches the remote of a repository: its protocol, its credential, its errors."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from app.core.workspaces import Repository
+from app.errors import GitFailed, RepositoryError, RepositoryGone
+from app.repos.git import Access
+
+_GONE: Final = re.compile(
+    r"not found|does not exist|does not appear to be a git repository|redirect|"
+    r"could not read Username|Authentication failed|error: 40[134]|error: 30\d|access rights",
+    re.IGNORECASE,
+)
+_DAMAGED: Final = re.compile(
+    r"corrupt|bad object|not a git repository|unable to read|loose object|bad sha1|"
+    r"missing (blob|tree|commit|object)|garbage at end|inflate|wrong index|bad signature|"
+    r"invalid sha1|reference broken|unable to resolve|not a valid object|does not point to",
+    re.IGNORECASE,
+)
+
+
+class Tokens(Protocol):
+    """Where a short-lived credential comes from; the core's `TokenSource` is one."""
+
+    async def token(self, repository: Repository, agent: str) -> str | None:
+        """Get a token that reaches this repository and no other, None if there is none."""
+        ...
+
+
+async def access_to(
+    repository: Repository, agent: str, tokens: Tokens | None, person: Mapping[str, str]
+) -> Access:
+    """Have what is needed to reach a remote.
+
+    Raises:
+        RepositoryError: its address is of no kind that the bridge uses.
+    """
+    parts = urlsplit(repository.url)
+    match parts.scheme:
+        case "https" | "http":
+            token = await tokens.token(repository, agent) if tokens is not None else None
+            if token is None:
+                return Access(parts.scheme)
+            basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+            address = f"http.{parts.scheme}://{parts.netloc}/.extraHeader"
+            return Access(parts.scheme, {address: f"Authorization: Basic {basic}"})
+        case "ssh":
+            own = {name: person[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in person}
+            return Access("ssh", environment={**own, "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"})
+        case "file":
+            return Access("file")
+        case _:
+            raise RepositoryError(f"{repository.name} has an address that the bridge does not use.")
+
+
+def failure(repository: Repository, error: GitFailed) -> RepositoryError:
+    """Tell what a failed word with a remote means."""
+    line = next((one for one in error.words.splitlines() if one.startswith("fatal:")), error.words)
+    if _GONE.search(error.words):
+        return RepositoryGone(repository.name, line.removeprefix("fatal: ").strip())
+    return RepositoryError(f"{repository.name}: {line.removeprefix('fatal: ').strip()}")
+
+
+def is_damage(words: str) -> bool:
+    """Tell whether git complains about what lies on this disk."""
+    return bool(_DAMAGED.search(words))
+
+
+def file_name(repository: Repository) -> str:
+    """Name a mirror's folder so that people know it and no two repositories share it."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", repository.name).strip(".-")[-60:]
+    return f"{plain}-{hashlib.sha256(repository.url.encode()).hexdigest()[:12]}.git"

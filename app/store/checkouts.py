@@ -1,0 +1,105 @@
+"""Keeps which clone each session works in, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, bindparam, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.workspaces import Checkout, Opened, Repository
+from app.store.database import Database
+from app.store.tables import checkout
+
+_LATEST = (
+    select(checkout)
+    .where(checkout.c.session == bindparam("of"))
+    .order_by(checkout.c.number.desc())
+    .limit(1)
+)
+_OF_BRANCH = (
+    select(checkout.c.session)
+    .where(checkout.c.url == bindparam("at"), checkout.c.branch == bindparam("named"))
+    .where(checkout.c.way == "branch")
+    .order_by(checkout.c.session.desc())
+    .limit(1)
+)
+
+
+class CheckoutRows:
+    """The checkout port on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def latest(self, session_id: int) -> Checkout | None:
+        """Read the clone that a session was given last."""
+        row = self._database.one(_LATEST, of=session_id)
+        return _checkout_of(row) if row else None
+
+    async def all(self) -> Sequence[Checkout]:
+        """List the clones that are still there."""
+        query = select(checkout).where(checkout.c.state != "gone").order_by(checkout.c.session)
+        return [_checkout_of(row) for row in await self._database.all(query)]
+
+    def of_branch(self, url: str, branch: str) -> int | None:
+        """Tell which session made a branch of a repository."""
+        row = self._database.one(_OF_BRANCH, at=url, named=branch)
+        return row.session if row else None
+
+    async def begin(self, new: Checkout) -> None:
+        """Note how a clone will be opened, before anything of it is made."""
+        row = {
+            "session": new.session,
+            "number": new.number,
+            "name": new.repository.name,
+            "url": new.repository.url,
+            "way": new.way,
+            "branch": new.branch,
+            "start": new.start,
+            "told": new.told,
+        }
+        await self._database.writer.run(
+            lambda connection: connection.execute(insert(checkout), row)
+        )
+
+    async def ready(self, session_id: int, number: int, opened: Opened) -> None:
+        """Note that a clone is there."""
+        await self._change(
+            session_id, number, state="ready", base=opened.base, commit=opened.commit
+        )
+
+    async def sent(self, session_id: int, number: int, commit: str) -> None:
+        """Note that a commit went on to the remote."""
+        await self._change(session_id, number, sent=commit)
+
+    async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
+        """Note that people know of a commit, and where it is proposed."""
+        await self._change(session_id, number, told=commit, link=link)
+
+    async def gone(self, session_id: int, number: int) -> None:
+        """Note that a clone was thrown away."""
+        await self._change(session_id, number, state="gone")
+
+    async def _change(self, session_id: int, number: int, **values: str) -> None:
+        here = (checkout.c.session == session_id) & (checkout.c.number == number)
+        change = update(checkout).where(here).values(**values)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+
+def _checkout_of(row: Row[Any]) -> Checkout:
+    return Checkout(
+        session=row.session,
+        number=row.number,
+        repository=Repository(row.name, row.url),
+        way=row.way,
+        branch=row.branch,
+        start=row.start,
+        base=row.base,
+        commit=row.commit,
+        sent=row.sent,
+        told=row.told,
+        link=row.link,
+        state=row.state,
+    )

@@ -1,0 +1,302 @@
+"""Whole stories about repositories: what agents change is delivered, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
+
+PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
+
+
+def test_what_an_agent_leaves_uncommitted_becomes_a_pull_request(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        post = here.tell("write notes.txt kept")
+
+        assert post.state == "done"
+        assert post.content["note"] == f"Pushed to `{BRANCH}` of {REPOSITORY}: {PULL}"
+        assert here.branches() == [BRANCH]
+        assert here.show("notes.txt") == "kept"
+        assert here.log() == (
+            "demo[bot] <demo@bots.example.com>\n"
+            "write notes.txt kept say word-001\n\nwrite notes.txt kept\nsay word-001\n\n"
+            "Co-authored-by: Ann <ann@noreply.agent-bridge.invalid>\n"
+            "Agent-Bridge-Session: web:t1:demo"
+        )
+        assert [(pr["head"], pr["base"], pr["title"]) for pr in here.proposals] == [
+            (BRANCH, "main", "write notes.txt kept say word-001")
+        ]
+        assert {visit.token for visit in here.server.pushes()} == {TOKEN}
+
+
+def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("write one.txt 1")
+        first = here.log(form="%H")
+
+        post = here.tell("write two.txt 2")
+
+        assert post.content["note"].endswith(PULL)
+        assert here.log(form="%P") == first
+        assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
+        assert [pr["updates"] for pr in here.proposals] == [1]
+
+
+def test_an_agent_may_commit_and_push_by_itself(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        post = here.tell(
+            "write a.txt mine\nrun git add a.txt && git commit -qm 'By hand' && git push 2>&1"
+        )
+
+        assert "status 0" in post.content["text"]
+        assert here.log(form="%an: %s") == "demo[bot]: By hand"
+        assert post.content["note"].endswith(PULL)
+        assert len(here.proposals) == 1
+
+
+def test_a_refused_push_can_be_read_by_the_agent_and_by_people(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        text = "run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml"
+        here.world.option = "reject"
+
+        post = here.tell(f"{text} && git add . && git commit -qm CI && git push 2>&1")
+
+        refusal = "Workflow files are not pushed unless somebody allows it"
+        assert refusal in post.content["text"]
+        assert post.content["note"].startswith(f"Not pushed: {refusal}")
+        assert here.branches() == []
+        assert here.proposals == []
+
+
+def test_a_person_may_allow_workflow_files(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        post = here.tell("run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml")
+
+        asked = [ask.content["text"] for ask in here.world.platform.shown("ask")]
+        assert asked == ["Push changes of workflow files: .github/workflows/ci.yml"]
+        assert here.show(".github/workflows/ci.yml") == "on"
+        assert post.content["note"].endswith(PULL)
+
+
+def test_nothing_happens_where_nothing_changed(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        post = here.tell("say hello")
+
+        assert post.content["note"] == ""
+        assert here.branches() == []
+        assert here.proposals == []
+
+
+def test_push_names_the_branch_and_none_delivers_nothing(tmp_path: Path) -> None:
+    with studio(tmp_path / "push", entry={"ship": "push"}) as here:
+        post = here.tell("write a.txt a")
+        assert post.content["note"] == f"Pushed to `{BRANCH}` of {REPOSITORY}."
+        assert here.proposals == []
+    with studio(tmp_path / "none", entry={"ship": "none"}) as here:
+        post = here.tell("write a.txt a")
+        assert post.content["note"] == ""
+        assert here.branches() == []
+        assert (here.workspace() / "a.txt").read_text() == "a\n"
+
+
+def test_a_conflict_with_the_base_is_said_with_a_way_out(tmp_path: Path) -> None:
+    with studio(tmp_path, files={"a.txt": "old\n"}) as here:
+        here.tell("say hello")
+        here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs")
+
+        post = here.tell("run echo mine > a.txt")
+
+        assert "It conflicts with `main` in a.txt." in post.content["note"]
+        assert "tell demo to merge `main` into it" in post.content["note"]
+        resolve = "git fetch -q; git merge -q -X ours origin/main"
+        assert "conflicts" not in here.tell(f"run {resolve}").content["note"]
+
+
+def test_unresolved_conflicts_are_never_committed(tmp_path: Path) -> None:
+    with studio(tmp_path, files={"a.txt": "old\n"}) as here:
+        here.tell("run echo mine > a.txt")
+        here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs")
+        before = here.log(form="%H")
+
+        post = here.tell("run git fetch -q; git merge origin/main; true")
+
+        assert "Nothing was shipped: there are conflicts in its clone" in post.content["note"]
+        assert here.log(form="%H") == before
+
+
+def test_a_pull_request_that_cannot_be_opened_is_opened_by_the_next_turn(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.forge.change(broken="The forge is away.")
+        post = here.tell("write a.txt a")
+        assert "The pull request could not be opened: The forge is away." in post.content["note"]
+        here.forge.change(broken="")
+
+        post = here.tell("say hello")
+
+        assert post.content["note"].endswith(PULL)
+        assert len(here.proposals) == 1
+
+
+def test_a_stopped_turn_delivers_nothing_and_its_work_goes_with_the_next(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.world.say("t1", "write a.txt kept\nhold never")
+        here.world.bridge.wait((here.workspace() / "a.txt").exists, "a.txt never appeared")
+        here.world.command("t1", "stop")
+        here.world.settle()
+        assert here.branches() == []
+
+        here.tell("say hello")
+
+        assert here.show("a.txt") == "kept"
+
+
+def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path: Path) -> None:
+    with studio(tmp_path, entry={"ship": "none"}) as here:
+        head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
+        url = f"{here.server.url}/{REPOSITORY}.git"
+        about = {"name": REPOSITORY, "url": url, "branch": "feature", "commit": head}
+        here.forge.change(heads={"web:t1": about})
+
+        post = here.tell("run cat a.txt; git push origin HEAD:refs/heads/feature 2>&1")
+
+        assert "theirs" in post.content["text"]
+        assert "This session only reads: there is nothing to push to." in post.content["text"]
+        assert here.server.head(REPOSITORY, "feature") == head
+
+
+def test_an_agent_called_on_a_pull_request_adds_to_its_branch(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
+        url = f"{here.server.url}/{REPOSITORY}.git"
+        about = {"name": REPOSITORY, "url": url, "branch": "feature", "commit": head}
+        here.forge.change(heads={"web:t1": about})
+
+        post = here.tell("write b.txt mine")
+
+        assert post.content["note"] == f"Pushed to `feature` of {REPOSITORY}."
+        assert here.log("feature", "%P") == head
+        assert here.proposals == []
+
+
+def test_the_repository_of_a_place_is_chosen_there(tmp_path: Path) -> None:
+    with studio(tmp_path, default=False) as here:
+        assert here.command("repo") == "Repository: none, an empty folder for each agent."
+        here.tell("write a.txt alone")
+        assert here.branches() == []
+
+        said = here.command(f"repo {REPOSITORY}")
+        post = here.tell("write b.txt together")
+
+        assert said == f"From the next message on: {REPOSITORY}, a clone for each agent."
+        assert post.content["note"].endswith(PULL)
+        (branch,) = here.branches()
+        assert here.show("b.txt", branch) == "together"
+        alone = here.world.bridge.data_dir / "workspaces" / "1-demo" / "a.txt"
+        assert alone.read_text() == "alone\n"
+        assert "an empty folder" in here.command("repo none")
+        assert here.tell("run ls").content["text"].splitlines()[2] == "a.txt"
+
+
+def test_a_folder_is_worked_in_as_it_is(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    with studio(tmp_path / "bridge", default=False) as here:
+        said = here.command(f"repo folder:{project}")
+        here.tell("write a.txt in place")
+
+        assert said == f"From the next message on: the folder {project}, one agent at a time."
+        assert (project / "a.txt").read_text() == "in place\n"
+
+
+def test_two_sessions_take_turns_in_one_folder(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    settings = {"GITHUB_REPO": f"folder:{project}"}
+    with studio(tmp_path / "bridge", default=False, settings=settings) as here:
+        here.world.say("t1", "run touch begun\nhold go")
+        here.world.bridge.wait((project / "begun").exists, "the first never began")
+        here.world.say("t2", "write second.txt second")
+        waits = "Another session is at work in this folder; this one waits for it."
+        here.world.platform.wait(
+            lambda _: any(post.content["note"] == waits for post in here.world.turns("t2"))
+        )
+        assert not (project / "second.txt").exists()
+
+        (project / "go").touch()
+        here.world.settle()
+
+        assert [post.state for post in here.world.turns("t2")] == ["done"]
+        assert here.world.turns("t2")[0].content["note"] == ""
+        assert (project / "second.txt").read_text() == "second\n"
+
+
+def test_a_repository_that_is_gone_is_said_with_the_remedy(tmp_path: Path) -> None:
+    with studio(tmp_path, settings={"GITHUB_REPO": "acme/other"}) as here:
+        post = here.tell("say hello")
+
+        assert post.state == "failed"
+        assert "The repository acme/other cannot be reached" in post.content["note"]
+        assert "`repo OWNER/NAME`" in post.content["note"]
+
+
+def test_a_repository_that_was_renamed_is_said(tmp_path: Path) -> None:
+    with studio(tmp_path, settings={"GITHUB_REPO": "acme/old"}) as here:
+        here.server.moved["acme/old"] = REPOSITORY
+
+        post = here.tell("say hello")
+
+        assert post.state == "failed"
+        assert "The repository acme/old cannot be reached" in post.content["note"]
+
+
+def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
+    tmp_path: Path,
+) -> None:
+    script = "#!/bin/sh\necho prepared | tee .git/prepared\n"
+    with studio(tmp_path, files={".agent-bridge/setup": script}) as here:
+        post = here.tell("run cat .git/prepared")
+
+        assert "prepared" in post.content["text"]
+        kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
+        assert ("`.agent-bridge/setup` ended with status 0.\nprepared",) in kept
+
+
+def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("write one.txt 1")
+        here.world.restart()
+
+        post = here.tell("write two.txt 2")
+
+        assert post.content["note"].endswith(PULL)
+        assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
+        assert not here.workspace(number=2).exists()
+
+
+def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
+    basic = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+    # Looks at every process, again and again, while its own push is under way.
+    watch = (
+        "(while [ ! -e .git/done ]; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; done "
+        "> seen 2>/dev/null) & git push > said 2>&1; touch .git/done; wait; env >> seen; "
+        "cat .git/config .git/packed-refs >> seen; git remote -v >> seen; "
+        f"grep -rsa x-acces[s]-token {tmp_path} $HOME /tmp >> seen; "
+        "git credential fill < /dev/null >> seen 2>&1; true"
+    )
+    with studio(tmp_path) as here:
+        here.tell(f"write a.txt a\nrun git add a.txt; git commit -qm A; {watch}")
+        seen = (here.workspace() / "seen").read_bytes().decode(errors="replace")
+        said = (here.workspace() / "said").read_text()
+
+        assert here.show("a.txt") == "a"
+        assert "AGENT_BRIDGE_PROCESS" in seen
+        secrets = (TOKEN, basic, "x-access-token")
+        assert [secret for secret in secrets if secret in seen or secret in said] == []
+        kept = [*here.world.bridge.data_dir.rglob("*"), here.world.bridge.log]
+        holding = [
+            file
+            for file in kept
+            if file.is_file() and any(s.encode() in file.read_bytes() for s in (TOKEN, basic))
+        ]
+        assert holding == []

@@ -1,0 +1,96 @@
+"""Kill -9 at every step of opening a clone and of shipping: nothing is lost, nothing is doubled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.support.git_server import git
+from tests.support.studio import BRANCH, REPOSITORY, Studio, studio
+
+Point = tuple[str, Literal["before", "after"]]
+
+MIRRORING: list[Point] = [
+    ("git.init", "before"),
+    ("git.init", "after"),
+    ("git.fetch", "before"),
+    ("git.fetch", "after"),
+    ("git.ls-remote", "after"),
+    ("git.symbolic-ref", "after"),
+]
+OPENING: list[Point] = [
+    ("checkouts.begin", "before"),
+    ("checkouts.begin", "after"),
+    ("clone.clone", "before"),
+    ("clone.clone", "after"),
+    ("clone.checkout", "before"),
+    ("clone.checkout", "after"),
+    ("git.cat-file", "before"),
+    ("checkouts.ready", "before"),
+    ("checkouts.ready", "after"),
+]
+SHIPPING: list[Point] = [
+    ("clone.status", "before"),
+    ("clone.add", "before"),
+    ("clone.add", "after"),
+    ("clone.commit", "before"),
+    ("clone.commit", "after"),
+    ("clone.push", "before"),
+    ("git.rev-list", "before"),
+    ("git.log", "after"),
+    ("git.push", "before"),
+    ("git.push", "after"),
+    ("checkouts.sent", "before"),
+    ("checkouts.sent", "after"),
+    ("clone.push", "after"),
+    ("forge.propose", "before"),
+    ("forge.propose", "after"),
+    ("checkouts.told", "before"),
+    ("checkouts.told", "after"),
+    ("turns.finish", "before"),
+    ("turns.finish", "after"),
+]
+# One of each kind; the whole list takes minutes.
+SOME: list[Point] = [
+    ("git.fetch", "after"),
+    ("clone.clone", "after"),
+    ("clone.commit", "after"),
+    ("git.push", "after"),
+    ("forge.propose", "after"),
+    ("checkouts.told", "after"),
+]
+
+
+def survives(here: Studio, point: Point) -> None:
+    """Let the bridge die at a step of the first turn, and see that all comes right."""
+    here.world.bridge.arm(*point)
+    here.world.say("t1", "write one.txt 1")
+    here.world.settle(lambda: here.world.deaths == 1)
+    here.tell("write two.txt 2")
+
+    assert [post.state for post in here.world.turns()] == ["done", "done"]
+    (pull,) = here.proposals
+    assert here.branches() == [BRANCH]
+    assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
+    assert git(here.server.path(REPOSITORY), "rev-list", "--count", f"main..{BRANCH}") == "2"
+    notes = [post.content["note"] for post in here.world.turns()]
+    assert [note.endswith(pull["link"]) for note in notes] == [True, True]
+
+
+@pytest.mark.parametrize("point", SOME, ids=lambda point: " ".join(point))
+def test_a_crash_while_opening_or_shipping_is_repaired(tmp_path: Path, point: Point) -> None:
+    with studio(tmp_path) as here:
+        survives(here, point)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point",
+    [point for point in (*MIRRORING, *OPENING, *SHIPPING) if point not in SOME],
+    ids=lambda point: " ".join(point),
+)
+def test_a_crash_at_every_other_step_is_repaired(tmp_path: Path, point: Point) -> None:
+    with studio(tmp_path) as here:
+        survives(here, point)

@@ -1,0 +1,64 @@
+"""Where tokens come from and pull requests go to: one JSON file, which outlives the bridge."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.core.types import Session
+from app.core.workspaces import Author, Head, Proposal, Repository
+from app.errors import RepositoryError
+from app.vault import Vault
+
+BOT = Author("demo[bot]", "demo@bots.example.com")
+
+
+class Forge:
+    """Both ports on a file; it finds a pull request by its head, as the real thing does."""
+
+    def __init__(self, file: Path, vault: Vault | None = None) -> None:
+        self._file = file
+        self._vault = vault
+
+    def state(self) -> dict[str, Any]:
+        """Read all there is: `token`, `proposals`, `heads` by place, `broken`."""
+        found: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        return {"token": None, "proposals": [], "heads": {}, "broken": "", **found}
+
+    def change(self, **values: Any) -> None:
+        """Write some of it anew."""
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps({**self.state(), **values}))
+        new.rename(self._file)
+
+    async def token(self, repository: Repository, agent: str) -> str | None:
+        token: str | None = self.state()["token"]
+        if token is not None and self._vault is not None:
+            self._vault.register(token)
+        return token
+
+    async def author(self, agent: str) -> Author | None:
+        return BOT
+
+    async def propose(self, proposal: Proposal) -> str:
+        state = self.state()
+        if state["broken"]:
+            raise RepositoryError(state["broken"])
+        known = state["proposals"]
+        same = [p for p in known if (p["head"], p["base"]) == (proposal.head, proposal.base)]
+        if same:
+            same[0].update(title=proposal.title, updates=same[0]["updates"] + 1)
+        else:
+            number = len(known) + 1
+            link = f"https://forge.example.com/{proposal.repository.name}/pull/{number}"
+            known.append({**asdict(proposal), "link": link, "updates": 0})
+        self.change(proposals=known)
+        return str((same or known)[-1 if not same else 0]["link"])
+
+    async def head(self, session: Session) -> Head | None:
+        found = self.state()["heads"].get(str(session.place))
+        if found is None:
+            return None
+        return Head(Repository(found["name"], found["url"]), found["branch"], found["commit"])

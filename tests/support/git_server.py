@@ -1,0 +1,231 @@
+"""Git repositories behind smart HTTP on loopback, opened by tokens; it remembers who came.
+
+It is `git http-backend` behind the standard library's server, so what it refuses is what the real
+thing refuses: no token, a token for another repository, one that may only read.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+BACKEND = "git"
+QUIET = {
+    "PATH": os.environ["PATH"],
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_AUTHOR_NAME": "Ann",
+    "GIT_AUTHOR_EMAIL": "ann@example.com",
+    "GIT_COMMITTER_NAME": "Ann",
+    "GIT_COMMITTER_EMAIL": "ann@example.com",
+}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request: with which token, to which repository, to do what."""
+
+    token: str
+    repository: str
+    what: Literal["fetch", "push"]
+    status: int
+
+
+@dataclass
+class GitServer:
+    """Bare repositories under one folder, served over HTTP."""
+
+    folder: Path
+    tokens: dict[str, tuple[str, Literal["read", "write"]]] = field(default_factory=dict)
+    """What each token opens: one repository, to read or to write."""
+    moved: dict[str, str] = field(default_factory=dict)
+    """Repositories that were renamed."""
+    visits: list[Visit] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handler = type("Handler", (_Handler,), {"owner": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def path(self, name: str) -> Path:
+        """Tell where a repository lies on the disk."""
+        return self.folder / f"{name}.git"
+
+    def create(self, name: str, files: dict[str, str] | None = None) -> str:
+        """Make a repository with a first commit on main; returns the commit."""
+        bare = self.path(name)
+        git(self.folder, "init", "-q", "--bare", "-b", "main", str(bare))
+        return self.commit(name, files or {"README.md": "# Hello\n"}, "First")
+
+    def commit(
+        self, name: str, files: dict[str, str], message: str, *, branch: str = "main"
+    ) -> str:
+        """Commit files to a branch as a person would; returns the commit."""
+        bare = self.path(name)
+        index = bare / "index-of-tests"
+        index.unlink(missing_ok=True)
+        more = {"GIT_INDEX_FILE": str(index)}
+        parent = self.head(name, branch) or self.head(name, "main")
+        if parent:
+            git(bare, "read-tree", parent, more=more)
+        for path, text in files.items():
+            blob = git(bare, "hash-object", "-w", "--stdin", given=text)
+            mode = "100755" if text.startswith("#!") else "100644"
+            git(bare, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}", more=more)
+        tree = git(bare, "write-tree", more=more)
+        parents = ["-p", parent] if parent else []
+        commit = git(bare, "commit-tree", tree, *parents, "-m", message)
+        git(bare, "update-ref", f"refs/heads/{branch}", commit)
+        return commit
+
+    def head(self, name: str, branch: str) -> str:
+        """Tell the commit of a branch; nothing if there is no such branch."""
+        return git(
+            self.path(name), "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}"
+        )
+
+    def branches(self, name: str) -> list[str]:
+        """List all branches."""
+        listed = git(self.path(name), "for-each-ref", "--format=%(refname)", "refs")
+        return [ref.removeprefix("refs/heads/") for ref in listed.splitlines()]
+
+    def show(self, name: str, branch: str, path: str) -> str:
+        """Read a file of a branch."""
+        return git(self.path(name), "show", f"refs/heads/{branch}:{path}")
+
+    def log(self, name: str, branch: str, form: str = "%an <%ae>%n%B") -> str:
+        """Read the last commit of a branch."""
+        return git(self.path(name), "log", "-1", f"--format={form}", f"refs/heads/{branch}")
+
+    def pushes(self) -> list[Visit]:
+        """List who pushed."""
+        return [visit for visit in self.visits if visit.what == "push" and visit.status == 200]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: GitServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: the owner remembers."""
+
+    def _serve(self) -> None:
+        body = self._body()
+        parts = urlsplit(self.path)
+        name = parts.path.partition(".git/")[0].strip("/")
+        service = "receive-pack" if "receive-pack" in self.path else "upload-pack"
+        what: Literal["fetch", "push"] = "push" if service == "receive-pack" else "fetch"
+        token = self._token()
+        status, headers, answer = self._answer(parts.path, parts.query, name, what, token, body)
+        if self.command == "POST" or status != 200:
+            self.owner.visits.append(Visit(token, name, what, status))
+        self.send_response(status)
+        for key, value in headers:
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _answer(
+        self, path: str, query: str, name: str, what: str, token: str, body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        owner = self.owner
+        if name in owner.moved:
+            target = f"{owner.url}{path.replace(name, owner.moved[name])}?{query}"
+            return 301, [("Location", target)], b""
+        opened, right = owner.tokens.get(token, ("", ""))
+        if owner.tokens and opened != name:
+            return 401, [("WWW-Authenticate", 'Basic realm="git"')], b"no"
+        if owner.tokens and what == "push" and right != "write":
+            return 403, [], b"read only"
+        if not owner.path(name).exists():
+            return 404, [], b"Repository not found"
+        return self._backend(path, query, token, body)
+
+    def _backend(
+        self, path: str, query: str, token: str, body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        environment = {
+            **QUIET,
+            "GIT_PROJECT_ROOT": str(self.owner.folder),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_USER": token or "somebody",
+        }
+        done = subprocess.run(
+            [BACKEND, "http-backend"], input=body, env=environment, capture_output=True
+        )
+        head, _, answer = done.stdout.partition(b"\r\n\r\n")
+        headers = [
+            (key.strip(), value.strip())
+            for key, _, value in (line.partition(":") for line in head.decode().split("\r\n"))
+        ]
+        status = next((int(v.split()[0]) for k, v in headers if k == "Status"), 200)
+        return status, [(k, v) for k, v in headers if k != "Status"], answer
+
+    def _token(self) -> str:
+        kind, _, value = self.headers.get("Authorization", "").partition(" ")
+        if kind != "Basic":
+            return ""
+        return base64.b64decode(value).decode().partition(":")[2]
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+
+def git(folder: Path, *arguments: str, given: str = "", more: dict[str, str] | None = None) -> str:
+    """Run git as a person would; returns what it says.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**QUIET, "HOME": str(folder), **(more or {})},
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()

@@ -1,0 +1,46 @@
+"""Workspaces without git: empty folders, as places without a repository have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.core.directory import Directory
+from app.core.ports import Clock
+from app.core.repo_provider import Folders, RepoProvider
+from app.store.stores import Stores
+from app.vault import Vault
+
+
+class NoGit:
+    """A git that has nothing to do: no place has a repository, so nobody may ask for a clone."""
+
+    async def close(self, folder: Path) -> None:
+        """There is no gate to close."""
+
+    def visible(self, folder: Path) -> tuple[Path, ...]:
+        return ()
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"nobody has a repository here, and yet `{name}` was wanted")
+
+
+def directory(folder: Path) -> Directory:
+    """Make settings in which no place has a repository."""
+    return Directory("https://git.example.com", folder / "person", folder / "data")
+
+
+def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> RepoProvider:
+    """Give every session an empty folder."""
+    return RepoProvider(
+        Folders(folder / "workspaces", folder / "uploads"),
+        NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
+        stores.checkouts,
+        stores.decisions,
+        stores.sessions,
+        stores.transcript,
+        directory=directory(folder),
+        clock=clock,
+        vault=vault,
+        ship={},
+        authors={},
+    )

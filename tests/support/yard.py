@@ -1,0 +1,139 @@
+"""Clones, mirrors and gates on a real disk, with a git server beside them, for tests of git alone.
+
+What the agent does is done in the agent's own shoes: bubblewrap where it works.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.children.environment import agent_environment
+from app.children.layout import Confinement
+from app.children.sandbox import Plain, Unavailable, find_bubblewrap
+from app.core.keys import SessionKey
+from app.core.workspaces import Author, Clone, Opened, Repository, Way
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.shoes import Inside, Shoes
+from app.vault import Vault
+from tests.support.git_server import GitServer
+
+READ = "token-that-only-reads-0123456789"
+WRITE = "token-that-writes-abcdefghijklmn"
+SECRET = "a-secret-that-the-bridge-holds"
+BOT = Author("demo[bot]", "demo@bots.example.com")
+FOUND = find_bubblewrap(os.environ["PATH"])
+
+
+class OneToken:
+    """A token source that hands out one token and remembers for whom."""
+
+    def __init__(self, token: str | None = WRITE) -> None:
+        self.value = token
+        self.asked: list[tuple[str, str]] = []
+
+    async def token(self, repository: Repository, agent: str) -> str | None:
+        self.asked.append((repository.name, agent))
+        return self.value
+
+
+@dataclass
+class Yard:
+    """Everything that git needs, in one folder."""
+
+    folder: Path
+    server: GitServer
+    checkouts: GitCheckouts
+    mirrors: Mirrors
+    git: Git
+    tokens: OneToken
+    vault: Vault
+    shoes: Shoes
+    sent: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+    allows: bool = False
+
+    def repository(self, name: str = "acme/app") -> Repository:
+        """Name a repository of the server."""
+        return Repository(name, f"{self.server.url}/{name}.git")
+
+    def clone(
+        self,
+        number: int = 1,
+        *,
+        way: Way = "branch",
+        branch: str = "agent/demo/web-t1",
+        start: str = "",
+        name: str = "acme/app",
+    ) -> Clone:
+        """Describe the clone of a session."""
+        return Clone(
+            folder=self.folder / "workspaces" / f"{number}-demo",
+            session=SessionKey("web", f"t{number}", "demo"),
+            repository=self.repository(name),
+            way=way,
+            author=BOT,
+            branch="" if way == "detached" else branch,
+            start=start,
+        )
+
+    async def open(self, clone: Clone, *, fresh: bool = True) -> Opened | None:
+        """Open a clone as a turn would."""
+        return await self.checkouts.open(clone, fresh=fresh, on_sent=self._sent, ask=self._ask)
+
+    async def do(self, clone: Clone, script: str) -> tuple[int, str]:
+        """Do something as the agent: its status, and all that it said."""
+        inside = Inside(self.shoes, clone.folder, self.checkouts.visible(clone.folder), "tests")
+        status, written, words = await inside.run(
+            "sh", "-c", f"unset $(env | sed -n 's/^\\(GIT_[A-Z_0-9]*\\)=.*/\\1/p')\n{script}",
+            seconds=60, limit=10**7,
+        )  # fmt: skip
+        return status, written.decode(errors="replace") + words
+
+    async def _sent(self, commit: str) -> None:
+        self.sent.append(commit)
+
+    async def _ask(self, question: str) -> bool:
+        self.questions.append(question)
+        return self.allows
+
+
+@asynccontextmanager
+async def open_yard(folder: Path, *, free_bytes: int = 0) -> AsyncIterator[Yard]:
+    """Have a server with one repository, acme/app, and everything to clone it."""
+    person = folder / "person"
+    data = folder / "data"
+    home = data / "homes" / "demo"
+    for each in (person, home):
+        each.mkdir(parents=True)
+    surroundings = {"PATH": os.environ["PATH"], "HOME": str(person)}
+    sandbox = Plain() if isinstance(FOUND, Unavailable) else FOUND
+    shoes = Shoes(
+        sandbox,
+        Confinement(home=home, workspace=home, person=person, masked=(data,)),
+        lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
+    )
+    git, tokens, vault = Git(surroundings, "tests"), OneToken(), Vault([SECRET, WRITE])
+    mirrors = Mirrors(data / "mirrors", git, tokens, surroundings, free_bytes=free_bytes)
+    checkouts = GitCheckouts(
+        data / "gates",
+        {"demo": shoes},
+        git,
+        mirrors,
+        tokens=tokens,
+        vault=vault,
+        person=surroundings,
+    )
+    with GitServer(folder / "server") as server:
+        server.create("acme/app")
+        server.tokens = {WRITE: ("acme/app", "write"), READ: ("acme/app", "read")}
+        yard = Yard(data, server, checkouts, mirrors, git, tokens, vault, shoes)
+        try:
+            yield yard
+        finally:
+            await checkouts.close_all()

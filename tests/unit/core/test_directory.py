@@ -1,0 +1,98 @@
+"""Which repository a place has, and who may choose what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.core.directory import Directory
+from app.core.keys import PlaceKey
+from app.core.workspaces import Repository
+from app.errors import Conflict
+
+WEB = PlaceKey("web", "t1")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    for name in ("home/project", "data"):
+        (tmp_path / name).mkdir(parents=True)
+    return Directory(
+        git_url="https://git.example.com",
+        home=tmp_path / "home",
+        data_dir=tmp_path / "data",
+        default="acme/default",
+        channels={"C1": "acme/channel", "C2": "folder:~/project"},
+        teams={"ENG": "acme/team"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "chosen", "name"),
+    [
+        (WEB, None, "acme/default"),
+        (WEB, "acme/chosen", "acme/chosen"),
+        (PlaceKey("slack", "C1:1700.1"), None, "acme/channel"),
+        (PlaceKey("slack", "C1:1700.1"), "acme/chosen", "acme/chosen"),
+        (PlaceKey("slack", "C9:1700.1"), None, "acme/default"),
+        (PlaceKey("linear", "ENG-12"), None, "acme/team"),
+        (PlaceKey("linear", "OPS-12"), None, "acme/default"),
+        (PlaceKey("github", "octo/cat:7"), None, "octo/cat"),
+        (PlaceKey("github", "octo/cat:7"), "acme/chosen", "octo/cat"),
+    ],
+)
+def test_a_place_has_the_repository_nearest_to_it(
+    directory: Directory, place: PlaceKey, chosen: str | None, name: str
+) -> None:
+    assert directory.target(place, chosen) == Repository(
+        name, f"https://git.example.com/{name}.git"
+    )
+
+
+def test_none_beats_the_default_and_a_folder_is_a_folder(directory: Directory) -> None:
+    assert directory.target(WEB, "none") is None
+    assert directory.target(PlaceKey("slack", "C2:1"), None) == directory.home / "project"
+
+
+@pytest.mark.parametrize("service", ["slack", "linear"])
+def test_no_folder_of_this_machine_is_chosen_from_a_platform(
+    directory: Directory, service: str
+) -> None:
+    place = PlaceKey(service, "C1:1")
+
+    with pytest.raises(Conflict, match="on its own page or in its settings"):
+        directory.chosen(place, f"folder:{directory.home / 'project'}")
+
+
+def test_on_github_agents_stay_in_the_repository_they_are_called_in(directory: Directory) -> None:
+    with pytest.raises(Conflict, match="in the repository they are called in"):
+        directory.chosen(PlaceKey("github", "octo/cat:7"), "acme/private")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["acme", "acme/app/more", "../etc", "acme/..", "acme/.", "-x/y", "https://example.com/x.git",
+     "ext::sh", "file:///etc", "acme/a b", "acme/app\n", "folder:relative", "folder:/nowhere"],
+)  # fmt: skip
+def test_what_is_no_repository_cannot_be_chosen(directory: Directory, text: str) -> None:
+    with pytest.raises(Conflict):
+        directory.chosen(WEB, text)
+
+
+@pytest.mark.parametrize("folder", ["data", "data/inside", ".", "home", "/"])
+def test_a_folder_that_holds_the_bridge_or_a_home_is_refused(
+    directory: Directory, folder: str
+) -> None:
+    path = directory.data_dir.parent / folder
+    path.mkdir(exist_ok=True)
+
+    with pytest.raises(Conflict):
+        directory.chosen(WEB, f"folder:{path}")
+
+
+def test_a_folder_is_chosen_on_the_page(directory: Directory) -> None:
+    text = f"folder:{directory.home / 'project'}"
+
+    assert directory.chosen(WEB, text) == text
+    assert directory.words(WEB, text).endswith("project, one agent at a time")

@@ -1,0 +1,200 @@
+"""What becomes of clones when nobody uses them, or when they cannot be used any more."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.core.clock import SystemClock
+from app.core.directory import Directory
+from app.core.keys import PlaceKey
+from app.core.repo_provider import Folders, RepoProvider
+from app.core.types import BridgeSessionRequest, Decision, Heard, Message, Session, Speaker
+from app.core.updates import AskRequest, BridgeUpdate
+from app.core.workspaces import Work
+from app.store.stores import Stores
+from tests.support.memory import open_stores
+from tests.support.yard import BOT, Yard, open_yard
+
+ANN = Speaker("ann", "Ann")
+LATER = 4e9
+"""A time that every session was last used before."""
+
+
+@dataclass
+class Firm:
+    """A provider on a real store and real git, and one session."""
+
+    provider: RepoProvider
+    stores: Stores
+    yard: Yard
+
+    @property
+    def session(self) -> Session:
+        found = self.stores.sessions.session(1)
+        assert found is not None
+        return found
+
+    async def notices(self) -> list[str]:
+        rows = await self.stores.transcript.read(1, after=0, limit=100)
+        return [row.text for row in rows if row.kind == "notice"]
+
+    async def ship(self) -> str:
+        said = Message(ANN, "do it", "m1", 0.0)
+        return await self.provider.ship(self.session, Work("Do it", [said]))
+
+
+@asynccontextmanager
+async def firm(folder: Path) -> AsyncIterator[Firm]:
+    async with open_yard(folder / "yard") as yard:
+        clock = SystemClock()
+        with open_stores(folder, clock) as (_, stores):
+            place = PlaceKey("web", "t1")
+            heard = Heard(place, "t1", "m1", ANN, "do it")
+            request = BridgeSessionRequest("t1", "web", "demo", "do it", ANN, "m1", place)
+            await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
+            provider = RepoProvider(
+                Folders(yard.folder / "workspaces", yard.folder / "uploads"),
+                yard.checkouts,
+                stores.checkouts,
+                stores.decisions,
+                stores.sessions,
+                stores.transcript,
+                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
+                clock=clock,
+                vault=yard.vault,
+                ship={"demo": "push"},
+                authors={"demo": BOT},
+            )
+            yield Firm(provider, stores, yard)
+
+
+async def test_a_clone_with_unshipped_work_is_never_reaped_and_that_is_said_once(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        (folder / "precious.txt").write_text("work")
+        await here.provider.close(1)
+
+        kept = await here.provider.reap(before=LATER)
+        again = await here.provider.reap(before=LATER)
+
+        words = "The clone of web:t1:demo is kept, since it holds 1 uncommitted change."
+        assert (kept, again) == ([words], [])
+        assert await here.notices() == [words]
+        assert (folder / "precious.txt").read_text() == "work"
+
+
+async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branch(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        (folder / "one.txt").write_text("1")
+        assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
+        await here.provider.close(1)
+
+        assert await here.provider.reap(before=LATER) == []
+        assert not folder.exists()
+        again = await here.provider.open(here.session)
+
+        assert (again / "one.txt").read_text() == "1"
+        (again / "two.txt").write_text("2")
+        assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
+        assert here.yard.server.show("acme/app", "agent/demo/web-t1", "two.txt") == "2"
+
+
+async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+
+        await here.provider.reap(before=LATER)
+        in_use = folder.exists()
+        await here.provider.close(1)
+        await here.provider.reap(before=0.0)
+
+        assert in_use
+        assert folder.exists()
+
+
+async def test_a_clone_that_cannot_be_used_is_kept_and_another_is_made(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        (folder / "mine.txt").write_text("mine")
+        shutil.rmtree(folder / ".git")
+        await here.provider.close(1)
+
+        another = await here.provider.open(here.session)
+
+        assert another != folder
+        assert (folder / "mine.txt").read_text() == "mine"
+        assert (another / "README.md").exists()
+        assert (await here.notices())[0].startswith("Its clone cannot be used any more")
+
+
+async def test_a_branch_leads_back_to_the_session_that_made_it(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        await here.provider.open(here.session)
+        url = here.yard.repository().url
+
+        assert here.stores.checkouts.of_branch(url, "agent/demo/web-t1") == 1
+        assert here.stores.checkouts.of_branch(url, "main") is None
+
+
+async def test_what_a_workspace_is_can_be_told_before_and_after(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        before = here.provider.describe(here.session)
+        folder = await here.provider.open(here.session)
+        (folder / "README.md").write_text("changed\n")
+
+        after = here.provider.describe(here.session)
+
+        assert (before.kind, before.name, before.branch) == ("clone", "acme/app", "")
+        assert (after.branch, after.base) == ("agent/demo/web-t1", "main")
+        assert "+changed" in await here.provider.diff(here.session)
+
+
+async def test_a_question_outside_of_a_turn_is_answered_with_no(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        workflow = folder / ".github" / "workflows" / "ci.yml"
+        workflow.parent.mkdir(parents=True)
+        workflow.write_text("on")
+
+        said = await here.ship()
+        async with here.provider.attended(here.session, Yes(), meanwhile=nullcontext):
+            then = await here.ship()
+
+        assert said.startswith("Not pushed: Workflow files are not pushed")
+        assert then.startswith("Pushed to")
+
+
+class Yes:
+    """A turn in which everything is allowed."""
+
+    async def on_update(self, update: BridgeUpdate) -> None:
+        """Nothing is heard."""
+
+    async def on_ask(self, request: AskRequest) -> str | None:
+        return request.options[0].id
+
+
+async def test_a_clone_of_another_repository_is_another_folder(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        first = await here.provider.open(here.session)
+        here.yard.server.create("acme/other", {"other.txt": "other"})
+        here.yard.server.tokens.clear()
+        elsewhere = replace(here.provider._directory, default="acme/other")
+        here.provider._directory = elsewhere
+
+        second = await here.provider.open(here.session)
+
+        assert (second / "other.txt").exists()
+        assert (first / "README.md").exists()
+        record = here.stores.checkouts.latest(1)
+        assert record is not None
+        assert (record.number, record.branch) == (2, "agent/demo/web-t1-2")

@@ -1,0 +1,239 @@
+"""What may be pushed, and what the agent reads when it may not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.git_server import git
+from tests.support.yard import READ, SECRET, WRITE, Yard, open_yard
+
+BRANCH = "agent/demo/web-t1"
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    async with open_yard(tmp_path) as yard:
+        yield yard
+
+
+async def test_what_an_agent_commits_and_pushes_is_on_the_remote_with_the_bot_as_author(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+
+    status, said = await yard.do(
+        clone, "echo hi > new.txt; git add .; git commit -qm New; git push"
+    )
+
+    assert status == 0, said
+    assert yard.server.show("acme/app", BRANCH, "new.txt") == "hi"
+    assert yard.server.log("acme/app", BRANCH) == (
+        "demo[bot] <demo@bots.example.com>\nNew\n\nAgent-Bridge-Session: web:t1:demo"
+    )
+    assert yard.sent == [yard.server.head("acme/app", BRANCH)]
+    assert [visit.token for visit in yard.server.pushes()] == [WRITE]
+
+
+async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    await yard.do(clone, "echo 1 > a; git add .; git commit -qm One; git push")
+
+    status, said = await yard.do(clone, "echo 2 > b; git add .; git commit -qm Two; git push")
+
+    assert status == 0, said
+    assert yard.server.log("acme/app", BRANCH, "%s %p") == f"Two {yard.sent[0][:7]}"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("git push origin HEAD:main", f"This session pushes to {BRANCH} and nowhere else"),
+        ("git push origin HEAD:refs/heads/other", "and nowhere else, so not to refs/heads/other"),
+        ("git push origin HEAD:refs/tags/v1", "so not to refs/tags/v1"),
+        ("git push origin HEAD:refs/pull/1/head", "so not to refs/pull/1/head"),
+        ("git push origin HEAD HEAD:refs/heads/main", "so not to refs/heads/main"),
+        ("git push --mirror origin", "and nowhere else"),
+        ("git push origin HEAD:refs/replace/0123", "refs/replace"),
+        (
+            "git push -q; git commit -q --amend -m Other; git push --force",
+            "Force pushes are not taken",
+        ),
+        ("git push -q; git push origin :$(git branch --show-current)", "deleted"),
+        (
+            "git push -q; git checkout -q --orphan x; git commit -qm x; git push -f origin HEAD:"
+            + BRANCH,
+            "Force pushes are not taken",
+        ),
+        (
+            "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
+            "git commit -qm ci; git push",
+            "Workflow files are not pushed unless somebody allows it: .github/workflows/ci.yml",
+        ),
+        (
+            "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
+            "git commit -qm ci; git rm -qr .github; git commit -qm no; git push",
+            "Workflow files are not pushed",
+        ),
+        (
+            "mkdir -p .GitHub/Workflows; echo on > .GitHub/Workflows/ci.yml; git add .; "
+            "git commit -qm ci; git push",
+            "Workflow files are not pushed",
+        ),
+        (f"echo {SECRET} > s; git add .; git commit -qm s; git push", "s holds a secret"),
+        (
+            f"echo {SECRET} > s; git add .; git commit -qm s; git rm -q s; git commit -qm t; "
+            "git push",
+            "s holds a secret",
+        ),
+        (f"git commit -q --allow-empty -m {SECRET}; git push", "the message of commit"),
+        (f"echo > {SECRET}; git add .; git commit -qm s; git push", "the name of a file"),
+        (
+            f"printf %s {SECRET} | base64 > s; git add .; git commit -qm s; git push",
+            "s holds a secret",
+        ),
+        (
+            f"printf %s {SECRET} | sed 's/./&\\x00/g' > s; git add .; git commit -qm s; git push",
+            "s holds a secret",
+        ),
+        (
+            "head -c 60000000 /dev/zero > big; git add .; git commit -qm big; git push",
+            "big has 57 MiB",
+        ),
+    ],
+)
+async def test_what_may_not_be_pushed_is_refused_with_a_reason_the_agent_reads(
+    yard: Yard, script: str, reason: str
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    before = yard.server.head("acme/app", "main")
+
+    _, said = await yard.do(clone, f"echo x > x; git add .; git commit -qm x; {script}")
+
+    assert reason in said
+    assert yard.server.head("acme/app", "main") == before
+    assert set(yard.server.branches("acme/app")) <= {"main", BRANCH}
+    assert yard.server.head("acme/app", BRANCH) in {"", *yard.sent[:1]}
+
+
+async def test_workflow_files_go_on_when_somebody_allows_it(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.allows = True
+    files = "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml"
+
+    status, said = await yard.do(clone, f"{files}; git add .; git commit -qm ci; git push")
+
+    assert status == 0, said
+    assert yard.questions == ["Push changes of workflow files: .github/workflows/ci.yml"]
+    assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
+
+
+async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.server.commit("acme/app", {".github/workflows/ci.yml": "on"}, "CI")
+    await yard.mirrors.refresh(clone.repository, "demo")
+    own = "echo x > x; git add .; git commit -qm x"
+
+    status, said = await yard.do(
+        clone, f"{own}; git fetch -q; git merge -q origin/main -m merge && git push"
+    )
+
+    assert status == 0, said
+    assert yard.questions == []
+    assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
+
+
+async def test_a_reviewer_has_nothing_to_push_to(yard: Yard) -> None:
+    head = yard.server.commit("acme/app", {"a.txt": "a\n"}, "Theirs", branch="feature")
+    clone = yard.clone(way="detached", start="refs/heads/feature")
+    opened = await yard.open(clone)
+
+    status, said = await yard.do(
+        clone,
+        "echo x > a.txt; git commit -qam x; git push origin HEAD:refs/heads/feature",
+    )
+
+    assert opened is not None
+    assert opened.commit == head
+    assert status != 0
+    assert "This session only reads: there is nothing to push to." in said
+    assert yard.server.head("acme/app", "feature") == head
+
+
+async def test_two_agents_work_on_one_branch_and_the_second_is_told_to_fetch(yard: Yard) -> None:
+    yard.server.commit("acme/app", {"a.txt": "a\n"}, "Theirs", branch="feature")
+    first, second = (yard.clone(n, way="existing", branch="feature") for n in (1, 2))
+    await yard.open(first)
+    await yard.open(second)
+    await yard.do(first, "echo 1 > one; git add .; git commit -qm One; git push")
+
+    status, said = await yard.do(second, "echo 2 > two; git add .; git commit -qm Two; git push")
+    assert status != 0
+    assert "feature has moved on since you fetched it" in said
+    status, said = await yard.do(second, "git pull -q --rebase origin feature && git push")
+
+    assert status == 0, said
+    assert yard.server.show("acme/app", "feature", "one") == "1"
+    assert yard.server.show("acme/app", "feature", "two") == "2"
+
+
+async def test_the_remotes_own_refusal_reaches_the_agent(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    hook = yard.server.path("acme/app") / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'protected by policy' >&2\nexit 1\n")
+    hook.chmod(0o755)
+
+    status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status != 0
+    assert "The remote did not take it: protected by policy" in said
+    assert yard.sent == []
+
+
+async def test_a_token_that_only_reads_does_not_push(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.tokens.value = READ
+
+    status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status != 0
+    assert "The remote did not take it" in said
+    assert READ not in said
+
+
+async def test_a_push_that_was_cut_off_after_the_remote_took_it_is_simply_repeated(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+    gate = yard.folder / "gates" / "1-demo" / "repository.git"
+    git(gate, "update-ref", "-d", f"refs/heads/{BRANCH}")
+
+    status, said = await yard.do(clone, "git push")
+
+    assert status == 0, said
+    assert len(set(yard.sent)) == 1
+
+
+async def test_no_push_is_taken_while_the_gate_is_closed(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    await yard.checkouts.close(clone.folder)
+    status, said = await yard.do(clone, "git push --dry-run")
+    await yard.open(clone, fresh=False)
+
+    again, said_then = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status != 0, said
+    assert again == 0, said_then
