@@ -359,6 +359,7 @@ class RepoProvider:
             proposal = Proposal(
                 record.repository,
                 session.key.agent,
+                session.id,
                 head=record.branch,
                 base=record.base,
                 title=self._vault.redact(subject(work, session.key)),

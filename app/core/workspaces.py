@@ -115,6 +115,7 @@ class Proposal:
 
     repository: Repository
     agent: str
+    session: int
     head: str
     base: str
     title: str

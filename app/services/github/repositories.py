@@ -9,7 +9,7 @@ from app.services.github.api import GithubApi
 from app.services.github.auth import READING, WRITING
 from app.services.github.directory import Directory
 from app.services.github.names import Spot
-from app.services.github.payloads import Pull
+from app.services.github.payloads import Account, Pull
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class PullHead:
     commit: str
     base: str
     is_fork: bool
+    by_colleague: bool
+    """Whether another one of our agents opened it."""
 
 
 class GithubRepositories:
@@ -80,7 +82,21 @@ class GithubRepositories:
             return None
         pull = await self._api.pull(spot)
         home = pull.head.repo.full_name if pull.head.repo is not None else ""
-        return PullHead(home, pull.head.ref, pull.head.sha, pull.base.ref, home != repository)
+        return PullHead(
+            home,
+            pull.head.ref,
+            pull.head.sha,
+            pull.base.ref,
+            is_fork=home != repository,
+            by_colleague=self._is_colleague(pull.user),
+        )
+
+    def _is_colleague(self, account: Account | None) -> bool:
+        if account is None:
+            return False
+        us = self._directory.us
+        who = us.agent(bot_id=account.id, login=account.login, is_bot=account.is_bot)
+        return who not in {None, self._agent}
 
     def author(self) -> tuple[str, str] | None:
         """Tell the name and the address that stand in the agent's commits, once they are known."""
