@@ -15,7 +15,7 @@ from app.cli.running import local_address
 from app.cli.tables import show_table
 from app.config import Configuration
 from app.errors import StoreUnavailable
-from app.main import Bridge, Foundation, adapters, founded
+from app.main import Bridge, Foundation, founded, platforms
 from app.main import serve as serve_until_told
 from app.server.application import VERSION
 from app.server.listener import bound
@@ -34,7 +34,8 @@ def serve(configuration: Configuration) -> None:
 
 async def _serve(base: Foundation) -> None:
     configuration = base.configuration
-    bridge = Bridge(base, adapters(base))
+    there = platforms(base)
+    bridge = Bridge(base, there.adapters, tokens=there.forge, pulls=there.forge)
     port = bound(configuration.host, configuration.port)
     link = await _log_in_link(bridge)
 

@@ -227,7 +227,7 @@ def main(plan_file: str) -> None:
     # Here, so that collecting tests does not wait for the whole product.
     from app.agents.catalog import known_agents
     from app.config import load
-    from app.main import Bridge, adapters, founded, serve
+    from app.main import Bridge, founded, platforms, serve
     from app.server.listener import bound
 
     plan = json.loads(Path(plan_file).read_text())
@@ -246,7 +246,9 @@ def main(plan_file: str) -> None:
         hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.shelters]
         for hook in hooks:
             hook.pace = plan["pace"]
-        bridge = Bridge(base, hooks if plan["hooks"] else adapters(base), timeouts=plan["timeouts"])
+        bridge = Bridge(
+            base, hooks if plan["hooks"] else platforms(base).adapters, timeouts=plan["timeouts"]
+        )
         port = bound(configuration.host, configuration.port)
         await serve(bridge, port, listening=listening)
 

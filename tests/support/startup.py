@@ -23,7 +23,7 @@ from sqlalchemy import event
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, adapters, founded, serve
+from app.main import Bridge, Foundation, founded, platforms, serve
 from app.repos.git import Git
 from app.repos.shoes import Inside
 from app.server.front import Send
@@ -175,14 +175,15 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     for hook in hooks:
         hook.points = points
     # The hooks stand in for the page, unless it is wanted; whatever else is set up is there.
-    platforms = [
-        each for each in adapters(base) if plan["page"] or not each.service_name.startswith("web:")
+    there = platforms(base)
+    adapters = [
+        each for each in there.adapters if plan["page"] or not each.service_name.startswith("web:")
     ]
-    forge: Any = None
+    forge: Any = there.forge
     if plan.get("forge"):
         forge = Guarded("forge", Forge(Path(plan["forge"]), base.vault), points)
         _watch_git(points)
-    bridge = GuardedBridge(base, [*hooks, *platforms], tokens=forge, pulls=forge)
+    bridge = GuardedBridge(base, [*hooks, *adapters], tokens=forge, pulls=forge)
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

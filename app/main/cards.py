@@ -1,0 +1,57 @@
+"""What people are told about agents: those that are there, and those that could be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+
+from app.agents.catalog import checkout_words, known_agents
+from app.agents.isolation import Shelter
+from app.agents.registry import Registry
+from app.config import (
+    Configuration,
+)
+from app.core.ports import (
+    Adapter,
+)
+from app.server.parts import AgentCard, MissingAgent
+
+
+def cards_of(
+    configuration: Configuration, shelters: Mapping[str, Shelter], adapters: Mapping[str, Adapter]
+) -> dict[str, AgentCard]:
+    """Describe every agent."""
+    registry = Registry(configuration, known_agents())
+    cards: dict[str, AgentCard] = {}
+    for entry in registry:
+        program = registry.program(entry.name)
+        cards[entry.name] = AgentCard(
+            name=entry.name,
+            display_name=registry.display_name(entry.name),
+            description=entry.description or (program.description if program else ""),
+            default=entry.name == configuration.default_agent,
+            command=entry.command[0],
+            isolation=shelters[entry.name].words,
+            checkout=checkout_words(program),
+            examples=program.examples if program else (),
+            services=tuple(
+                sorted(
+                    name.partition(":")[0]
+                    for name, adapter in adapters.items()
+                    if adapter.agent == entry.name
+                )
+            ),
+        )
+    return cards
+
+
+def missing_agents(configuration: Configuration) -> Sequence[MissingAgent]:
+    """List the known agents that could be on this machine and are not."""
+    present = {entry.driver for entry in configuration.agents.values()}
+    return [
+        MissingAgent(program.title, program.install)
+        for program in known_agents()
+        if program.discover
+        and program.name not in present
+        and shutil.which(program.command[0], path=configuration.path) is None
+    ]
