@@ -85,6 +85,8 @@ def install(pin: Pin) -> str:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         return lines[0] if lines else f"npm ended with status {done.returncode}"
+    if not (node_folder() / "node").exists():
+        return "npm did not run the script that fetches node"
     (pin.folder / "installed.json").write_text(json.dumps([pin.package, pin.version]))
     return ""
 

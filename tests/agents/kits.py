@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.agents.catalog import AgentProgram, known_agents
 from tests.agents.install import command_of, node_folder
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,16 @@ class Kit:
     """Whether it offers to resume a conversation; all of them offer to load one."""
     unguarded: tuple[str, ...] = ()
     """The traps of a hostile checkout that go off where nothing keeps them out."""
+
+    @property
+    def program(self) -> AgentProgram:
+        """What is known about it."""
+        return next(program for program in known_agents() if program.name == self.name)
+
+    @property
+    def obeys(self) -> tuple[str, ...]:
+        """What it obeys in a checkout and cannot be kept from."""
+        return self.program.obeys
 
     @property
     def missing(self) -> str:

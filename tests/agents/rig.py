@@ -11,7 +11,7 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ import pytest
 from app.acp.handshake import Handshake, Restored
 from app.acp.launch import AgentLaunch
 from app.acp.launcher import AcpLauncher, Opened
+from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
@@ -33,9 +34,10 @@ from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
 
-BOUND = 90.0
-"""A real agent starts within five seconds; on a machine full of them it may take many times that.
-gemini rests a minute before it is brought back."""
+BOUND = 300.0
+"""A real agent starts within five seconds, and gemini rests a minute before it is brought back; on
+a machine that is full of them everything may take many times as long."""
+PATIENT = AgentTimeouts(*([BOUND] * len(fields(AgentTimeouts))))
 
 STREAMED = (FILLER, "One word")
 """How a slow answer begins: the scripted model's, and the demo agent's."""
@@ -116,7 +118,7 @@ class Rig:
     @property
     def program(self) -> AgentProgram:
         """What is known about the agent."""
-        return program_of(self.kit)
+        return self.kit.program
 
     def launcher(self, **entry: Any) -> AcpLauncher:
         """Make a launcher, as a start of the bridge would; keywords go into the agent's entry."""
@@ -135,14 +137,13 @@ class Rig:
         person.mkdir(exist_ok=True)
         configuration = load(settings, known=known_agents(), home=person)
         shelters = shelter_all(configuration)
-        for name, text in self.kit.files(self.model.url).items():
-            path = shelters[self.kit.name].home / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        place_files(self.kit, shelters[self.kit.name].home, self.model)
         agents = launches(configuration, shelters)
         if not self._guarded:
             agents = {name: _unguarded(agents[name], self.program) for name in agents}
-        launcher = AcpLauncher(agents, self.notes, SystemClock(), self.notes, bridge="rig")
+        launcher = AcpLauncher(
+            agents, self.notes, SystemClock(), self.notes, bridge="rig", timeouts=PATIENT
+        )
         self._launchers.append(launcher)
         return launcher
 
@@ -208,9 +209,12 @@ async def eventually(check: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def program_of(kit: Kit) -> AgentProgram:
-    """Return what is known about an agent."""
-    return next(program for program in known_agents() if program.name == kit.name)
+def place_files(kit: Kit, home: Path, model: Model) -> None:
+    """Set an agent up in its HOME, as a person would."""
+    for name, text in kit.files(model.url).items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def _unguarded(launch: AgentLaunch, program: AgentProgram) -> AgentLaunch:

@@ -31,7 +31,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _is_about(metafunc: pytest.Metafunc, kit: Kit) -> bool:
-    return all(mark.args[0](kit) for mark in metafunc.definition.iter_markers("kits"))
+    return all(getattr(kit, mark.args[0]) for mark in metafunc.definition.iter_markers("kits"))
 
 
 def _ways_back(kit: Kit) -> Iterable[str]:
@@ -45,12 +45,20 @@ def _marks(kit: Kit) -> list[pytest.MarkDecorator]:
 
 
 @pytest.fixture
-async def rig(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    """Set an agent up; afterwards every process that it ever had must be gone."""
+def installed(kit: Kit) -> Kit:
+    """Pass an agent on that is there; else all its tests are one line in the list of skips."""
     if kit.missing:
-        pytest.skip(kit.missing)  # here, so that all its tests are one line in the list
+        pytest.skip(kit.missing)
+    return kit
+
+
+@pytest.fixture
+async def rig(
+    installed: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Rig]:
+    """Set an agent up; afterwards every process that it ever had must be gone."""
     with Model() as model:
-        made = Rig(kit, tmp_path, model, monkeypatch)
+        made = Rig(installed, tmp_path, model, monkeypatch)
         yield made
         await made.close()
         assert made.processes() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.errors import AgentNotStarted
-from tests.agents.rig import Rig, program_of, told
+from tests.agents.rig import Rig, told
 from tests.agents.traps import COMMAND, plant, sprung
 
 
@@ -24,7 +24,7 @@ async def test_nothing_in_a_checkout_makes_an_agent_act_unasked(rig: Rig, how: s
     assert sprung(rig.workspace) == []
 
 
-@pytest.mark.kits(lambda kit: program_of(kit).obeys)
+@pytest.mark.kits("obeys")
 async def test_an_agent_does_not_start_where_it_would_obey_the_checkout(rig: Rig, how: str) -> None:
     opened = await rig.open()
     await told(opened.session, "say hello")
@@ -37,7 +37,7 @@ async def test_an_agent_does_not_start_where_it_would_obey_the_checkout(rig: Rig
     assert sprung(rig.workspace) == []
 
 
-@pytest.mark.kits(lambda kit: kit.unguarded)
+@pytest.mark.kits("unguarded")
 async def test_the_traps_go_off_where_nothing_keeps_them_out(rig: Rig) -> None:
     plant(rig.kit.name, rig.workspace)
     rig.lower_the_guard()

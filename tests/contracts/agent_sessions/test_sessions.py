@@ -84,7 +84,7 @@ async def test_a_killed_agent_comes_back_with_its_history_and_tells_nothing_twic
     assert heard.text.count("the password is swordfish") == 1
 
 
-@pytest.mark.kits(lambda kit: kit.free_mode)
+@pytest.mark.kits("free_mode")
 async def test_the_mode_is_set_anew_in_every_life(rig: Rig, how: str) -> None:
     rig.allow_only(how)
     opened = await rig.open(mode=rig.kit.free_mode)

@@ -107,12 +107,9 @@ def test_an_agent_whose_entry_says_so_is_not_isolated(
 
 
 def test_what_keeps_an_agent_asking_wins_over_its_entry(tmp_path: Path) -> None:
-    entry: dict[str, object] = {
-        "driver": "gemini",
-        "env": {"GEMINI_CLI_TRUST_WORKSPACE": "true", "MINE": "1"},
-    }
+    env = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "MINE": "1"}
 
-    shelters = shelter_all(configured(tmp_path, entry))
+    shelters = shelter_all(configured(tmp_path, {"driver": "gemini", "env": env}))
 
     environment = shelters["demo"].environment("marker")
     assert environment["GEMINI_CLI_TRUST_WORKSPACE"] == "false"
