@@ -123,9 +123,10 @@ class Client:
             raise NotFound("turn", turn)
         return found[turn]
 
-    async def answer(self, ask: int, option: str) -> None:
-        """Answer an ask."""
-        await self._send(AskOut, f"/asks/{ask}/answer", {"option": option})
+    async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
+        """Answer an ask, with one of its options or in words."""
+        given = {"text" if in_words else "option": answer}
+        await self._send(AskOut, f"/asks/{ask}/answer", given)
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

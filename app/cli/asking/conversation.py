@@ -41,8 +41,8 @@ class Way(Protocol):
     async def transcript(self, session: int, *, after: int) -> list[EntryOut]:
         """Read what happened after a row, in order."""
 
-    async def answer(self, ask: int, option: str) -> None:
-        """Answer an ask."""
+    async def answer(self, ask: int, answer: str, *, in_words: bool) -> None:
+        """Answer an ask, with one of its options or in words."""
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""
@@ -195,13 +195,15 @@ class Conversation:
             title=entry.text,
             options=[OptionOut(**option) for option in entry.data["options"]],
             details=tuple(lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))),
+            free_text=bool(entry.data.get("free_text")),
         )
         async with self._one_question:
             option = await self._responder.choose(question)
         self._questions.pop(entry.data["ask"], None)
         try:
             if option is not None:
-                await self._way.answer(entry.data["ask"], option)
+                in_words = option not in {each.id for each in question.options}
+                await self._way.answer(entry.data["ask"], option, in_words=in_words)
             else:
                 self.unanswered = entry.text
                 await self._way.cancel(self._session)

@@ -66,8 +66,8 @@ class Bridge:
     async def transcript(self, session: int, *, after: int) -> list[EntryOut]:
         return [row for row in self.rows if row.id > after]
 
-    async def answer(self, ask: int, option: str) -> None:
-        self._note("answer", ask, option)
+    async def answer(self, ask: int, answer: str, *, in_words: bool) -> None:
+        self._note("answer", ask, answer, *(["in words"] if in_words else []))
 
     async def cancel(self, session: int) -> None:
         self._note("cancel", session)
