@@ -51,10 +51,10 @@ def _first_line(asked: Asked) -> str:
     line = f"[{_one_line(' and '.join(names))} on {where}{link}]"
     if asked.answers:
         return (
-            f"{line[:-1]}: answer. You were parked while you waited for people; they have answered "
-            "since. If you still need what you asked for, ask for exactly the same again: that is "
-            "answered at once as said below. Carry on with the words quoted at the end, and do "
-            "nothing twice.]"
+            f"{line[:-1]}: continuation. You were parked while you waited for people, who have "
+            "answered since. If you still need what you asked for, ask for exactly the same again: "
+            "it is answered at once, as said below. Carry on with the words quoted at the end and "
+            "do nothing twice.]"
         )
     if asked.continued:
         return (
