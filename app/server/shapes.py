@@ -86,11 +86,13 @@ class TurnOut(BaseModel):
     id: int
     state: str
     error: str = ""
+    successor: int | None = None
+    """The turn that goes on with its work, if it was parked and then answered."""
 
     @classmethod
     def of(cls, turn: Turn) -> TurnOut:
         """Show a turn."""
-        return cls(id=turn.id, state=turn.state, error=turn.error)
+        return cls(id=turn.id, state=turn.state, error=turn.error, successor=turn.successor)
 
 
 class SessionOut(BaseModel):

@@ -120,6 +120,8 @@ turn = Table(
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
     # Why it waits until somebody says go on: `limited`, `login` or `budget`.
     Column("paused", String),
+    # The turn that goes on with its work, if it was parked and then answered.
+    Column("successor", Integer),
     Column("prompt", Text, nullable=False, server_default=""),
     Column("error", Text, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),

@@ -22,7 +22,12 @@ GROUPS: tuple[tuple[Dot, str], ...] = (("wait", "Needs you"), ("work", "Working"
 SERVICES = {"web": "", "slack": "Slack", "github": "GitHub", "linear": "Linear"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
-STOPPABLE = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
+STOPPABLE = {
+    SessionState.WORKING,
+    SessionState.WAITING,
+    SessionState.LIMITED,
+    SessionState.QUEUED,
+}
 HELD = "held"
 """What is shown when nothing runs and what waits was held by a stop."""
 
