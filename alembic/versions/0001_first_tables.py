@@ -149,6 +149,7 @@ def upgrade() -> None:
         sa.Column("held", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("stopped", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("paused", sa.String(), nullable=True),
+        sa.Column("successor", sa.Integer(), nullable=True),
         sa.Column("prompt", sa.Text(), server_default="", nullable=False),
         sa.Column("told", sa.Integer(), nullable=True),
         sa.Column("error", sa.Text(), server_default="", nullable=False),

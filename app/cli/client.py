@@ -124,9 +124,10 @@ class Client:
             raise NotFound("turn", turn)
         return found[turn]
 
-    async def answer(self, ask: int, option: str) -> None:
-        """Answer an ask."""
-        await self._send(AskOut, f"/asks/{ask}/answer", {"option": option})
+    async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
+        """Answer an ask, with one of its options or in words."""
+        given = {"text" if in_words else "option": answer}
+        await self._send(AskOut, f"/asks/{ask}/answer", given)
 
     async def login_link(self) -> str:
         """Make a link that logs in whoever opens it first."""

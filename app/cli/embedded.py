@@ -80,9 +80,10 @@ class Embedded:
             after = rows[-1].id
         return found
 
-    async def answer(self, ask: int, option: str) -> None:
-        """Answer an ask."""
-        await api.answer_ask(self._parts, ask, NewAnswer(option=option))
+    async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
+        """Answer an ask, with one of its options or in words."""
+        given = NewAnswer(text=answer) if in_words else NewAnswer(option=answer)
+        await api.answer_ask(self._parts, ask, given)
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from app.core.consent import record
 from app.server.shapes import EntryOut
 
 SHOWN_LINES = 20
@@ -60,7 +61,8 @@ def tool_line(entry: EntryOut) -> str:
     title = one_line(entry.text or entry.data.get("kind") or "tool")
     why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
     words = why if why.startswith(title) else ": ".join(filter(None, (title, why)))
-    return f"{MARKS.get(status, '·')} {words}"
+    decided = one_line(record.words(entry.data.get("decided")))
+    return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 
 def tool_details(data: Mapping[str, Any]) -> Iterator[str]:

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     grace_seconds: Annotated[float, Field(ge=0, le=3600)] = 20
     """How long running work may go on after the bridge is told to stop."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How many dollars may be spent, where agents report their cost; no limit when absent."""
+    """How many dollars one session may spend, where agents report their cost; else no limit."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; never less than the week in which replays are recognised."""
 

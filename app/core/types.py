@@ -319,6 +319,8 @@ class Turn:
     stopped: bool = False
     prompt: str = ""
     error: str = ""
+    successor: int | None = None
+    """The turn that goes on with its work, if it was parked and then answered."""
 
 
 @dataclass(frozen=True, slots=True)

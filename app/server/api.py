@@ -174,7 +174,7 @@ async def list_asks(
 @router.post("/asks/{ask_id}/answer")
 async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
     """Answer an ask; the first answer counts."""
-    return AskOut.of(await parts.ledger.answer(ask_id, new.option, OPERATOR[1]))
+    return AskOut.of(await parts.ledger.answer(ask_id, new.answer, OPERATOR[1]))
 
 
 @router.get("/deliveries")

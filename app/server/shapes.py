@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.posts import Post
 from app.core.types import DeliveryLine, Entry, Session, Turn
 from app.core.updates import Ask
@@ -43,9 +44,21 @@ class NewTitle(_In):
 
 
 class NewAnswer(_In):
-    """The option somebody chose."""
+    """The option somebody chose, or, where any words answer, the words."""
 
-    option: str
+    option: str | None = None
+    text: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> NewAnswer:
+        if (self.option is None) == (self.text is None):
+            raise ValueError("give either an option or a text")
+        return self
+
+    @property
+    def answer(self) -> str:
+        """What was answered."""
+        return self.option if self.option is not None else self.text or ""
 
 
 class Page(BaseModel, Generic[T]):
@@ -80,11 +93,13 @@ class TurnOut(BaseModel):
     id: int
     state: str
     error: str = ""
+    successor: int | None = None
+    """The turn that goes on with its work, if it was parked and then answered."""
 
     @classmethod
     def of(cls, turn: Turn) -> TurnOut:
         """Show a turn."""
-        return cls(id=turn.id, state=turn.state, error=turn.error)
+        return cls(id=turn.id, state=turn.state, error=turn.error, successor=turn.successor)
 
 
 class SessionOut(BaseModel):
@@ -178,9 +193,16 @@ class AskOut(BaseModel):
     id: int
     session: int
     turn: int
+    kind: Literal["permission", "question", "pause"]
     title: str
+    subject: str
+    """What exactly would be run or touched, where that is known."""
     state: str
     options: list[OptionOut]
+    free_text: bool
+    """Whether any words answer it, not only one of the options."""
+    deadline: float
+    """Until when it can be answered, in seconds since 1970."""
     answer: str | None
     answered_by: str | None
 
@@ -191,9 +213,13 @@ class AskOut(BaseModel):
             id=ask.id,
             session=ask.session,
             turn=ask.turn,
+            kind=ask.kind,
             title=ask.title,
+            subject=ask.subject,
             state=ask.state,
             options=[OptionOut(id=o.id, name=o.name, kind=o.kind) for o in ask.options],
+            free_text=ask.free_text,
+            deadline=ask.deadline,
             answer=ask.answer,
             answered_by=ask.answered_by,
         )

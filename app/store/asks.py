@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
+from app.core.consent.offers import text_of
 from app.core.keys import SessionKey
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
@@ -68,7 +69,7 @@ def open_ask(
     content = PostContent(
         kind="ask",
         state="open",
-        text=request.title,
+        text=text_of(request.title, request.subject),
         ask=ask_id,
         options=request.options,
         free_text=request.free_text,
@@ -103,7 +104,8 @@ def close_ask(
     said = {"ask": row.id, **change, **(data or {})}
     entry = Entry(kind="ask", text=note, data=said, session=row.session, turn=row.turn)
     insert_entries(connection, [entry], now)
-    content = PostContent(kind="ask", state=change["state"], text=row.title, note=note, ask=row.id)
+    text = text_of(row.title, row.subject)
+    content = PostContent(kind="ask", state=change["state"], text=text, note=note, ask=row.id)
     post = finish_post(connection, ask_post_key(row.id), content)
     return [] if post is None else [post]
 

@@ -32,7 +32,12 @@ _STATE = select(turn.c.state).where(turn.c.id == bindparam("of"))
 _OPEN_IN = select(ask).where(ask.c.session == bindparam("of"), ASK_IS_OPEN).order_by(ask.c.id)
 _LATE = (
     select(ask)
-    .where(ask.c.turn == bindparam("of"), ask.c.state == "answered", ask.c.adrift.is_(True))
+    .where(
+        ask.c.turn == bindparam("of"),
+        ask.c.state == "answered",
+        ask.c.adrift.is_(True),
+        ask.c.kind != "pause",
+    )
     .order_by(ask.c.id)
 )
 _GRANTS = (

@@ -121,6 +121,8 @@ turn = Table(
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
     # Why it waits until somebody says go on: `limited`, `login` or `budget`.
     Column("paused", String),
+    # The turn that goes on with its work, if it was parked and then answered.
+    Column("successor", Integer),
     Column("prompt", Text, nullable=False, server_default=""),
     # The last row of the transcript that the prompt took in; nothing before there was a prompt.
     Column("told", Integer),

@@ -122,6 +122,7 @@ def go_on_after(
     alive = ask.c.adrift.is_(True) & ask.c.state.in_(("open", "answered"))
     connection.execute(update(ask).where(ask.c.turn == turn_id, alive).values(turn=new_id))
     _close_turn(connection, turn_id, TurnState.DONE, now)
+    connection.execute(update(turn).where(turn.c.id == turn_id).values(successor=new_id))
     ended = end_post(connection, turn_post_key(turn_id), "done", note)
     begun = NewPost(
         turn_post_key(new_id),

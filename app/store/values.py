@@ -49,6 +49,7 @@ def turn_of(row: Row[Any]) -> Turn:
         stopped=row.stopped,
         prompt=row.prompt,
         error=row.error,
+        successor=row.successor,
     )
 
 

@@ -191,6 +191,9 @@ def test_asks_are_listed_answered_once_and_then_closed(bridge: Observed, api: ht
 
     assert {"id", "session", "title", "options"} <= set(ask)
     assert ask["title"] == "Write notes.txt"
+    assert ask["subject"].endswith("/notes.txt")
+    assert (ask["kind"], ask["free_text"]) == ("permission", False)
+    assert ask["deadline"] > 0
     assert ask["options"] == [
         {"id": "allow", "name": "Allow once", "kind": "allow_once"},
         {"id": "allow-always", "name": "Allow always", "kind": "allow_always"},
@@ -206,6 +209,41 @@ def test_asks_are_listed_answered_once_and_then_closed(bridge: Observed, api: ht
     assert second.json()["detail"] == "operator has answered this already"
     ended(bridge, session["id"])
     assert texts(transcript(api, session["id"]), "text") == ["Wrote notes.txt."]
+    *_, call = (row for row in transcript(api, session["id"]) if row["kind"] == "tool")
+    assert call["data"]["decided"] == {
+        "how": "person",
+        "who": "operator",
+        "answer": "Allow once",
+        "allowed": True,
+    }
+
+
+def test_an_answer_is_an_option_or_words_and_not_both(bridge: Observed, api: httpx.Client) -> None:
+    session = begin(api, "ask Tea? | yes | no")
+    path = f"/api/v1/asks/{asked(bridge, session['id'])['id']}/answer"
+
+    both = api.post(path, json={"option": "option-1", "text": "yes"})
+    neither = api.post(path, json={})
+    words = api.post(path, json={"text": "perhaps"})
+    option = api.post(path, json={"option": "option-1"})
+
+    statuses = [answer.status_code for answer in (both, neither, words, option)]
+    assert statuses == [422, 422, 404, 200]
+
+
+def test_a_limit_of_the_provider_is_a_wait_that_the_api_shows(
+    bridge: Observed, api: httpx.Client
+) -> None:
+    session = begin(api, "limit 600")
+    ask = asked(bridge, session["id"])
+
+    assert ask["kind"] == "pause"
+    assert "has reached a limit of its provider until" in ask["title"]
+    assert api.get(f"/api/v1/sessions/{session['id']}").json()["state"] == "limited"
+
+    api.post(f"/api/v1/asks/{ask['id']}/answer", json={"option": "bridge:go-on"})
+    ended(bridge, session["id"])
+    assert texts(transcript(api, session["id"]), "text") == ["The limit is over."]
 
 
 def test_cancel_stops_what_runs(bridge: Observed, api: httpx.Client) -> None:

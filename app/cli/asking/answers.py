@@ -29,13 +29,15 @@ class Question:
     title: str
     options: Sequence[OptionOut]
     details: Sequence[str] = ()
+    free_text: bool = False
+    """Whether any words answer it."""
 
 
 class Responder(Protocol):
     """Whoever answers."""
 
     async def choose(self, question: Question) -> str | None:
-        """Choose an option by its id; None if there is nothing to choose."""
+        """Choose an option by its id, or answer in words; None if there is nothing to choose."""
 
 
 class Rule:
@@ -67,7 +69,7 @@ class Person:
         self._typed = b""
 
     async def choose(self, question: Question) -> str | None:
-        """Show the options and read a number or a name until one fits; Ctrl-D rejects."""
+        """Show the options and read a number, a name or words that fit; Ctrl-D rejects."""
         show(self._screen, question)
         for number, option in enumerate(question.options, start=1):
             self._screen.line(f"  {number}  {lines.one_line(option.name)}")
@@ -75,7 +77,7 @@ class Person:
         self._typed = b""
         termios.tcflush(self._keyboard, termios.TCIFLUSH)
         while True:
-            with self._screen.prompt(f"Answer (1-{len(question.options)}): "):
+            with self._screen.prompt(_prompt(question)):
                 line = await self._line()
             if line is None:
                 self._screen.line("")
@@ -83,6 +85,8 @@ class Person:
                 return rejection.id if rejection else None
             if (option_id := match(line, question.options)) is not None:
                 return option_id
+            if question.free_text and line.strip():
+                return line.strip()
             self._screen.line("  Type one of the numbers, or the words beside it.", "yellow")
 
     async def _line(self) -> str | None:
@@ -121,6 +125,11 @@ def show(screen: Screen, question: Question) -> None:
     screen.line(f"? {question.agent} asks: {title}", "bold yellow")
     for line in question.details:
         screen.line(f"  {line}", "dim")
+
+
+def _prompt(question: Question) -> str:
+    numbers = f" (1-{len(question.options)})" if question.options else ""
+    return f"Answer{numbers}{', or in words' if question.free_text and numbers else ''}: "
 
 
 def _of_kind(options: Sequence[OptionOut], kind: str) -> OptionOut | None:

@@ -41,8 +41,8 @@ class Way(Protocol):
     async def transcript(self, session: int, *, after: int) -> list[EntryOut]:
         """Read what happened after a row, in order."""
 
-    async def answer(self, ask: int, option: str) -> None:
-        """Answer an ask."""
+    async def answer(self, ask: int, answer: str, *, in_words: bool) -> None:
+        """Answer an ask, with one of its options or in words."""
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""
@@ -75,6 +75,8 @@ class Conversation:
         self._one_question = asyncio.Lock()
         self._questions: dict[int, asyncio.Task[None]] = {}
         self._tools: dict[str, Mapping[str, Any]] = {}
+        self._others: list[EntryOut] = []
+        """Rows of other turns; one of them may be found to go on with this one."""
         self._agent = ""
         self._session = 0
         self._turn = 0
@@ -144,8 +146,17 @@ class Conversation:
             except TimeoutError:
                 turn = await self._way.turn(self._session, self._turn)
                 self._look(turn)
-                if turn.state in OVER or self._left:
+                if turn.successor is not None:
+                    self._go_on_with(turn.successor)
+                elif turn.state in OVER or self._left:
                     return turn
+
+    def _go_on_with(self, turn: int) -> None:
+        """Follow the turn that goes on with the work of one that was parked."""
+        self._turn = turn
+        others, self._others = self._others, []
+        for entry in others:
+            self._take(entry)
 
     def _look(self, turn: TurnOut) -> None:
         if self._stopping:
@@ -154,6 +165,8 @@ class Conversation:
             self._status("busy; your words wait")
         elif turn.state == TurnState.STARTING:
             self._status("starting")
+        elif turn.state == TurnState.PARKED:
+            self._status("parked until somebody answers")
 
     def _status(self, doing: str) -> None:
         self._screen.status(f"{self._agent} is {'stopping' if self._stopping else doing}")
@@ -163,6 +176,8 @@ class Conversation:
         if isinstance(item, EntryOut):
             self._last = max(self._last, item.id)
         if item.turn != self._turn:
+            if isinstance(item, EntryOut):
+                self._others.append(item)
             return
         if isinstance(item, UnfinishedOut):
             doing = "thinking" if item.kind == "thought" else "writing"
@@ -195,13 +210,15 @@ class Conversation:
             title=entry.text,
             options=[OptionOut(**option) for option in entry.data["options"]],
             details=tuple(lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))),
+            free_text=bool(entry.data.get("free_text")),
         )
         async with self._one_question:
             option = await self._responder.choose(question)
         self._questions.pop(entry.data["ask"], None)
         try:
             if option is not None:
-                await self._way.answer(entry.data["ask"], option)
+                in_words = option not in {each.id for each in question.options}
+                await self._way.answer(entry.data["ask"], option, in_words=in_words)
             else:
                 self.unanswered = entry.text
                 await self._way.cancel(self._session)

@@ -53,6 +53,25 @@ def with_session_offer(request: AskRequest) -> AskRequest:
     return replace(request, options=(*request.options, offer))
 
 
+def text_of(title: str, subject: str) -> str:
+    """Say what is asked, with exactly what it is about unless the title says that.
+
+    A title is the agent's own words: it may call a command whatever it likes.
+    """
+    if all(_says(title, line) for line in subject.splitlines()):
+        return title
+    fence = "```"
+    while fence in subject:
+        fence += "`"
+    return f"{title}\n{fence}\n{subject}\n{fence}"
+
+
+def _says(title: str, line: str) -> bool:
+    name = line.rpartition("/")[2]
+    is_path = line.startswith("/") and " " not in line and bool(name)
+    return line in title or (is_path and name in title)
+
+
 def meant(text: str, options: Sequence[AskOption]) -> str | None:
     """Find the option that a whole message names, by its name or by its id."""
     word = text.strip().casefold()

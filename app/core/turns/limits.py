@@ -23,8 +23,8 @@ AUTH_REQUIRED = -32000
 TOO_MANY_REQUESTS = 429
 """Some agents hand on HTTP's code."""
 
-_LIMIT_KINDS = {"rate_limit", "usage_limit", "rate_limit_error", "overloaded", "quota_exceeded"}
-_LOGIN_KINDS = {"authentication_failed", "auth_required", "authentication_error", "oauth_expired"}
+_LIMIT_KINDS = ("rate_limit", "usage_limit", "rate_limit_error", "overloaded", "quota_exceeded")
+_LOGIN_KINDS = ("authentication_failed", "auth_required", "authentication_error", "oauth_expired")
 _LIMIT = re.compile(
     r"(usage|rate|session|weekly|request|token)[ _-]limit (is |was |has been )?"
     r"(reached|exceeded|hit)|(hit|reached|exceeded) your [\w ]*\blimit\b|rate limited|too many"
@@ -121,7 +121,7 @@ def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:
 
 
 def _moment(value: object) -> float | None:
-    if isinstance(value, str) and not value.isdigit():
+    if isinstance(value, str) and not value.isdecimal():
         try:
             return datetime.fromisoformat(value).astimezone(UTC).timestamp()
         except (ValueError, OverflowError):
@@ -137,7 +137,7 @@ def _after(value: object, now: float) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isdecimal():
         value = int(value[:20])
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -75,9 +75,9 @@ def _first_line(asked: Asked) -> str:
     line = f"{_one_line(' and '.join(names))} on {where}{more}"
     if asked.answers:
         line += (
-            ": answer. You were parked while you waited for people; they have answered since. If "
-            "you still need what you asked for, ask for exactly the same again: that is answered "
-            "at once as said below. Carry on with the words quoted at the end, and do nothing "
+            ": continuation. You were parked while you waited for people, who have answered since. "
+            "If you still need what you asked for, ask for exactly the same again: it is answered "
+            "at once, as said below. Carry on with the words quoted at the end and do nothing "
             "twice."
         )
     elif asked.continued:

@@ -44,6 +44,8 @@ HISTORY_ENTRIES = 60
 PARKED = "Parked until the question above is answered."
 BUDGET_WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""
+BUDGET_GRACE_SECONDS = 2.0
+"""Most agents report their cost when they are about to end; that need not be cut short."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
 BEGINNINGS = {"new", "lost"}
 """How a conversation came about that does not know yet where it is."""
@@ -223,7 +225,12 @@ class TurnRun:
         if after >= budget and not self._spent and self._live is not None:
             self._spent = after
             # Not here: whoever hears an agent must not wait for it.
-            self._watches.start(self._live.agent.cancel(), name="budget")
+            self._watches.start(self._cut_off(self._live.agent), name="budget")
+
+    async def _cut_off(self, agent: AgentSession) -> None:
+        """End a prompt that has spent its budget, unless it ends by itself just now."""
+        await self._shop.clock.sleep(BUDGET_GRACE_SECONDS)
+        await agent.cancel()
 
     async def _in_workspace(self) -> PromptEnd | None:
         """Work once nobody else is at work in the same folder, and deliver what came of it."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from app.core.consent import record
 from app.core.feed import Unfinished
 from app.core.types import Entry
 from app.services.web import markdown
@@ -174,12 +175,15 @@ class Fold:
         assert row.turn is not None
         key = (row.turn, str(row.data["call"]))
         known = self._calls.get(key)
+        decided = record.words(row.data.get("decided"))
         if known is not None:
             known.row, known.data = row.id, row.data
+            known.decided = decided or known.decided
             self._mark(known)
             return
         parent = self._calls.get((row.turn, str(row.data.get("parent"))))
-        call = Call(f"c{row.id}", row.id, row.data, turn.place, row.data.get("kind") or "other")
+        kind = row.data.get("kind") or "other"
+        call = Call(f"c{row.id}", row.id, row.data, turn.place, kind, decided)
         if parent is None:
             self._put_call(turn.body, call, turn)
         else:

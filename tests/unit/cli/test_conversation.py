@@ -27,6 +27,7 @@ class Bridge:
     def __init__(self, state: str = "prompted") -> None:
         self.state = state
         self.error = ""
+        self.successor: int | None = None
         self.begun: int | None = TURN
         self.rows: list[EntryOut] = []
         self.calls: list[tuple[Any, ...]] = []
@@ -61,13 +62,14 @@ class Bridge:
         )
 
     async def turn(self, session: int, turn: int) -> TurnOut:
-        return TurnOut(id=turn, state=self.state, error=self.error)
+        successor = self.successor if turn == TURN else None
+        return TurnOut(id=turn, state=self.state, error=self.error, successor=successor)
 
     async def transcript(self, session: int, *, after: int) -> list[EntryOut]:
         return [row for row in self.rows if row.id > after]
 
-    async def answer(self, ask: int, option: str) -> None:
-        self._note("answer", ask, option)
+    async def answer(self, ask: int, answer: str, *, in_words: bool) -> None:
+        self._note("answer", ask, answer, *(["in words"] if in_words else []))
 
     async def cancel(self, session: int) -> None:
         self._note("cancel", session)
@@ -158,6 +160,21 @@ async def test_an_ask_is_shown_with_what_its_tool_call_would_do_and_answered() -
 
     assert bridge.calls == [("answer", 3, "yes")]
     assert [(q.title, tuple(q.details)) for q in talk.desk.asked] == [("May I?", ("$ ls -l",))]
+
+
+async def test_a_turn_that_goes_on_with_a_parked_one_is_followed_to_its_end() -> None:
+    bridge = Bridge("parked")
+    talk = Talk(bridge)
+    bridge.push("text", "before ")
+
+    async def answered() -> None:
+        bridge.push("text", "after", turn=TURN + 1)
+        bridge.successor = TURN + 1
+        bridge.end()
+
+    await talk.run(answered)
+
+    assert talk.out.getvalue() == "before after"
 
 
 async def test_an_ask_that_somebody_else_answers_is_not_waited_for() -> None:

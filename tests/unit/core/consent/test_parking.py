@@ -80,7 +80,7 @@ async def test_a_question_of_friday_is_answered_on_monday_and_the_work_goes_on(
     await desk.reached(2, "done")
 
     assert desk.deliveries.settled == [("done", "answered")]
-    assert desk.turn(1).state == TurnState.DONE
+    assert (desk.turn(1).state, desk.turn(1).successor) == (TurnState.DONE, 2)
     assert desk.launcher.told("open") == ["", "conversation-1"]
     first, second = desk.launcher.told("prompt")
     assert "deploy it" in first

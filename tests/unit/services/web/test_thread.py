@@ -179,6 +179,24 @@ def test_an_ask_is_open_until_somebody_answers() -> None:
     assert card.decided == "Ann: Allow once"
 
 
+@pytest.mark.parametrize(
+    ("decided", "words"),
+    [
+        ({"how": "person", "who": "Ann", "answer": "x", "allowed": True}, "allowed by Ann"),
+        ({"how": "rule", "rule": "allow kind edit", "allowed": True}, "allowed by rule `allow"),
+        ({"how": "rule", "rule": "deny kind edit", "allowed": False}, "refused by rule `deny"),
+        ({"how": "not asked"}, "not asked"),
+    ],
+)
+def test_a_card_says_who_or_what_decided(decided: dict[str, object], words: str) -> None:
+    story = Story().tool("a", "pending", kind="edit").tool("a", kind="edit", decided=decided)
+
+    (card,) = body(story.rows)
+
+    assert isinstance(card, Call)
+    assert card.decided.startswith(words)
+
+
 @pytest.mark.parametrize("data", [{"state": "mode", "value": "x"}, {"unknown": "y", "raw": {}}])
 def test_what_is_for_machines_is_not_shown(data: dict[str, Any]) -> None:
     assert fold(Story().row("notice", **data).rows).blocks == []

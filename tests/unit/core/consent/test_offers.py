@@ -1,0 +1,68 @@
+"""The options of an ask, and what people are shown of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.consent.offers import allowing, meant, refusing, text_of, with_session_offer
+from app.core.updates import AskOption, AskRequest
+
+ONCE = AskOption("a", "Allow once", "allow_once")
+ALWAYS = AskOption("w", "Allow always", "allow_always")
+REJECT = AskOption("r", "Reject", "reject_once")
+NEVER = AskOption("n", "Never", "reject_always")
+
+
+def test_only_one_option_that_allows_once_fits() -> None:
+    assert allowing((ALWAYS, ONCE, REJECT)) == ONCE
+    assert allowing((ALWAYS, REJECT)) is None
+    assert allowing((ONCE, ONCE, REJECT)) is None
+
+
+def test_the_mildest_refusal_fits() -> None:
+    assert refusing((ONCE, NEVER, REJECT)) == REJECT
+    assert refusing((ONCE, NEVER)) == NEVER
+    assert refusing((ONCE,)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "offered"),
+    [
+        ("execute", (ONCE, REJECT), True),
+        ("execute", (ONCE, ALWAYS, REJECT), False),
+        ("other", (ONCE, REJECT), False),
+        ("", (ONCE, REJECT), False),
+        ("execute", (ONCE, ONCE, REJECT), False),
+        ("execute", (REJECT,), False),
+    ],
+)
+def test_a_kind_is_offered_for_the_session_where_the_agent_offers_no_always(
+    kind: str, options: tuple[AskOption, ...], offered: bool
+) -> None:
+    request = with_session_offer(AskRequest("c", "x", options, tool_kind=kind))
+
+    assert (request.options != options) is offered
+
+
+def test_an_option_is_meant_by_its_whole_name_or_id() -> None:
+    assert meant(" allow ONCE\n", (ONCE, REJECT)) == "a"
+    assert meant("R", (ONCE, REJECT)) == "r"
+    assert meant("allow", (ONCE, REJECT)) is None
+    assert meant("", (AskOption("", "", ""),)) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "subject", "text"),
+    [
+        ("Run `ls`", "ls", "Run `ls`"),
+        ("Write a.txt", "/data/w/a.txt", "Write a.txt"),
+        ("List files", "rm -rf /", "List files\n```\nrm -rf /\n```"),
+        ("Tidy up", "/", "Tidy up\n```\n/\n```"),
+        ("Show", "echo ```", "Show\n````\necho ```\n````"),
+        ("Which?", "", "Which?"),
+    ],
+)
+def test_a_command_is_shown_exactly_whatever_its_title_says(
+    title: str, subject: str, text: str
+) -> None:
+    assert text_of(title, subject) == text

@@ -1,0 +1,292 @@
+"""Turns that wait until somebody says go on: a provider's limit, a log-in, a spent budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.ports import AgentListener
+from app.core.types import Heard, SessionState, TurnState
+from app.core.updates import TextUpdate, UsageUpdate
+from app.errors import AgentRefused
+from tests.support.clock import ManualClock
+from tests.support.desk import Desk, Rules, Script, running_desk
+from tests.support.memory import heard
+
+pytestmark = pytest.mark.anyio
+
+GO_ON, CANCEL = "bridge:go-on", "bridge:cancel"
+
+
+def to_demo(text: str) -> Heard:
+    return replace(heard(text), mentions=("demo",))
+
+
+def once(error: AgentRefused) -> Script:
+    """Make an agent that answers with an error, and then works."""
+    errors = [error]
+
+    async def script(listener: AgentListener) -> None:
+        if errors:
+            raise errors.pop()
+        await listener.on_update(TextUpdate("worked"))
+
+    return script
+
+
+LIMITED = AgentRefused("demo", -32603, "Usage limit reached; it resets in 600 seconds.")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Desk]:
+    async with running_desk(tmp_path, clock=clock) as desk:
+        yield desk
+
+
+async def asked(desk: Desk, number: int = 1) -> str:
+    """Wait until so many asks were shown, and read the last."""
+
+    def seen() -> list[str]:
+        return [p.content.text for p in desk.posts() if p.op == "create" and p.content.ask]
+
+    await desk.until(lambda: len(seen()) >= number)
+    return seen()[-1]
+
+
+async def test_a_limited_turn_waits_and_goes_on_when_somebody_says_so(desk: Desk) -> None:
+    desk.launcher.script = once(LIMITED)
+    await desk.hear(to_demo("work"))
+
+    words = await asked(desk)
+    assert "demo has reached a limit of its provider until" in words
+    assert desk.session().state == SessionState.LIMITED
+    assert desk.turn(1).state == TurnState.QUEUED
+
+    await desk.answer(1, GO_ON)
+    await desk.reached(1, "done")
+
+    assert "continuation" in desk.launcher.told("prompt")[1]
+    assert desk.session().state != SessionState.LIMITED
+
+
+async def test_what_comes_behind_a_limited_turn_waits_too_and_the_place_is_told_once(
+    desk: Desk,
+) -> None:
+    desk.launcher.script = once(LIMITED)
+    await desk.hear(to_demo("work"))
+    await asked(desk)
+    await desk.hear(to_demo("and this"))
+    assert desk.turn(2).state == TurnState.QUEUED
+
+    await desk.answer(1, GO_ON)
+    await desk.reached(2, "done")
+
+    assert desk.turn(1).state == TurnState.DONE
+    assert len(await desk.ledger.list(None, after=0, limit=9)) == 1
+
+
+async def test_a_limited_turn_goes_on_by_itself_only_if_that_is_set(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=Rules(resume=True)) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        assert "It goes on by itself then." in await asked(desk)
+        await clock.asleep(2)
+        await clock.advance(590)
+        assert desk.turn(1).state == TurnState.QUEUED
+
+        await clock.advance(11)
+        await desk.reached(1, "done")
+
+        ask = desk.stores.asks.ask(1)
+        assert ask is not None
+        assert ask.answered_by == "the bridge"
+
+
+async def test_a_limit_is_waited_for_across_a_restart(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=Rules(resume=True)) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        await asked(desk)
+    async with running_desk(tmp_path, clock=clock, rules=Rules(resume=True)) as desk:
+        assert desk.session().state == SessionState.LIMITED
+        await clock.asleep()
+
+        await clock.advance(601)
+
+        await desk.reached(1, "done")
+
+
+@pytest.mark.parametrize("way", ["button", "stop"])
+async def test_a_limited_turn_can_be_cancelled(desk: Desk, way: str) -> None:
+    desk.launcher.script = once(LIMITED)
+    await desk.hear(to_demo("work"))
+    await asked(desk)
+
+    cancel = {"button": desk.answer(1, CANCEL), "stop": desk.hear(to_demo("stop"))}
+    await cancel.pop(way)
+    next(iter(cancel.values())).close()
+    await desk.reached(1, "cancelled")
+
+    assert desk.session().state != SessionState.LIMITED
+    await desk.hear(to_demo("again"))
+    await desk.reached(2, "done")
+
+
+async def test_a_missing_login_is_asked_for_and_no_failure(desk: Desk) -> None:
+    desk.launcher.script = once(AgentRefused("demo", -32000, "Authentication required"))
+    await desk.hear(to_demo("work"))
+
+    assert "`agent-bridge agents login demo`" in await asked(desk)
+    assert desk.session().state == SessionState.WAITING
+    await desk.answer(1, GO_ON)
+
+    await desk.reached(1, "done")
+
+
+async def test_a_login_that_is_missing_at_the_start_is_asked_for_too(desk: Desk) -> None:
+    async def locked() -> None:
+        raise AgentRefused("demo", -32000, "Authentication required")
+
+    desk.launcher.opening = locked
+    await desk.hear(to_demo("work"))
+    await asked(desk)
+
+    desk.launcher.opening = asyncio.Event().wait
+    await desk.answer(1, GO_ON)
+
+    await desk.until(lambda: desk.launcher.told("open") == ["", ""])
+
+
+async def test_an_error_said_as_an_answer_is_a_limit_too(desk: Desk) -> None:
+    async def script(listener: AgentListener) -> None:
+        await listener.on_update(TextUpdate("You've hit your usage limit. Try again in 2 hours."))
+
+    desk.launcher.script = script
+    await desk.hear(to_demo("work"))
+
+    assert "has reached a limit" in await asked(desk)
+
+
+async def test_another_error_still_fails(desk: Desk) -> None:
+    desk.launcher.script = once(AgentRefused("demo", -32603, "it broke"))
+    await desk.hear(to_demo("work"))
+
+    await desk.reached(1, "failed")
+
+
+def spending(*costs: float, endless: bool = False) -> Script:
+    """Make an agent that reports what it has cost, and ends or works on until it is cut off."""
+
+    async def script(listener: AgentListener) -> None:
+        for cost in costs:
+            await listener.on_update(UsageUpdate(cost=cost, currency="USD"))
+        await listener.on_update(TextUpdate("whole"))
+        await asyncio.gather(*([asyncio.Event().wait()] if endless else []))
+
+    return script
+
+
+@pytest.fixture
+async def poor_desk(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Desk]:
+    async with running_desk(tmp_path, clock=clock, rules=Rules(budget_usd=1.0)) as desk:
+        yield desk
+
+
+async def test_a_budget_warns_once_before_it_is_spent(poor_desk: Desk) -> None:
+    poor_desk.launcher.script = spending(0.5, 0.81, 0.9)
+    await poor_desk.hear(to_demo("work"))
+    await poor_desk.reached(1, "done")
+
+    rows = await poor_desk.stores.transcript.read(1, after=0, limit=99)
+    warnings = [row.text for row in rows if row.kind == "notice"]
+    assert warnings == ["$0.81 of the budget of $1.00 are spent."]
+
+
+async def test_a_spent_budget_pauses_the_turn_until_somebody_says_go_on(
+    poor_desk: Desk, clock: ManualClock
+) -> None:
+    desk = poor_desk
+    desk.launcher.script = spending(0.6, 1.2, endless=True)
+    await desk.hear(to_demo("work"))
+    await clock.asleep(3)
+    await clock.advance(2)
+    assert "has spent $1.20 here; the budget of a session is $1.00" in await asked(desk)
+    assert desk.session().state == SessionState.WAITING
+
+    desk.launcher.script = spending(1.3, 1.9)
+    await desk.answer(1, GO_ON)
+    await desk.reached(1, "done")
+
+    assert desk.session().spent == pytest.approx(0.7)  # since then
+
+
+async def test_a_budget_that_the_last_words_spent_pauses_the_next_turn(poor_desk: Desk) -> None:
+    desk = poor_desk
+
+    async def script(listener: AgentListener) -> None:
+        await listener.on_update(UsageUpdate(cost=2.0))
+
+    desk.launcher.script = script
+    await desk.hear(to_demo("work"))
+    await desk.reached(1, "done")
+    await desk.hear(to_demo("more"))
+    await asked(desk)
+
+    assert len(desk.launcher.told("prompt")) == 1
+    desk.launcher.script = spending(2.1)
+    await desk.answer(1, GO_ON)
+    await desk.reached(2, "done")
+
+
+async def test_an_agent_that_counts_from_nothing_again_adds_up(poor_desk: Desk) -> None:
+    poor_desk.launcher.script = spending(0.3, 0.2)
+    await poor_desk.hear(to_demo("work"))
+    await poor_desk.reached(1, "done")
+
+    assert poor_desk.session().spent == pytest.approx(0.5)
+
+
+async def test_an_agents_own_limit_holds_its_turns_back(tmp_path: Path) -> None:
+    rules = Rules(agents=("demo", "other"), of_agent={"demo": 1})
+    async with running_desk(tmp_path, rules=rules) as desk:
+        free = asyncio.Event()
+        desk.launcher.script = lambda _listener: free.wait()
+        for place in ("t1", "t2"):
+            await desk.hear(replace(heard("hello", place), mentions=("demo",)))
+        await desk.hear(replace(heard("hello", "t3"), mentions=("other",)))
+        await desk.until(lambda: len(desk.launcher.told("prompt")) == 2)
+
+        assert desk.turn(2).state == TurnState.QUEUED
+        free.set()
+        await desk.reached(2, "done")
+        assert desk.launcher.told("close", "t1") == [""]
+
+
+async def test_a_process_that_is_started_too_often_has_to_wait(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock) as desk:
+        for number in range(1, 11):
+            await desk.hear(to_demo("new"))
+            await desk.hear(to_demo(f"start {number}"))
+            await desk.reached(number, "done")
+        await desk.hear(to_demo("new"))
+        await desk.hear(to_demo("once more"))
+        await desk.reached(11, "starting")
+        await clock.asleep()
+        assert len(desk.launcher.told("open")) == 10
+
+        await clock.advance(60)
+
+        await desk.reached(11, "done")
