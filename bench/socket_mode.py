@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figures import Goal, Row, Scale, ratios
-from bench.frames import WARM_UP, Plan, run
+from bench.frames import Plan, run
 from bench.machine import Server, free_port
 
 BRIDGE, LOOP, BOLT = "socket_bridge", "socket_loop", "socket_bolt"
@@ -19,18 +19,14 @@ class Receiver:
 
     name: str
     rates: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
 
     def load(self, scale: Scale, folder: Path) -> None:
         """Put it under load once, in a process of its own."""
         folder.mkdir()
         port = free_port()
         module = f"bench.receivers.{self.name}"
-        with Server(module, str(port), str(folder), port=port, log=folder / "log") as server:
-            before = server.cpu_seconds()
+        with Server(module, str(port), str(folder), port=port, log=folder / "log"):
             self.rates.append(run(Plan(port, scale.deliveries)).per_second)
-            used = server.cpu_seconds() - before
-            self.cpu.append(used / (scale.deliveries + WARM_UP))
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -52,6 +48,5 @@ def _row(against: str, ours: Receiver, theirs: Receiver, goal: float) -> Row:
         " x",
         Goal("at least", goal),
         f"{best:,.0f}/s against {other:,.0f}/s, "
-        f"median ratio {ratios(ours.rates, theirs.rates):.2f}, "
-        f"{min(ours.cpu) * 1e6:.0f} against {min(theirs.cpu) * 1e6:.0f} µs of CPU each",
+        f"median ratio {ratios(ours.rates, theirs.rates):.2f}",
     )

@@ -185,6 +185,18 @@ async def test_a_call_without_an_answer_is_not_repeated(scene: Scene, method: st
     assert answer.words.count("One.") == 1
 
 
+async def test_a_long_answer_takes_more_messages_where_files_are_not_allowed(scene: Scene) -> None:
+    scene.app.scopes -= {"files:write"}
+    await scene.begin()
+    await scene.until(lambda: scene.shown())
+    await scene.finish("words " * 12_000)
+
+    await scene.play(scene.is_sent)
+
+    with scene.slack.changed:
+        assert " ".join(each.words for each in scene.shown()).count("words") == 12_000
+
+
 async def test_a_message_that_somebody_deleted_is_written_anew(scene: Scene) -> None:
     await scene.begin()
     await scene.until(lambda: scene.shown())

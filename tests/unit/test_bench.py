@@ -8,12 +8,15 @@ from xml.etree import ElementTree
 import pytest
 
 from app.core.keys import PlaceKey
+from app.core.types import Delivery, Heard
+from app.services.slack.events import Reader
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 from app.store.tables import metadata
 from bench import report
 from bench.bridge import AGENT, BenchAdapter
 from bench.figures import Goal, Row, ratios
+from bench.frames import frames
 from bench.history import fill, lengthen
 from bench.stream import through_blocking_loop
 from bench.webhooks import BODY_BYTES, comments
@@ -53,6 +56,17 @@ def test_a_new_table_replaces_the_old_one_and_nothing_else() -> None:
     assert twice.endswith("below\n")
     assert "| old |" not in twice
     assert "| start <cold> | by hand | 1.25 x | at most 1.1 x | not yet |" in twice
+
+
+def test_the_frames_of_the_load_are_those_of_slack_and_never_the_same() -> None:
+    delivered = [
+        Delivery("slack:demo", str(number), None, {}, frame.encode(), 0.0)
+        for number, frame in enumerate(frames(3))
+    ]
+    heard = [Reader("demo", (), lambda _: []).read(each) for each in delivered]
+
+    assert [each.overheard for each in heard if isinstance(each, Heard)] == [True] * 3
+    assert len({each.body for each in delivered}) == 3
 
 
 def test_the_plot_has_a_bar_for_every_goal(tmp_path: Path) -> None:

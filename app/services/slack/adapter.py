@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How long ago a thread may have been used and still be looked at after a gap: a weekend."""
 OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
+RECENT_MESSAGES: Final = 256
+"""How many messages are remembered so that their mentions need no look-up."""
 FILES_SECONDS: Final = 2.0
 """How long the files of a mention may hold it up: Slack waits three seconds for us."""
 
@@ -87,6 +90,7 @@ class SlackAdapter:
         self._tasks = Tasks(f"slack of {app.agent}")
         self._identity: Identity | None = None
         self._asking = asyncio.Lock()
+        self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
 
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Understand a frame of Slack; None if it is of no concern."""
@@ -185,20 +189,27 @@ class SlackAdapter:
         """Put a frame into the form in which it is kept, with what is needed to understand it."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
-        if event.get("type") == "app_mention" and "files" not in event:
+        agents = self._colleagues.agents
+        message = (str(event.get("channel")), str(event.get("ts")))
+        if event.get("type") == "message":
+            self._messages.append(message)
+        elif event.get("type") == "app_mention" and message not in self._messages:
             raw = await self._with_files(frame, raw)
-        names = await self._people.names(events.users_in(frame), me.team)
+        people = [user for user in events.users_in(frame) if user not in agents]
+        names = await self._people.names(people, me.team)
         return Delivery(
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=events.Known(self._colleagues.agents, names, me.home).headers(),
+            headers=events.Known(agents, names, me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
 
     async def _with_files(self, frame: dict[str, Any], raw: bytes) -> bytes:
         """Add the files of a message to its mention, which does not list them.
+
+        Needed only where the mention comes before the message itself, or instead of it.
 
         Raises:
             PostDelayed: they cannot be looked up now; Slack sends the mention again.

@@ -19,7 +19,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from app.errors import PostDelayed, PostError, PostRejected
 
-logger = logging.getLogger(__name__)
+SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
+SDK_LOGGER.setLevel(logging.INFO)
+"""The SDK writes everything that is said into its log when its logger has no level of its own."""
 
 CALL_SECONDS: Final = 30
 """How long one call may take: what Slack's own SDK allows."""
@@ -70,7 +72,7 @@ class SlackApi:
                 token=self._token,
                 base_url=self._base_url,
                 session=self._session,
-                logger=logger,
+                logger=SDK_LOGGER,
                 retry_handlers=[],
             )
             if bypasses_proxy(self._base_url):

@@ -7,6 +7,7 @@ a post carries the post's mark and the place in the text where it begins, so tha
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from dataclasses import dataclass, field
@@ -71,6 +72,7 @@ class Poster:
         self._clock = clock
         self._pace = pace
         self._streams = True
+        self._uploads = True
         self._shown: dict[str, Shown] = {}
         self._asked: dict[str, float] = {}
         """When an open question was shown, by its mark."""
@@ -92,6 +94,11 @@ class Poster:
             await self._write(post, shown, me, over=over)
         except PostRejected:
             del self._shown[post.marker]
+            raise
+        except (SlackUncertain, asyncio.CancelledError):
+            # Nobody knows what arrived: it is looked for, and then written anew as a whole.
+            shown.unsure = shown.maybe_streaming = True
+            shown.streamed = None
             raise
         if over:
             del self._shown[post.marker]
@@ -175,7 +182,7 @@ class Poster:
     async def _write(self, post: PostSend, shown: Shown, me: Identity, *, over: bool) -> None:
         """Write on until Slack shows all there is, or as much as one call per second can."""
         while True:
-            if shown.messages >= MESSAGES and shown.ts is None:
+            if self._uploads and shown.messages >= MESSAGES and shown.ts is None:
                 if over:
                     await self._write_rest(post, shown)
                 return
@@ -206,9 +213,12 @@ class Poster:
         comment = "\n".join(filter(None, ("The rest of the answer is in this file.", below)))
         try:
             await self._api.upload(name, rest, channel=channel, thread=thread, comment=comment)
-        except SlackUncertain:
-            shown.unsure = True
-            raise
+        except SlackRefused as error:
+            if error.error in PLACE_GONE:
+                raise
+            logger.warning("%s; long answers take more messages instead", error)
+            self._uploads = False
+            raise PostDelayed("the answer goes on in a further message") from error
         shown.uploaded = True
 
     def _may_stream(self, post: PostSend) -> bool:
@@ -240,9 +250,6 @@ class Poster:
             logger.info("%s; the answer is a message that is edited", error)
             self._streams = error.error not in NO_STREAMS
             return
-        except SlackUncertain:
-            shown.unsure = True
-            raise
         shown.ts, shown.streamed, shown.tasks = answer["ts"], upto, tasks
         shown.messages += 1
         shown.called_at = self._clock.monotonic()
@@ -271,10 +278,6 @@ class Poster:
             if error.error not in NOT_STREAMING | TOO_LONG | GONE:
                 raise
             shown.streamed, shown.maybe_streaming = None, error.error in TOO_LONG
-        except SlackUncertain:
-            # Nobody knows whether the words arrived: the message is written anew as a whole.
-            shown.streamed, shown.maybe_streaming = None, True
-            raise
         else:
             shown.streamed, shown.tasks = max(done, upto), tasks
             shown.called_at = self._clock.monotonic()
@@ -327,18 +330,14 @@ class Poster:
                     raise
                 shown.ts = None
         if shown.ts is None:
-            try:
-                answer = await self._api.call(
-                    "chat.postMessage",
-                    channel=channel,
-                    thread_ts=thread,
-                    unfurl_links=False,
-                    unfurl_media=False,
-                    **content,
-                )
-            except SlackUncertain:
-                shown.unsure = True
-                raise
+            answer = await self._api.call(
+                "chat.postMessage",
+                channel=channel,
+                thread_ts=thread,
+                unfurl_links=False,
+                unfurl_media=False,
+                **content,
+            )
             shown.ts = answer["ts"]
             shown.messages += 1
         shown.called_at = self._clock.monotonic()

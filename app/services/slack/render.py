@@ -15,7 +15,7 @@ from app.core.posts import PostContent, Verbosity
 PART_CHARACTERS: Final = 10_000
 """Text of one message: a stream and the Markdown of a message end near 12,000, fences included."""
 LINE_CHARACTERS: Final = 2_000
-"""How far back the end of a line is looked for where a text is cut."""
+"""How far back the end of a line, or else of a word, is looked for where a text is cut."""
 SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
 TASK_CHARACTERS: Final = 200
@@ -75,8 +75,8 @@ def part_end(text: str, start: int, shown: int, size: int = PART_CHARACTERS) -> 
         return None
     last = start + size
     first = max(shown, last - LINE_CHARACTERS, start + 1)
-    line = text.rfind("\n", first, last)
-    return line + 1 if line >= 0 else last
+    gaps = (text.rfind(gap, first, last) for gap in ("\n", " "))
+    return next((gap + 1 for gap in gaps if gap >= 0), last)
 
 
 def opening(text: str, start: int) -> str:

@@ -20,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.core.keys import adapter_name
 from app.core.tasks import Tasks
 from app.errors import BridgeError, ServiceRefused
-from app.services.slack.api import SlackRefused, SlackUncertain, failure
+from app.services.slack.api import SDK_LOGGER, SlackRefused, SlackUncertain, failure
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Connection(SocketModeClient):
     def __init__(self, web_client: AsyncWebClient, token: str, ping_seconds: float) -> None:
         super().__init__(
             token,
-            logger=logger,
+            logger=SDK_LOGGER,
             web_client=web_client,
             auto_reconnect_enabled=False,
             ping_interval=ping_seconds,
