@@ -84,6 +84,18 @@ def test_stop_ends_the_work_with_one_final_word(tmp_path: Path) -> None:
         assert world.linear.faults == []
 
 
+def test_a_stop_from_another_session_is_answered_there_as_well(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        working = world.assign("hang")
+        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
+
+        asking = world.linear.mention(working.issue, world.app, world.ann, "stop")
+        world.wait_end(working)
+        world.wait_end(asking)
+
+        assert (working.response, asking.response) == ("Stopped.", "Stopped.")
+
+
 def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         session = world.assign("hang")
