@@ -23,6 +23,7 @@ from app.core.posts import NewPost, PostContent
 from app.core.stores import IntakeStore, SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.types import (
+    OPEN_TURN_STATES,
     Accepted,
     Corrected,
     Decision,
@@ -119,6 +120,8 @@ class SessionManager:
         posts = refusals
         if agents or not refusals:
             effects, words = await self._consequences(command, heard.place, sessions)
+            if effects and command.name == "stop" and not await self._works_in(sessions, heard):
+                words = "Stopped."  # what was stopped says so elsewhere, but somebody asks here
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(
@@ -228,6 +231,14 @@ class SessionManager:
         stop = (Effect("stop", session.id),) if runs else ()
         dropped = drop and session.state in AT_WORK
         return (*stop, Effect("drop", session.id)) if dropped else stop
+
+    async def _works_in(self, sessions: Sequence[Session], heard: Heard) -> bool:
+        """Tell whether work for the conversation that a message came from is going on."""
+        if heard.external == heard.place.name:
+            return True  # the place has one conversation
+        turns = [turn for each in sessions for turn in await self._turns.turns(each.id)]
+        open_ones = (turn for turn in turns if turn.state in OPEN_TURN_STATES)
+        return any(turn.surface.external == heard.external for turn in open_ones)
 
     async def _configure(
         self, command: Command, sessions: Sequence[Session]

@@ -71,7 +71,7 @@ def test_follow_ups_are_answered_in_the_session_and_remembered(tmp_path: Path) -
 
 def test_stop_ends_the_work_with_one_final_word(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
-        session = world.assign("say beginning", "hang")
+        session = world.assign("say beginning", "hold never")
         world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
         world.linear.stop(session, world.ann)
         world.wait_end(session)
@@ -84,15 +84,28 @@ def test_stop_ends_the_work_with_one_final_word(tmp_path: Path) -> None:
         assert world.linear.faults == []
 
 
+def test_a_stop_from_another_session_is_answered_there_as_well(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        working = world.assign("hold never")
+        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
+
+        asking = world.linear.mention(working.issue, world.app, world.ann, "stop")
+        world.wait_end(working)
+        world.wait_end(asking)
+
+        assert working.response.endswith("Stopped.")
+        assert asking.response == "Stopped."
+
+
 def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
-        session = world.assign("hang")
+        session = world.assign("hold never")
         world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
 
         world.linear.undelegate(session.issue, world.ann)
         world.wait_end(session)
 
-        assert session.response == "Stopped."
+        assert session.response.endswith("Stopped.")
 
 
 def test_an_ask_is_shown_with_its_options_and_an_answer_on_the_page_lets_the_work_go_on(

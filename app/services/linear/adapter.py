@@ -194,11 +194,17 @@ class LinearAdapter:
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             for session in self._presence.silent(self._clock.monotonic()):
-                words = {"type": "thought", "body": STILL_AT_IT}
                 try:
-                    await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
+                    await self._show_life_in(session)
                 except (PostError, ServiceRefused) as error:
                     logger.info("%s could show no sign of life: %s", self.service_name, error)
+
+    async def _show_life_in(self, session: str) -> None:
+        async with self._presence.at(session, self._clock.monotonic()).line:
+            # Whoever held the line may have said the last word.
+            if session in self._presence.silent(self._clock.monotonic()):
+                words = {"type": "thought", "body": STILL_AT_IT}
+                await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
 
     # Who may.
 
@@ -255,14 +261,15 @@ class LinearAdapter:
         sent = PostSent(post.remote_id or activity_id(post.marker, render.FIRST), post.consumed)
         if session.startswith(events.UNREAD):
             return sent
-        try:
-            if post.content.kind == "turn":
-                await self._send_turn(post)
-            else:
-                await self._send_other(post)
-        except PostRejected:
-            self._presence.leave(session, post.marker)
-            raise
+        async with self._presence.at(session, self._clock.monotonic()).line:
+            try:
+                if post.content.kind == "turn":
+                    await self._send_turn(post)
+                else:
+                    await self._send_other(post)
+            except PostRejected:
+                self._presence.leave(session, post.marker)
+                raise
         final = post.op == "finish"
         return PostSent(sent.remote_id, len(post.content.text)) if final else sent
 
@@ -287,18 +294,29 @@ class LinearAdapter:
             if now < work.due:
                 raise PostDelayed("progress is shown less often", retry_after=work.due - now)
         for step in render.steps(post.content, work.shown):
-            match step.call:
-                case Activity():
-                    await self._act(session, post.marker, step.call)
-                case Change():
-                    await self._api.call("update_session", id=session, input=step.call.fields)
-                    await self._etiquette.shows(post, step.call)
+            await self._take_step(post, step.call)
             work.shown = step.shown
         work.showed(now)
         if ended:
             self._presence.leave(session, post.marker)
         elif post.op == "create":
             await self._etiquette.begins(post)
+
+    async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
+        """Make one call; only the first and the last word of a turn are worth a failure."""
+        session = post.target.external
+        try:
+            match call:
+                case Activity():
+                    await self._act(session, post.marker, call)
+                case Change():
+                    await self._api.call("update_session", id=session, input=call.fields)
+                    await self._etiquette.shows(post, call)
+        except (LinearFailed, LinearRefused) as error:
+            gone = isinstance(error, LinearRefused) and error.missing
+            if gone or (isinstance(call, Activity) and call.name in {render.FIRST, render.LAST}):
+                raise
+            logger.warning("%s left something out in %s: %s", self.service_name, post.target, error)
 
     def _work(self, post: PostSend, now: float) -> Work:
         """Give what is known of a turn; of one that an earlier run began, only its end is new."""

@@ -5,7 +5,8 @@ Linear calls a session stale after half an hour of silence. An open question is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +42,8 @@ class Conversation:
     spoke: float
     turns: dict[str, Work] = field(default_factory=dict)
     asks: set[str] = field(default_factory=set)
+    line: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever speaks, so that no sign of life comes after the last word."""
 
 
 class Presence:
@@ -73,8 +76,10 @@ class Presence:
         if not known.turns and not known.asks:
             del self._conversations[session]
 
-    def silent(self, now: float) -> Iterator[str]:
+    def silent(self, now: float) -> Sequence[str]:
         """List the sessions that need a sign of life."""
-        for session, known in list(self._conversations.items()):
-            if known.turns and not known.asks and now - known.spoke >= SILENCE_SECONDS:
-                yield session
+        return [
+            session
+            for session, known in self._conversations.items()
+            if known.turns and not known.asks and now - known.spoke >= SILENCE_SECONDS
+        ]

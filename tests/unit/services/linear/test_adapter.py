@@ -16,7 +16,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, NewPost, PostContent, PostSend, ToolLine
 from app.core.types import Delivery, Speaker
-from app.core.updates import AskOption
+from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
@@ -160,6 +160,30 @@ async def test_the_end_of_a_turn_of_an_earlier_run_is_only_its_answer(scene: Sce
     await scene.send("finish", replace(DONE, tools=tools))
 
     assert [activity.type for activity in scene.session.activities] == ["response"]
+
+
+async def test_a_plan_that_linear_does_not_want_never_costs_the_answer(scene: Scene) -> None:
+    scene.linear.forbidden = {"agentSessionUpdate"}
+    await scene.send("create", STARTING)
+
+    await scene.send("finish", replace(DONE, plan=(PlanStep("look", "completed"),)))
+
+    assert scene.session.response == "It is done."
+    assert scene.session.plan == []
+
+
+async def test_no_sign_of_life_comes_after_the_last_word(scene: Scene) -> None:
+    await scene.send("create", STARTING)
+    async with scene.listening():
+        await scene.minutes(19)
+        await scene.clock.asleep()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.send("finish", DONE))
+            await asyncio.sleep(0)  # the answer is on the line when the sign of life is due
+            await scene.clock.advance(60.0)
+        await scene.clock.asleep()
+
+    assert scene.said() == ["On it.", "It is done."]
 
 
 async def test_a_session_that_is_gone_can_never_be_posted_to(scene: Scene) -> None:
