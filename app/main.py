@@ -277,6 +277,7 @@ class Bridge:
             uploads=self._uploads,
             ready=self.ready,
             missing=_missing(base.configuration),
+            workspaces=self._workspaces,
         )
 
     async def start(self, *, resume: bool = True) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, cold, memory, report, restart, stream
+from bench import accept, clone, cold, memory, report, restart, stream
 from bench.figures import FULL, QUICK, Row, Scale
 from bench.machine import ROOT, busy, description
 
@@ -23,6 +23,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
     "accept": accept.measure,
     "stream": stream.measure,
     "cold": cold.measure,
+    "clone": clone.measure,
     "restart": restart.measure,
     "start": restart.measure_start,
     "memory": memory.measure,

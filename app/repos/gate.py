@@ -45,8 +45,10 @@ from app.vault import Vault
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
-_BACKLOG: Final = 4
+_BACKLOG: Final = 8
 """Pushes that wait: an agent and the bridge itself, rarely at once."""
+_SILENCE_SECONDS: Final = 300.0
+"""How long a push may say nothing: a large repository takes minutes to pack."""
 _HOOK: Final = """\
 #!/bin/sh
 # Asks the bridge about a push and does as it says.
@@ -101,6 +103,7 @@ class Gate:
         self._hooks = folder / "hooks"
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
+        self._waiting = 0
         self._tasks = Tasks(f"gate of {clone.session}")
         self._servers: list[asyncio.Server] = []
         self.door = folder / "door"
@@ -192,6 +195,9 @@ class Gate:
         return listener
 
     def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._waiting >= _BACKLOG:
+            writer.close()
+            return
         self._tasks.start(self._serve(reader, writer), name="push")
 
     def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -207,13 +213,15 @@ class Gate:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._waiting += 1
         try:
             async with self._lock:
                 with _pipes() as pipes:
                     await self._receive(reader, writer, pipes)
-        except (GitFailed, ConnectionError) as error:
+        except GitFailed as error:
             logger.warning("a push broke off: %s", error)
         finally:
+            self._waiting -= 1
             writer.close()
 
     async def _receive(
@@ -301,11 +309,11 @@ class Gate:
 async def _take(reader: asyncio.StreamReader, child: Child) -> None:
     """Carry what the agent's git says to the bridge's."""
     try:
-        while data := await reader.read(_CHUNK_BYTES):
+        while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
             child.write(data)
             await child.drain()
-    except (BrokenPipeError, ConnectionError):
-        return  # one of the two has said all that it wanted to
+    except (BrokenPipeError, ConnectionError, TimeoutError):
+        pass  # one of the two has said all that it wanted to
     child.close_input()
 
 

@@ -300,3 +300,17 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
             if file.is_file() and any(s.encode() in file.read_bytes() for s in (TOKEN, basic))
         ]
         assert holding == []
+
+
+def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("write a.txt <b>bold</b>")
+
+        page = here.world.bridge.http.get("/workspace/1")
+        missing = here.world.bridge.http.get("/workspace/99")
+        stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
+
+        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
+        assert [words for words in shown if words not in page.text] == []
+        assert (page.status_code, missing.status_code) == (200, 404)
+        assert stranger.status_code == 401
