@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Change, Clone, Gathered, Opened
+from app.core.workspaces import Clone, Gathered, Opened
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos.gate import Gate
@@ -143,10 +143,6 @@ class GitCheckouts:
         """List the files in which a commit and the base branch cannot both be kept."""
         await self._refresh(clone)
         return await self._gate(clone).conflicts(base, commit)
-
-    async def changes(self, clone: Clone, since: str) -> tuple[Change, ...]:
-        """List the files that a session changed."""
-        return await clones.changes(self._inside(clone), since)
 
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""

@@ -141,14 +141,6 @@ class Gate:
         self._servers = []
         await self._tasks.close()
 
-    async def known(self, commit: str) -> bool:
-        """Tell whether a commit is in the gate or in the mirror."""
-        try:
-            await self._git.run(self._repository, "cat-file", "-e", f"{commit}^{{commit}}")
-        except GitFailed:
-            return False
-        return True
-
     async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit and the base branch cannot both be kept."""
         onto = await self._mirrors.commit(self._clone.repository, f"refs/heads/{base}")
@@ -319,14 +311,11 @@ async def _take(reader: asyncio.StreamReader, child: Child) -> None:
 
 async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
     """Carry what the bridge's git answers to the agent's."""
-    gone = False
     while data := await child.stdout.read(_CHUNK_BYTES):
-        with contextlib.suppress(ConnectionError):
-            if not gone:
-                gone = True
-                writer.write(data)
+        if not writer.is_closing():
+            writer.write(data)
+            with contextlib.suppress(ConnectionError):
                 await writer.drain()
-                gone = False
 
 
 @dataclass(frozen=True, slots=True)
