@@ -45,6 +45,8 @@ from app.vault import Vault
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
+_INTERPRETER: Final = Path(sys.executable).resolve()
+"""The interpreter itself: the environment that the bridge is installed in is of no concern."""
 _BACKLOG: Final = 8
 """Pushes that wait: an agent and the bridge itself, rarely at once."""
 _SILENCE_SECONDS: Final = 300.0
@@ -113,13 +115,13 @@ class Gate:
 
     def command(self, what: Literal["push", "fetch"]) -> str:
         """Tell the command by which an agent's git reaches the gate."""
-        words = (sys.executable, "-I", "-S", str(self.door / "relay.py"), what)
+        words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
         return " ".join(shlex.quote(word) for word in words)
 
     @property
     def visible(self) -> tuple[Path, ...]:
         """What an agent must see in order to push."""
-        return (self.door, *_interpreter())
+        return (self.door, *visible_prefixes((str(_INTERPRETER),), path=""))
 
     async def open(self) -> None:
         """Make the gate ready and listen."""
@@ -362,10 +364,6 @@ def _pipes() -> Iterator[_Pipes]:
         finally:
             for end in ends:
                 os.close(end)
-
-
-def _interpreter() -> tuple[Path, ...]:
-    return visible_prefixes((sys.executable,), path="")
 
 
 def _remote_words(words: str) -> str:

@@ -281,7 +281,7 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
         "(while [ ! -e .git/done ]; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; done "
         "> seen 2>/dev/null) & git push > said 2>&1; touch .git/done; wait; env >> seen; "
         "cat .git/config .git/packed-refs >> seen; git remote -v >> seen; "
-        f"grep -rsa x-acces[s]-token {tmp_path} $HOME /tmp >> seen; "
+        f"grep -rsa x-acces[s]-token {tmp_path} $HOME >> seen; "
         "git credential fill < /dev/null >> seen 2>&1; true"
     )
     with studio(tmp_path) as here:
