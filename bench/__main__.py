@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, cold, memory, page, report, restart, socket_mode, stream
+from bench import accept, clone, cold, memory, page, report, restart, socket_mode, stream
 from bench.figures import FULL, QUICK, Row, Scale
 from bench.machine import ROOT, busy, description
 
@@ -24,6 +24,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
     "socket": socket_mode.measure,
     "stream": stream.measure,
     "cold": cold.measure,
+    "clone": clone.measure,
     "restart": restart.measure,
     "start": restart.measure_start,
     "memory": memory.measure,

@@ -297,8 +297,9 @@ class RepoProvider:
             record = Checkout(session.id, number, head.repository, "existing", head.branch)
         else:
             branch = branch_name(session.key, session.place, session.title)
-            # A second clone of one place must not meet the branch of the first.
-            branch = branch if number == 1 else f"{branch}-{number}"
+            # Places may have names that differ only in what a branch cannot have.
+            owner = self._records.of_branch(target.url, branch)
+            branch = branch if owner is None else f"{branch}-{session.id}-{number}"
             record = Checkout(session.id, number, target, "branch", branch)
         await persist(self._clock, self._records.begin, record)
         return record

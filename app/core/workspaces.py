@@ -143,15 +143,6 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One file that a session changed."""
-
-    path: str
-    added: int
-    removed: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorkspaceView:
     """What people see of a workspace."""
 

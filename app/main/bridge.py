@@ -233,6 +233,7 @@ class Bridge:
             uploads=self._uploads,
             ready=self.ready,
             missing=missing_agents(base.configuration),
+            workspaces=self._workspaces,
         )
 
     async def start(self, *, resume: bool = True) -> None:

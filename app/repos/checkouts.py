@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Change, Clone, Gathered, Opened
+from app.core.workspaces import Clone, Gathered, Opened
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos.gate import Gate
@@ -21,6 +21,7 @@ from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens, is_damage
 from app.repos.shoes import Inside, Shoes
+from app.repos.submodules import is_at_home, source
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -143,10 +144,6 @@ class GitCheckouts:
         await self._refresh(clone)
         return await self._gate(clone).conflicts(base, commit)
 
-    async def changes(self, clone: Clone, since: str) -> tuple[Change, ...]:
-        """List the files that a session changed."""
-        return await clones.changes(self._inside(clone), since)
-
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""
         return await clones.diff(self._inside(clone), since)
@@ -164,10 +161,41 @@ class GitCheckouts:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def prepare(self, clone: Clone) -> str | None:
-        """Run the repository's own `.agent-bridge/setup` in a new clone; returns what it said.
+        """Bring the submodules into a new clone and run the repository's own preparation in it.
+
+        Returns what there is to say about it; None if all went without a word.
+        """
+        said = [*await self._bring_submodules(clone), await self._set_up(clone)]
+        return "\n".join(filter(None, said)) or None
+
+    async def _bring_submodules(self, clone: Clone) -> list[str]:
+        """Have the submodules of a clone fetched by the bridge and checked out by its agent."""
+        commit = await clones.head(self._inside(clone))
+        troubles: list[str] = []
+        for submodule in await self._mirrors.submodules(clone.repository, commit):
+            child = source(clone.repository, submodule)
+            if child is None:
+                troubles.append(f"The submodule {submodule.path} is of a kind that is not fetched.")
+                continue
+            agent = clone.agent if is_at_home(clone.repository, child) else None
+            try:
+                mirror = await self._mirrors.refresh(child, agent)
+                inside = self._inside(clone, mirror)
+                here = f"submodule.{submodule.name}"
+                await inside.git("config", f"{here}.url", str(mirror))
+                await inside.git("config", f"{here}.update", "checkout")
+                await inside.git(
+                    *("submodule", "--quiet", "update", "--init", "--", submodule.path)
+                )
+            except RepositoryError as error:
+                troubles.append(f"The submodule {submodule.path} is missing: {error}")
+        return troubles
+
+    async def _set_up(self, clone: Clone) -> str | None:
+        """Run `.agent-bridge/setup` in a new clone; returns what it said, None if there is none.
 
         Only that of the default branch: a branch must not bring along what runs before anybody
-        looks at it. None if there is none.
+        looks at it.
         """
         script = await self._mirrors.read(clone.repository, _SETUP, limit=_PREPARE_BYTES)
         if script is None:
@@ -193,6 +221,9 @@ class GitCheckouts:
             "detached": clone.start,
         }[clone.way]
         start = await mirrors.commit(repository, wanted)
+        if clone.way == "branch":
+            # One that is there already comes from a session that the store has forgotten.
+            start = await mirrors.commit(repository, f"refs/heads/{clone.branch}") or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
         template = gate.door / "template"
@@ -244,9 +275,9 @@ class GitCheckouts:
             raise RepositoryError("The gate of this session is closed.")
         return gate
 
-    def _inside(self, clone: Clone) -> Inside:
+    def _inside(self, clone: Clone, *more: Path) -> Inside:
         mirror = self._mirrors.path(clone.repository)
         door = self._gates / clone.folder.name / "door"
         gate = self._open.get(clone.folder)
-        visible = (door, mirror, *(gate.visible if gate is not None else ()))
+        visible = (*more, door, mirror, *(gate.visible if gate is not None else ()))
         return Inside(self._shoes[clone.agent], clone.folder, visible, self._git.bridge)

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import SESSION_TRAILER, Change, Clone, Gathered
+from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.shoes import Inside
@@ -157,19 +157,6 @@ async def diff(inside: Inside, since: str) -> str:
     except GitFailed as error:
         return f"(no diff: {error})"
     return shown.decode(errors="replace")
-
-
-async def changes(inside: Inside, since: str) -> tuple[Change, ...]:
-    """List the files that changed since a commit."""
-    listed = await inside.git(
-        *("diff", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", since, "--"),
-        seconds=QUICK_SECONDS,
-    )
-    rows = (row.split("\t", 2) for row in listed.decode(errors="replace").split("\0") if row)
-    return tuple(
-        Change(path, int(added) if added.isdigit() else 0, int(gone) if gone.isdigit() else 0)
-        for added, gone, path in (row for row in rows if len(row) == 3)
-    )
 
 
 def clear(folder: Path) -> None:

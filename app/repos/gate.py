@@ -45,8 +45,12 @@ from app.vault import Vault
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
-_BACKLOG: Final = 4
+_INTERPRETER: Final = Path(sys.executable).resolve()
+"""The interpreter itself: the environment that the bridge is installed in is of no concern."""
+_BACKLOG: Final = 8
 """Pushes that wait: an agent and the bridge itself, rarely at once."""
+_SILENCE_SECONDS: Final = 300.0
+"""How long a push may say nothing: a large repository takes minutes to pack."""
 _HOOK: Final = """\
 #!/bin/sh
 # Asks the bridge about a push and does as it says.
@@ -101,6 +105,7 @@ class Gate:
         self._hooks = folder / "hooks"
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
+        self._waiting = 0
         self._tasks = Tasks(f"gate of {clone.session}")
         self._servers: list[asyncio.Server] = []
         self.door = folder / "door"
@@ -110,13 +115,13 @@ class Gate:
 
     def command(self, what: Literal["push", "fetch"]) -> str:
         """Tell the command by which an agent's git reaches the gate."""
-        words = (sys.executable, "-I", "-S", str(self.door / "relay.py"), what)
+        words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
         return " ".join(shlex.quote(word) for word in words)
 
     @property
     def visible(self) -> tuple[Path, ...]:
         """What an agent must see in order to push."""
-        return (self.door, *_interpreter())
+        return (self.door, *visible_prefixes((str(_INTERPRETER),), path=""))
 
     async def open(self) -> None:
         """Make the gate ready and listen."""
@@ -137,14 +142,6 @@ class Gate:
             server.close()
         self._servers = []
         await self._tasks.close()
-
-    async def known(self, commit: str) -> bool:
-        """Tell whether a commit is in the gate or in the mirror."""
-        try:
-            await self._git.run(self._repository, "cat-file", "-e", f"{commit}^{{commit}}")
-        except GitFailed:
-            return False
-        return True
 
     async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit and the base branch cannot both be kept."""
@@ -192,6 +189,9 @@ class Gate:
         return listener
 
     def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._waiting >= _BACKLOG:
+            writer.close()
+            return
         self._tasks.start(self._serve(reader, writer), name="push")
 
     def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -207,13 +207,15 @@ class Gate:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._waiting += 1
         try:
             async with self._lock:
                 with _pipes() as pipes:
                     await self._receive(reader, writer, pipes)
-        except (GitFailed, ConnectionError) as error:
+        except GitFailed as error:
             logger.warning("a push broke off: %s", error)
         finally:
+            self._waiting -= 1
             writer.close()
 
     async def _receive(
@@ -301,24 +303,21 @@ class Gate:
 async def _take(reader: asyncio.StreamReader, child: Child) -> None:
     """Carry what the agent's git says to the bridge's."""
     try:
-        while data := await reader.read(_CHUNK_BYTES):
+        while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
             child.write(data)
             await child.drain()
-    except (BrokenPipeError, ConnectionError):
-        return  # one of the two has said all that it wanted to
+    except (BrokenPipeError, ConnectionError, TimeoutError):
+        pass  # one of the two has said all that it wanted to
     child.close_input()
 
 
 async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
     """Carry what the bridge's git answers to the agent's."""
-    gone = False
     while data := await child.stdout.read(_CHUNK_BYTES):
-        with contextlib.suppress(ConnectionError):
-            if not gone:
-                gone = True
-                writer.write(data)
+        if not writer.is_closing():
+            writer.write(data)
+            with contextlib.suppress(ConnectionError):
                 await writer.drain()
-                gone = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,10 +364,6 @@ def _pipes() -> Iterator[_Pipes]:
         finally:
             for end in ends:
                 os.close(end)
-
-
-def _interpreter() -> tuple[Path, ...]:
-    return visible_prefixes((sys.executable,), path="")
 
 
 def _remote_words(words: str) -> str:

@@ -22,6 +22,7 @@ from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos.git import COMMIT, Git
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
+from app.repos.submodules import Submodule, parse
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,10 @@ class Mirrors:
         """Tell where the mirror of a repository is, or would be."""
         return self._root / file_name(repository)
 
-    async def refresh(self, repository: Repository, agent: str, *also: str) -> Path:
+    async def refresh(self, repository: Repository, agent: str | None, *also: str) -> Path:
         """Bring a mirror up to date, with further refs if named; make it if there is none.
+
+        Without an agent it is fetched as a stranger would, with no token.
 
         Raises:
             RepositoryError: the remote cannot be reached, or the disk is nearly full.
@@ -121,6 +124,16 @@ class Mirrors:
         commit = found.decode().strip()
         return commit if COMMIT.fullmatch(commit) else None
 
+    async def submodules(self, repository: Repository, commit: str) -> list[Submodule]:
+        """List the submodules of a commit."""
+        try:
+            listed = await self._git.run(
+                self.path(repository), "config", "-z", "--list", f"--blob={commit}:.gitmodules"
+            )
+        except GitFailed:
+            return []
+        return parse(listed)
+
     async def read(self, repository: Repository, path: str, *, limit: int) -> bytes | None:
         """Read a file of the default branch; None if there is none or if it is too large."""
         try:
@@ -150,7 +163,9 @@ class Mirrors:
                 self._tidied.add(mirror)
             yield
 
-    async def _fetched(self, repository: Repository, agent: str, mirror: Path, *also: str) -> bool:
+    async def _fetched(
+        self, repository: Repository, agent: str | None, mirror: Path, *also: str
+    ) -> bool:
         """Fetch; False if the mirror is damaged."""
         try:
             await self._fetch(repository, agent, mirror, *also)
@@ -160,8 +175,11 @@ class Mirrors:
             raise failure(repository, error) from error
         return True
 
-    async def _fetch(self, repository: Repository, agent: str, mirror: Path, *also: str) -> None:
-        access = await access_to(repository, agent, self._tokens, self._person)
+    async def _fetch(
+        self, repository: Repository, agent: str | None, mirror: Path, *also: str
+    ) -> None:
+        tokens = self._tokens if agent is not None else None
+        access = await access_to(repository, agent or "", tokens, self._person)
         refs = [f"+{ref}:{ref}" for ref in also]
         await self._git.run(
             mirror,
@@ -176,7 +194,7 @@ class Mirrors:
         if head is not None:
             await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
 
-    async def _build(self, repository: Repository, agent: str, mirror: Path) -> None:
+    async def _build(self, repository: Repository, agent: str | None, mirror: Path) -> None:
         """Make a mirror beside its place and put it there when it is whole."""
         new = mirror.with_suffix(".new")
         await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)

@@ -13,6 +13,7 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.reader import Intake
 from app.core.ports import Clock
+from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, PostStore, SessionStore, TranscriptStore, TurnStore
 from app.server.door import Door
@@ -77,6 +78,7 @@ class Parts:
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
     missing: Sequence[MissingAgent] = ()
+    workspaces: RepoProvider | None = None
 
 
 def parts_of(request: Request) -> Parts:

@@ -281,7 +281,7 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
         "(while [ ! -e .git/done ]; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; done "
         "> seen 2>/dev/null) & git push > said 2>&1; touch .git/done; wait; env >> seen; "
         "cat .git/config .git/packed-refs >> seen; git remote -v >> seen; "
-        f"grep -rsa x-acces[s]-token {tmp_path} $HOME /tmp >> seen; "
+        f"grep -rsa x-acces[s]-token {tmp_path} $HOME >> seen; "
         "git credential fill < /dev/null >> seen 2>&1; true"
     )
     with studio(tmp_path) as here:
@@ -300,3 +300,17 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
             if file.is_file() and any(s.encode() in file.read_bytes() for s in (TOKEN, basic))
         ]
         assert holding == []
+
+
+def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("write a.txt <b>bold</b>")
+
+        page = here.world.bridge.http.get("/workspace/1")
+        missing = here.world.bridge.http.get("/workspace/99")
+        stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
+
+        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
+        assert [words for words in shown if words not in page.text] == []
+        assert (page.status_code, missing.status_code) == (200, 404)
+        assert stranger.status_code == 401

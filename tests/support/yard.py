@@ -35,11 +35,12 @@ class OneToken:
 
     def __init__(self, token: str | None = WRITE) -> None:
         self.value = token
+        self.by_name: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
 
     async def token(self, repository: Repository, agent: str) -> str | None:
         self.asked.append((repository.name, agent))
-        return self.value
+        return self.by_name.get(repository.name, self.value)
 
 
 @dataclass

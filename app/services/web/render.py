@@ -17,6 +17,7 @@ from markupsafe import Markup
 from app.services.web import cards, markdown, views
 from app.services.web.blocks import Block, Call
 from app.services.web.views import Cast, Page, Place, ThreadList
+from app.services.web.workspace import Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
@@ -74,6 +75,11 @@ def page(shown: Page) -> str:
 def missing_page(shown: Page, words: str) -> str:
     """Render a page that says that there is nothing here."""
     return _environment().get_template("page.html").render(page=shown, lost=words)
+
+
+def workspace(shown: Workspace) -> str:
+    """Render the page of a workspace."""
+    return _environment().get_template("workspace.html").render(shown=shown)
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:

@@ -197,4 +197,4 @@ async def test_a_clone_of_another_repository_is_another_folder(tmp_path: Path) -
         assert (first / "README.md").exists()
         record = here.stores.checkouts.latest(1)
         assert record is not None
-        assert (record.number, record.branch) == (2, "agent/demo/web-t1-2")
+        assert (record.number, record.branch) == (2, "agent/demo/web-t1")

@@ -154,7 +154,6 @@ async def live_with(yard: Yard, clone: Clone) -> None:
     base = yard.server.head("acme/app", "main")
     with suppress(RepositoryError):
         await checkouts.diff(clone, base)
-        await checkouts.changes(clone, base)
     with suppress(RepositoryError):
         gathered = await checkouts.gather(clone, "What was left")
         await checkouts.push(clone, gathered.commit)

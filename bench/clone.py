@@ -1,0 +1,123 @@
+"""Opening a session's clone of a large repository, against cloning it whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.children.environment import agent_environment
+from app.children.layout import Confinement
+from app.children.sandbox import Bubblewrap, Plain, find_bubblewrap
+from app.core.keys import SessionKey
+from app.core.workspaces import Author, Clone, Repository
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.shoes import Shoes
+from app.vault import Vault
+from bench.figures import Goal, Row, Scale, milliseconds
+
+FILES = 50_000
+LINES = 20
+"""Of each file: some 700 bytes, which is small for source and so in favour of the whole clone."""
+VERSIONS = 10
+"""How often every hundredth file was changed: a history, though a short one."""
+
+
+def measure(scale: Scale, folder: Path) -> Iterator[Row]:
+    """Measure both in turns."""
+    remote = folder / "remote.git"
+    _fill(remote)
+    whole: list[float] = []
+    ours: list[float] = []
+    for number in range(scale.rounds):
+        whole.append(_whole(remote, folder / "whole"))
+        ours.append(asyncio.run(_opened(remote, folder / "bridge", number)))
+    yield Row(
+        f"opening a session's clone, {FILES:,} files",
+        "git clone of the same repository",
+        min(ours) / min(whole),
+        " x",
+        Goal("at most", 0.5),
+        f"{milliseconds(min(ours))} against {milliseconds(min(whole))}, most of it to write files",
+    )
+
+
+def _fill(remote: Path) -> None:
+    """Write a repository with many files in many folders and some history."""
+    _git(remote.parent, "init", "-q", "--bare", "-b", "main", str(remote))
+    parts: list[bytes] = []
+    for version in range(VERSIONS):
+        changed = range(FILES) if version == 0 else range(version, FILES, 100)
+        said = f"Version {version}".encode()
+        parts.append(b"commit refs/heads/main\ncommitter A <a@b> %d +0000\n" % version)
+        parts.append(b"data %d\n%s\n" % (len(said), said))
+        for number in changed:
+            lines = (f"line {line} of {number} in {version * line}" for line in range(LINES))
+            text = "\n".join(lines).encode()
+            path = f"folder{number % 500}/file{number}.txt".encode()
+            parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path, len(text), text))
+    _git(remote, "fast-import", "--quiet", given=b"".join(parts))
+
+
+def _whole(remote: Path, target: Path) -> float:
+    shutil.rmtree(target, ignore_errors=True)
+    began = time.monotonic()
+    _git(remote.parent, "clone", "-q", remote.as_uri(), str(target))
+    return time.monotonic() - began
+
+
+async def _opened(remote: Path, folder: Path, number: int) -> float:
+    home = folder / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    surroundings = {"PATH": os.environ["PATH"]}
+    found = find_bubblewrap(os.environ["PATH"])
+    shoes = Shoes(
+        found if isinstance(found, Bubblewrap) else Plain(),
+        Confinement(home=home, workspace=home, masked=(folder,)),
+        lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
+    )
+    git = Git(surroundings, "bench")
+    mirrors = Mirrors(folder / "mirrors", git, None, surroundings, free_bytes=0)
+    checkouts = GitCheckouts(
+        folder / "gates",
+        {"bench": shoes},
+        git,
+        mirrors,
+        tokens=None,
+        vault=Vault(),
+        person=surroundings,
+    )
+    clone = Clone(
+        folder / "workspaces" / str(number),
+        SessionKey("web", f"t{number}", "bench"),
+        Repository("bench", remote.as_uri()),
+        "branch",
+        Author("bench", "bench@example.com"),
+        branch=f"agent/bench/{number}",
+    )
+    # The first session of a repository pays for the mirror; this is about all others.
+    await mirrors.refresh(clone.repository, "bench")
+    began = time.monotonic()
+    await checkouts.open(clone, fresh=True, on_sent=_heard, ask=_asked)
+    took = time.monotonic() - began
+    await checkouts.close_all()
+    await checkouts.remove(clone)
+    return took
+
+
+async def _heard(_commit: str) -> None:
+    """Nothing is sent."""
+
+
+async def _asked(_question: str) -> bool:
+    return False
+
+
+def _git(folder: Path, *arguments: str, given: bytes = b"") -> None:
+    subprocess.run(["git", *arguments], cwd=folder, input=given, check=True, capture_output=True)
