@@ -1,0 +1,44 @@
+"""Asks on Linear: shown with options, answered by a choice, by a name, or in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.sim.linear import LinearSession
+from tests.support.linear import LinearWorld
+
+
+def options(session: LinearSession) -> list[str]:
+    metadata = session.of_type("elicitation")[-1].signal_metadata or {}
+    return [option["label"] for option in metadata.get("options", [])]
+
+
+def test_an_approval_is_given_by_choosing(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("write notes.txt hello")
+        world.wait_status(session, "awaitingInput")
+
+        assert "Allow once" in options(session)
+        world.linear.pick(session, world.ann, "Allow once")
+        world.wait_end(session)
+
+        assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
+        assert session.status == "complete"
+        assert world.turns() == 1
+
+
+def test_a_question_is_answered_by_a_choice_and_by_its_name(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("ask Which? | Left | Right")
+        world.wait_status(session, "awaitingInput")
+        world.linear.pick(session, world.ann, "Left")
+        world.wait_end(session)
+
+        world.linear.reply(session, world.ann, "ask And now? | Up | Down")
+        world.linear.wait(lambda: len(session.of_type("elicitation")) == 2)
+        world.linear.reply(session, world.ann, "down")
+        world.wait_end(session, 2)
+
+        first, second = session.of_type("response")
+        assert "Left" in first.body
+        assert "Down" in second.body
