@@ -219,7 +219,7 @@ def play(empty: Path, *, examples: int, number: int) -> None:
         machine,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=15,
+            stateful_step_count=12,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),

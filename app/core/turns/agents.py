@@ -23,7 +23,7 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-STARTS = 10
+STARTS = 30
 STARTS_SECONDS = 60.0
 """A session's process is started no more often than this: people do not come back so often, and a
 program that ends at once would otherwise be started for ever."""

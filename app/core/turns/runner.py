@@ -108,8 +108,9 @@ class TurnRun:
         self._parked = False
         self._terms = shop.terms.get(session.key.agent, Terms())
         self._gate = Gate(shop.ledger, self._terms, self._ref, shop.clock)
+        self._in_order = asyncio.Lock()
+        """Judging takes a moment, and what was asked first is shown first."""
         self._patience = Patience(shop.clock)
-        self._judging = asyncio.Lock()
         self._watches = Tasks(f"turn {turn.id}")
         self._shipped = ""
         self._task: asyncio.Task[object] | None = None
@@ -190,13 +191,13 @@ class TurnRun:
         """Let the rules decide, else a person; the turn needs no slot meanwhile."""
         if self._stopping or self._live is None:
             return None
-        async with self._judging:  # what is asked first is shown first, however long a look takes
+        async with self._in_order:
             known = self._router.tool(request.call)
             judged = await self._gate.judge(request, known, self._live.workspace)
+            if judged.decided is not None:
+                await self._record(request, judged.decided)
+                return judged.answer
             await self._router.flush()
-        if judged.decided is not None:
-            await self._record(request, judged.decided)
-            return judged.answer
         with self._patience.asking():
             async with self._slot.lent():
                 answer, decided = await self._gate.ask(judged.request)

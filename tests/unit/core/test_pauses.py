@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.ports import AgentListener
+from app.core.turns.agents import STARTS
 from app.core.types import Heard, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
 from app.errors import AgentRefused
@@ -277,16 +278,16 @@ async def test_a_process_that_is_started_too_often_has_to_wait(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     async with running_desk(tmp_path, clock=clock) as desk:
-        for number in range(1, 11):
+        for number in range(1, STARTS + 1):
             await desk.hear(to_demo("new"))
             await desk.hear(to_demo(f"start {number}"))
             await desk.reached(number, "done")
         await desk.hear(to_demo("new"))
         await desk.hear(to_demo("once more"))
-        await desk.reached(11, "starting")
+        await desk.reached(STARTS + 1, "starting")
         await clock.asleep()
-        assert len(desk.launcher.told("open")) == 10
+        assert len(desk.launcher.told("open")) == STARTS
 
         await clock.advance(60)
 
-        await desk.reached(11, "done")
+        await desk.reached(STARTS + 1, "done")
