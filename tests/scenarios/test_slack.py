@@ -172,10 +172,12 @@ def test_replies_that_nobody_heard_are_fetched_after_a_restart(tmp_path: Path) -
 
 def test_a_bridge_killed_after_the_acknowledgement_answers_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
-        world.bridge.arm("decisions.accept", "before")
+        world.bridge.arm("decisions.accept", "before", act="pause")
         thread = world.say(f"{world.at('claude')} say it was kept")
-        world.wait(lambda: len(world.slack.acknowledged) == 2)
-        world.bridge.wait_dead()
+        world.bridge.wait_reached()
+        world.wait(lambda: world.slack.acknowledged and not world.slack.unacknowledged)
+        world.bridge.kill()
+        world.bridge.let_go()
         world.bridge.start()
 
         world.wait_answer(thread, "it was kept")
