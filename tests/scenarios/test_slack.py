@@ -266,6 +266,22 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
     assert answer.edits > 0
 
 
+def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} hang")
+        world.wait_state("prompted")
+        world.say("say without delay", thread=thread, who=world.bob)
+        waiting = world.wait_button(thread, "Now")
+        world.slack.click(world.bob, waiting.ts, "Now")
+
+        answer = world.wait_answer(thread, "without delay")
+        world.settle()
+
+    assert answer.ts == waiting.ts
+    assert world.bridge.rows("select state from turn order by id") == [("cancelled",), ("done",)]
+    assert too_often(world.slack) == []
+
+
 def test_files_reach_the_agent_also_with_a_mention_and_from_earlier_in_the_thread(
     tmp_path: Path,
 ) -> None:
