@@ -172,10 +172,12 @@ def test_replies_that_nobody_heard_are_fetched_after_a_restart(tmp_path: Path) -
 
 def test_a_bridge_killed_after_the_acknowledgement_answers_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
-        world.bridge.arm("decisions.accept", "before")
+        world.bridge.arm("decisions.accept", "before", act="pause")
         thread = world.say(f"{world.at('claude')} say it was kept")
-        world.wait(lambda: len(world.slack.acknowledged) == 2)
-        world.bridge.wait_dead()
+        world.bridge.wait_reached()
+        world.wait(lambda: world.slack.acknowledged and not world.slack.unacknowledged)
+        world.bridge.kill()
+        world.bridge.let_go()
         world.bridge.start()
 
         world.wait_answer(thread, "it was kept")
@@ -262,6 +264,22 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
     assert "wrong words" not in shown
     assert "regretted words" not in shown
     assert answer.edits > 0
+
+
+def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} hang")
+        world.wait_state("prompted")
+        world.say("say without delay", thread=thread, who=world.bob)
+        waiting = world.wait_button(thread, "Now")
+        world.slack.click(world.bob, waiting.ts, "Now")
+
+        answer = world.wait_answer(thread, "without delay")
+        world.settle()
+
+    assert answer.ts == waiting.ts
+    assert world.bridge.rows("select state from turn order by id") == [("cancelled",), ("done",)]
+    assert too_often(world.slack) == []
 
 
 def test_files_reach_the_agent_also_with_a_mention_and_from_earlier_in_the_thread(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from app.core.clock import persist
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How long ago a thread may have been used and still be looked at after a gap: a weekend."""
+CATCH_UP_PAUSE_SECONDS: Final = 5.0
+"""How long to wait before a thread that could not be read is read again."""
 OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
 RECENT_MESSAGES: Final = 256
@@ -248,14 +251,24 @@ class SlackAdapter:
             last = place.last_message_id
             oldest = last if heard is None else min(last, f"{heard - OVERLAP_SECONDS:.6f}")
             channel, thread = events.channel_and_thread(place.key.external)
-            try:
-                replies = await self._replies(channel, thread, oldest=oldest)
-            except PostError as error:
-                logger.warning("missed replies in %s could not be read: %s", place.key, error)
-                continue
-            for message in replies:
+            for message in await self._replies_in_time(channel, thread, oldest):
                 if message["ts"] > oldest and message.get("user") not in self._colleagues.agents:
-                    await take(await self._missed(me, channel, message))
+                    missed = await self._missed(me, channel, message)
+                    await persist(self._clock, take, missed)
+
+    async def _replies_in_time(
+        self, channel: str, thread: str, oldest: str
+    ) -> list[dict[str, Any]]:
+        """Read replies, however long Slack puts it off; none where it never lets us."""
+        while True:
+            try:
+                return await self._replies(channel, thread, oldest=oldest)
+            except SlackRefused as error:
+                logger.warning("missed replies in %s:%s cannot be read: %s", channel, thread, error)
+                return []
+            except PostError as error:
+                wait = error.retry_after if isinstance(error, PostDelayed) else None
+                await self._clock.sleep(wait or CATCH_UP_PAUSE_SECONDS)
 
     async def _missed(self, me: Identity, channel: str, message: dict[str, Any]) -> Delivery:
         event = {"type": "message", **message, "channel": channel}

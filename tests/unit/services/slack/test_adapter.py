@@ -160,7 +160,9 @@ async def test_a_token_that_slack_does_not_accept_is_named_with_its_remedy(
         await scene.adapter.listen(scene.take)
 
 
-async def test_replies_missed_before_the_start_are_taken_in_once(tmp_path: Path) -> None:
+async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_busy(
+    tmp_path: Path,
+) -> None:
     places: list[ActivePlace] = []
 
     async def active(_since: float) -> list[ActivePlace]:
@@ -173,6 +175,8 @@ async def test_replies_missed_before_the_start_are_taken_in_once(tmp_path: Path)
         scene.slack._waiting.clear()  # Slack has given up
         key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
         places.append(ActivePlace(key, known, 0.0))
+        scene.slack.fail("conversations.replies", status=429, retry_after=1, times=1)
+        scene.refusals = 1
         async with scene.listening():
             await scene.until_heard("!missed")
 
