@@ -36,8 +36,8 @@ class Peer:
 
     def call(self, method: str, path: str, secret: str = "", **data: Any) -> httpx.Response:
         headers = {"authorization": f"Bearer {secret}"} if secret else {}
-        body = {"json": data} if data else {}
-        return self.http.request(method, self.github.api_url + path, headers=headers, **body)
+        url = self.github.api_url + path
+        return self.http.request(method, url, headers=headers, json=data or None)
 
     def signed(self, **changed: Any) -> str:
         now = int(time.time())
