@@ -209,14 +209,17 @@ def test_forged_webhooks_are_refused_and_lead_to_nothing(tmp_path: Path) -> None
         world.github.comment("ann", issue, "@claude-bridge\nsay evil things")
         mine = next(event for event in held if event.app is world.apps["claude"])
         other = next(event for event in held if event.app is world.apps["codex"])
-        send = world.github.hooks.deliver
+        elsewhere = {**mine.headers(), "x-github-hook-installation-target-id": "1"}
 
-        assert send(mine, headers=mine.headers(secret="guessed")) == 401
-        assert send(mine, headers=other.headers()) == 401
-        assert (
-            send(mine, headers={**mine.headers(), "x-github-hook-installation-target-id": "1"})
-            == 403
-        )
+        assert forge(mine, mine.headers(secret="guessed")) == 401
+        assert forge(mine, other.headers()) == 401
+        assert forge(mine, elsewhere) == 403
 
         world.settled()
         assert world.turns() == 0
+
+
+def forge(event: Event, headers: dict[str, str]) -> int:
+    """Send something that is not from GitHub, and so is not in its log either."""
+    with httpx.Client(trust_env=False, verify=False) as client:
+        return client.post(event.app.hook_url, content=event.body, headers=headers).status_code

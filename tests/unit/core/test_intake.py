@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
-from app.core.types import PlaceView
+from app.core.types import Heard, PlaceView
 from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
-from tests.support.desk import STRANGER, Desk, Rules, running_desk
+from tests.support.desk import STRANGER, Desk, Rules, open_desk, running_desk
 from tests.support.memory import decision, heard, opened
 
 pytestmark = pytest.mark.anyio
@@ -126,3 +127,36 @@ async def test_somebody_who_may_sets_how_a_place_listens(
     assert desk.stores.decisions.place(PLACE) == PlaceView(
         ("demo", "other"), "other", "all", "full"
     )
+
+
+async def test_nothing_is_read_before_its_adapter_is_prepared(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        known = asyncio.Event()
+        adapter = next(iter(desk.adapters.values()))
+        adapter.prepare = known.wait  # type: ignore[attr-defined]
+        await desk.engine.start()
+        desk.intake.start()
+
+        waiting = asyncio.ensure_future(desk.hear(replace(heard("hello"), mentions=("demo",))))
+        async with asyncio.timeout(5):
+            while not await desk.stores.deliveries.pending(adapter.service_name, 0):
+                pass
+        assert not waiting.done()
+        known.set()
+
+        assert len((await waiting).turns) == 1
+
+
+async def test_what_belongs_to_a_message_is_brought_together_before_it_is_decided(
+    desk: Desk,
+) -> None:
+    async def gather(said: Heard) -> Heard:
+        return replace(said, text=f"{said.text} and the rest {HALF}", mentions=("demo", "other"))
+
+    next(iter(desk.adapters.values())).gather = gather  # type: ignore[attr-defined]
+
+    accepted = await desk.hear(heard("a part"))
+
+    (message,) = desk.stores.turns.messages(accepted.turns[0].turn)
+    assert message.text == "a part and the rest ?"
+    assert len(accepted.turns) == 2
