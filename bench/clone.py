@@ -43,7 +43,7 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
         "git clone of the same repository",
         min(ours) / min(whole),
         " x",
-        Goal("at most", 0.6),
+        Goal("at most", 0.5),
         f"{milliseconds(min(ours))} against {milliseconds(min(whole))}, most of it to write files",
     )
 
