@@ -25,8 +25,8 @@ from bench.figures import Goal, Row, Scale, milliseconds
 FILES = 50_000
 LINES = 20
 """Of each file: some 700 bytes, which is small for source and so in favour of the whole clone."""
-VERSIONS = 10
-"""How often every hundredth file was changed: a history, though a short one."""
+VERSIONS = 100
+"""How often every fiftieth file was changed: a history, though a short one for so many files."""
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -53,7 +53,7 @@ def _fill(remote: Path) -> None:
     _git(remote.parent, "init", "-q", "--bare", "-b", "main", str(remote))
     parts: list[bytes] = []
     for version in range(VERSIONS):
-        changed = range(FILES) if version == 0 else range(version, FILES, 100)
+        changed = range(FILES) if version == 0 else range(version % 50, FILES, 50)
         said = f"Version {version}".encode()
         parts.append(b"commit refs/heads/main\ncommitter A <a@b> %d +0000\n" % version)
         parts.append(b"data %d\n%s\n" % (len(said), said))

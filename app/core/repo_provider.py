@@ -177,7 +177,7 @@ class RepoProvider:
         try:
             target = self._target(session)
             if isinstance(target, Path):
-                lock = self._in_place.setdefault(target, asyncio.Lock())
+                lock = self._in_place.setdefault(target.resolve(), asyncio.Lock())
                 async with _held(lock, meanwhile):
                     yield
             else:
@@ -188,11 +188,8 @@ class RepoProvider:
     def waits(self, session: Session) -> bool:
         """Tell whether another session is at work in the folder that this one needs."""
         target = self._target(session)
-        return (
-            isinstance(target, Path)
-            and target in self._in_place
-            and (self._in_place[target].locked())
-        )
+        lock = self._in_place.get(target.resolve()) if isinstance(target, Path) else None
+        return lock is not None and lock.locked()
 
     def describe(self, session: Session) -> WorkspaceView:
         """Tell where a session works."""
@@ -292,9 +289,9 @@ class RepoProvider:
         if last is not None and last.repository == target and last.sent:
             record = Checkout(session.id, number, target, "existing", last.branch, told=last.told)
         elif head is not None and (not is_branch(head.branch) or self._only_reads(session)):
-            record = Checkout(session.id, number, head.repository, "detached", start=head.commit)
+            record = Checkout(session.id, number, target, "detached", start=head.commit)
         elif head is not None:
-            record = Checkout(session.id, number, head.repository, "existing", head.branch)
+            record = Checkout(session.id, number, target, "existing", head.branch)
         else:
             branch = branch_name(session.key, session.place, session.title)
             # Places may have names that differ only in what a branch cannot have.

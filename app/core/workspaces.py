@@ -101,12 +101,12 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a place that is a pull request is about."""
+    """What a place that is a pull request is about, in the repository of the place."""
 
-    repository: Repository
     branch: str
     """Empty where nobody but its author may push: a fork."""
     commit: str
+    """What to read then: a commit, or a full ref name such as `refs/pull/7/head`."""
 
 
 @dataclass(frozen=True, slots=True)

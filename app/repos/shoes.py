@@ -40,6 +40,9 @@ _QUIET: Final = {
     "protocol.allow": "never",
     "protocol.file.allow": "always",
     "credential.helper": "",
+    # All cores write files, where there are many.
+    "checkout.workers": "0",
+    "checkout.thresholdForParallelism": "1000",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+from tests.support.git_server import git
 from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
 
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
@@ -154,9 +155,7 @@ def test_a_stopped_turn_delivers_nothing_and_its_work_goes_with_the_next(tmp_pat
 def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path: Path) -> None:
     with studio(tmp_path, entry={"ship": "none"}) as here:
         head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
-        url = f"{here.server.url}/{REPOSITORY}.git"
-        about = {"name": REPOSITORY, "url": url, "branch": "feature", "commit": head}
-        here.forge.change(heads={"web:t1": about})
+        here.forge.change(heads={"web:t1": {"branch": "feature", "commit": head}})
 
         post = here.tell("run cat a.txt; git push origin HEAD:refs/heads/feature 2>&1")
 
@@ -165,12 +164,29 @@ def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path
         assert here.server.head(REPOSITORY, "feature") == head
 
 
+def test_on_a_fork_an_agent_reads_the_head_of_the_pull_request(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="fork")
+        bare = here.server.path(REPOSITORY)
+        git(bare, "update-ref", "refs/pull/7/head", head)
+        git(bare, "update-ref", "-d", "refs/heads/fork")
+        here.forge.change(heads={"web:t1": {"branch": "", "commit": "refs/pull/7/head"}})
+
+        post = here.tell("run cat a.txt; echo more >> a.txt")
+
+        assert "theirs" in post.content["text"]
+        assert post.content["note"] == ""
+        assert git(bare, "for-each-ref", "--format=%(refname)").split() == [
+            "refs/heads/main",
+            "refs/pull/7/head",
+        ]
+        assert "theirs\nmore" in here.tell("run cat a.txt").content["text"]
+
+
 def test_an_agent_called_on_a_pull_request_adds_to_its_branch(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
-        url = f"{here.server.url}/{REPOSITORY}.git"
-        about = {"name": REPOSITORY, "url": url, "branch": "feature", "commit": head}
-        here.forge.change(heads={"web:t1": about})
+        here.forge.change(heads={"web:t1": {"branch": "feature", "commit": head}})
 
         post = here.tell("write b.txt mine")
 

@@ -61,4 +61,4 @@ class Forge:
         found = self.state()["heads"].get(str(session.place))
         if found is None:
             return None
-        return Head(Repository(found["name"], found["url"]), found["branch"], found["commit"])
+        return Head(found["branch"], found["commit"])
