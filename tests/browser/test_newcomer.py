@@ -65,7 +65,7 @@ def test_an_ask_is_answered_by_clicking(bridge: Served, visit: Visiting) -> None
 
     expect(window.turns).to_contain_text("Wrote notes.txt.")
     expect(window.button("Allow once")).to_have_count(0)
-    expect(window.page.locator(".tool")).to_contain_text("operator: Allow once")
+    expect(window.page.locator(".tool")).to_contain_text("allowed by operator")
     expect(window.page.locator("#side")).to_contain_text("Write notes.txt")
     written = bridge.data_dir.glob("workspaces/*/notes.txt")
     assert [each.read_text() for each in written] == ["remember the milk\n"]

@@ -93,7 +93,8 @@ def test_a_new_session_answers_with_its_key_and_its_turn(
     assert session["state"] in {"queued", "working", "idle"}
     read = ended(bridge, session["id"])
     assert {*SESSION, "title", "turns"} <= set(read)
-    assert read["turns"] == [{"id": session["turn"], "state": "done", "error": ""}]
+    turn = {"id": session["turn"], "state": "done", "error": "", "successor": None}
+    assert read["turns"] == [turn]
     assert read["title"] == "say hello"
 
 

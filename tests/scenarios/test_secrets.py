@@ -108,7 +108,7 @@ def test_a_secret_in_an_ask_goes_nowhere_and_the_ask_can_be_answered(bridge: Obs
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
-        ("error", "demo answered with an error: Wrong key [secret]: it was [secret] (code -32000)"),
+        ("error", "demo answered with an error: Wrong key [secret]: it was [secret] (code -32603)"),
         (
             "stderr",
             "demo stopped unexpectedly (exit status 9). "

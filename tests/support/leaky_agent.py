@@ -77,7 +77,7 @@ class LeakyTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module tha
         self.ask(call, options)
 
     def leak_error(self) -> None:
-        raise demo_agent.WireError(-32000, f"Wrong key {KEY}", details=f"it was {KEY}")
+        raise demo_agent.WireError(-32603, f"Wrong key {KEY}", details=f"it was {KEY}")
 
     def leak_stderr(self) -> None:
         os.write(2, f"Traceback: KeyError {KEY}\n".encode())

@@ -86,9 +86,7 @@ class GithubForge:
             return None
         # What a fork or another agent proposes is there to be looked at, not to be pushed to.
         branch = "" if found.is_fork or found.by_colleague else found.branch
-        repository = Repository(spot.repository, self._address(spot.repository))
-        start = f"refs/pull/{spot.number}/head" if found.is_fork else found.commit
-        return Head(repository, branch, start)
+        return Head(branch, f"refs/pull/{spot.number}/head" if found.is_fork else found.commit)
 
     def _address(self, name: str) -> str:
         return f"{self._git_url}/{name}.git"

@@ -158,12 +158,6 @@ def test_a_port_that_somebody_else_has_is_a_problem(configure: Configure, taken:
     assert "PORT" in finding.remedy
 
 
-def test_a_service_without_an_adapter_is_warned_of(configure: Configure) -> None:
-    configuration = configure(LINEAR_WEBHOOK_SECRET="x" * 20, LINEAR_ACCESS_TOKEN="lin-1-2")
-
-    assert ("linear", Verdict.WARNING) in verdicts(machine.configuration_of(configuration))
-
-
 def test_a_machine_without_git_is_warned_of(configure: Configure, tmp_path: Path) -> None:
     assert machine.git(replace(configure(), path=str(tmp_path))).verdict is Verdict.WARNING
 
