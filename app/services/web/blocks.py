@@ -110,6 +110,8 @@ class Question:
     call: str
     at: float
     home: str
+    free_text: bool = False
+    """Whether any words answer it."""
     carded: bool = False
     """Whether the call it is about has a card, which also says what was decided."""
     state: str = "open"

@@ -232,6 +232,7 @@ class Fold:
                 str(data.get("call", "")),
                 row.at,
                 turn.place,
+                bool(data.get("free_text")),
             )
             self._put(turn.body, known, turn)
         if data["state"] != "open":

@@ -69,6 +69,17 @@ def test_among_mere_choices_none_stands_out() -> None:
     assert [button.attributes["class"] for button in buttons] == ["", "", ""]
 
 
+def test_a_question_that_any_words_answer_says_where_to_write_them() -> None:
+    assert "in your own words" in shown(Story().ask(7, free_text=True).rows)
+    assert "in your own words" not in shown(Story().ask(7).rows)
+
+
+def test_the_work_of_every_agent_is_one_click_away() -> None:
+    links = elements(render.place_panels(place(), CAST)["side"], "a")
+
+    assert "/workspace/" in "".join(each.attributes["href"] or "" for each in links)
+
+
 def test_an_answered_ask_has_no_buttons_and_says_who_decided() -> None:
     made = shown(Story().ask(7).answer(7).rows)
 
