@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,14 @@ async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
     environment = launch.environment(marker)
-    argv = await asyncio.to_thread(prepare, launch, workspace, environment.get("PATH", ""))
+    sees = launch.sees(workspace)  # here: what it looks at belongs to the event loop
+    argv = await asyncio.to_thread(prepare, launch, workspace, environment.get("PATH", ""), sees)
     return await spawn(argv, name=launch.name, env=environment, cwd=workspace)
 
 
-def prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
+def prepare(
+    launch: AgentLaunch, workspace: Path, path: str, sees: Sequence[Path] = ()
+) -> list[str]:
     """Look at the disk: is the command there, and what has to be shown to it.
 
     Raises:
@@ -91,6 +94,6 @@ def prepare(launch: AgentLaunch, workspace: Path, path: str) -> list[str]:
         launch.confinement,
         home=launch.home,
         workspace=workspace,
-        visible=(*launch.confinement.visible, attachments, *launch.sees(workspace)),
+        visible=(*launch.confinement.visible, attachments, *sees),
     )
     return launch.sandbox.wrap(launch.argv, confinement)
