@@ -70,7 +70,7 @@ def compose(asked: Asked) -> str:
 def _first_line(asked: Asked) -> str:
     names = list(dict.fromkeys(message.speaker.name for message in asked.messages))
     where = f"{asked.surface.service}, {asked.surface}"
-    pointed = [message.pointed for message in asked.messages if message.pointed]
+    pointed = dict.fromkeys(message.pointed for message in asked.messages)
     more = "".join(f", {_one_line(each)}" for each in filter(None, (asked.link, *pointed)))
     line = f"{_one_line(' and '.join(names))} on {where}{more}"
     if asked.answers:

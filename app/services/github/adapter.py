@@ -11,15 +11,15 @@ from gidgethub import GitHubException
 
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
+from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Delivery, Earlier, Heard, Inbound, Speaker
 from app.errors import PostError, PostRejected
-from app.services.github import events, render
+from app.services.github import events, render, review
 from app.services.github.api import GithubApi, Gone
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.names import SERVICE, Name, Spot
-from app.services.github.payloads import Account, Comment
+from app.services.github.payloads import Account, Comment, Review
 from app.services.github.sweep import Sweep
 from app.services.github.webhook import EVENT, Hook
 
@@ -113,7 +113,8 @@ class GithubAdapter:
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment; a long answer goes on in further ones."""
         spot = Spot.parse(post.target.external)
-        bodies = render.pages(post.content, post.marker, self._slug)
+        content = await self._reviewed(spot, post)
+        bodies = render.pages(content, post.marker, self._slug)
         if post.op == "create" or post.remote_id is None:
             name = await self._create(spot, post, bodies[0])
         else:
@@ -127,7 +128,7 @@ class GithubAdapter:
                 # Somebody deleted the comment; the answer is still owed.
                 name = await self._create(spot, post, bodies[0])
         await self._go_on(spot, post.marker, bodies[1:])
-        return PostSent(str(name), len(post.content.text) if len(bodies) > 1 else 0)
+        return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)
 
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for a comment that may have been written although no answer came."""
@@ -190,6 +191,35 @@ class GithubAdapter:
             known = await self._find(spot, render.part(marker, number))
             if known is None:
                 await self._api.say(spot, body)
+
+    async def _reviewed(self, spot: Spot, post: PostSend) -> PostContent:
+        """Make a review of an answer that comments on lines; its comment then leads there."""
+        content = post.content
+        is_answer = content.kind == "turn" and content.state == "done"
+        if not is_answer or len(content.text) > render.PAGE_CHARACTERS:
+            return content
+        text, remarks = review.read(content.text)
+        if not remarks or (await self._api.issue(spot)).pull_request is None:
+            return content
+        try:
+            made = await self._find_review(spot, post.marker)
+            if made is None:
+                fitting, others = review.sort(remarks, await self._api.patches(spot))
+                body, fitting = render.review(text, fitting, others, content.asker)
+                made = await self._api.add_review(spot, render.marked(body, post.marker), fitting)
+        except PostRejected as error:
+            # The answer is still owed, and as it is it can be read in a comment too.
+            logger.warning("no review can be made on %s: %s", spot, error)
+            return content
+        return replace(content, text=render.REVIEWED.format(made.html_url))
+
+    async def _find_review(self, spot: Spot, marker: str) -> Review | None:
+        """Look for a review that was made although no answer came."""
+        signature = render.signature(marker)
+        for made in reversed(await self._api.reviews(spot)):
+            if signature in (made.body or "") and self._is_ours(made.user):
+                return made
+        return None
 
     async def _find(self, spot: Spot, marker: str) -> Name | None:
         signature = render.signature(marker)

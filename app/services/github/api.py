@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -21,7 +21,8 @@ from app.errors import PostDelayed, PostRejected
 from app.services.github.auth import TALKING, AppAuth
 from app.services.github.names import Name, Spot
 from app.services.github.pace import Pace
-from app.services.github.payloads import Comment, Issue, Pull, Review
+from app.services.github.payloads import ChangedFile, Comment, Issue, Pull, Review
+from app.services.github.review import Remark
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ PAGE = 100
 """Things per page, the most that GitHub gives."""
 PAGES = 3
 """Pages of a long conversation that are read: its end, where the talk is."""
+MOST_PAGES = 30
+"""Pages of a list that is read whole: GitHub shows no more than 3,000 files of a pull request."""
 LIMITED_SECONDS = 60.0
 """How long to wait after a refusal for being too fast that does not say how long."""
 
@@ -154,8 +157,24 @@ class GithubApi:
 
     async def reviews(self, spot: Spot) -> list[Review]:
         """Read the reviews of a pull request, oldest first."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews?per_page={PAGE}"
-        return [Review.model_validate(each) for each in await self._get(spot.repository, path)]
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews"
+        return [Review.model_validate(each) for each in await self._all(spot.repository, path)]
+
+    async def patches(self, spot: Spot) -> dict[str, str]:
+        """Read what a pull request changes, file by file; a large change is not shown."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/files"
+        files = map(ChangedFile.model_validate, await self._all(spot.repository, path))
+        return {file.filename: file.patch for file in files}
+
+    async def add_review(self, spot: Spot, body: str, remarks: Sequence[Remark]) -> Review:
+        """Review a pull request, without a verdict: that is a person's."""
+        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews"
+        asked = {
+            "event": "COMMENT",
+            "body": body,
+            "comments": [_on_lines(each) for each in remarks],
+        }
+        return Review.model_validate(await self._write(spot, "post", path, asked))
 
     async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:
         """Comment on an issue, or under a comment on a line of its diff."""
@@ -201,6 +220,16 @@ class GithubApi:
         path = f"/repos/{spot.repository}/pulls/{spot.number}"
         return Pull.model_validate(await self._write(spot, "patch", path, asked))
 
+    async def _all(self, repository: str, path: str) -> list[Any]:
+        """Read a list to its end."""
+        found: list[Any] = []
+        for page in range(1, MOST_PAGES + 1):
+            some = await self._get(repository, f"{path}?per_page={PAGE}&page={page}")
+            found += some
+            if len(some) < PAGE:
+                break
+        return found
+
     async def _get(
         self, repository: str, path: str, variables: Mapping[str, str] | None = None
     ) -> Any:
@@ -214,7 +243,7 @@ class GithubApi:
         spot: Spot,
         method: Method,
         path: str,
-        data: Mapping[str, str],
+        data: Mapping[str, object],
         *,
         progress: bool = False,
     ) -> Any:
@@ -279,6 +308,13 @@ def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
             return Gone(what)
         case _:
             return PostRejected(what)
+
+
+def _on_lines(remark: Remark) -> dict[str, str | int]:
+    where: dict[str, str | int] = {"path": remark.path, "line": remark.last, "side": "RIGHT"}
+    if remark.first != remark.last:
+        where |= {"start_line": remark.first, "start_side": "RIGHT"}
+    return where | {"body": remark.words}
 
 
 def _comments(found: Any) -> list[Comment]:

@@ -94,6 +94,13 @@ class Review(_Shape):
     submitted_at: str | None = None
 
 
+class ChangedFile(_Shape):
+    """What a pull request changes in one file."""
+
+    filename: str
+    patch: str = ""
+
+
 class Label(_Shape):
     """A label."""
 

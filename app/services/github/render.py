@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from app.core.posts import Fact, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
+from app.services.github.review import Remark
 
 BODY_CHARACTERS = 65_536
 """What GitHub takes as one comment."""
@@ -30,6 +32,7 @@ HEADS = {
     "failed": "❌ **Failed**",
     "stopped": "⏹️ **Stopped**",
 }
+REVIEWED = "The answer is [a review]({})."
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
 
@@ -66,6 +69,14 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
     bodies[-1] = _joined(bodies[-1], _foot(content.facts))
     return [marked(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
+
+
+def review(
+    text: str, fitting: Sequence[Remark], others: Sequence[Remark], asker: str
+) -> tuple[str, list[Remark]]:
+    """Write a review: its own words, with what no line can carry, and the comments on lines."""
+    body = quiet(_joined(text, "\n".join(map(str, others))), asker)
+    return body, [replace(each, words=quiet(each.words, asker)) for each in fitting]
 
 
 def split(text: str, size: int) -> Iterator[tuple[str, int]]:

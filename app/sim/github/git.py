@@ -103,6 +103,13 @@ class GitFolder:
         shown = self.git(name, "diff", f"refs/heads/{base}...{commit}", "--", path)
         return dict(_lines(shown))
 
+    def diff_files(self, name: str, base: str, commit: str) -> dict[str, str]:
+        """List the files that a diff changes, with the hunks of each."""
+        both = f"refs/heads/{base}...{commit}"
+        paths = self.git(name, "diff", "--name-only", "-z", both).rstrip("\0").split("\0")
+        shown = {path: self.git(name, "diff", both, "--", path) for path in filter(None, paths)}
+        return {path: diff[max(0, diff.find("\n@@ ") + 1) :] for path, diff in shown.items()}
+
     def git(
         self, name: str, *arguments: str, text: str = "", extra: Mapping[str, str] | None = None
     ) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.sim.github.answers import Reply, invalid, not_found
 from app.sim.github.calls import Asked, Routes
+from app.sim.github.records import LineWords
 from app.sim.github.state import Pull
 
 STATES = {"COMMENT": "commented", "APPROVE": "approved", "REQUEST_CHANGES": "changes_requested"}
@@ -54,6 +55,15 @@ def _change(asked: Asked) -> Reply:
     return Reply(200, issue.pull_json())
 
 
+@routes.on("GET", "/repos/{owner}/{name}/pulls/{number}/files", PULLS, "read")
+def _files(asked: Asked) -> Reply:
+    pull = asked.pull().pull
+    assert pull is not None
+    name = asked.repository.full_name
+    changed = asked.github.git.diff_files(name, pull.base, pull.sha)
+    return asked.page([{"filename": path, "patch": patch} for path, patch in changed.items()])
+
+
 @routes.on("GET", "/repos/{owner}/{name}/pulls/{number}/comments", PULLS, "read")
 def _line_comments(asked: Asked) -> Reply:
     issue = asked.pull()
@@ -91,7 +101,7 @@ def _reply(asked: Asked) -> Reply:
     ]
     if not roots:
         raise not_found()
-    words = [(roots[0].path, roots[0].line or 1, asked.words())]
+    words = [LineWords(roots[0].path, roots[0].line or 1, asked.words())]
     review = asked.github.add_review(
         issue, asked.app.bot, None, words, "commented", reply_to=roots[0].id
     )
@@ -105,7 +115,12 @@ def _add_review(asked: Asked) -> Reply:
     state = STATES.get(str(given.get("event")))
     if state is None:
         raise invalid("PullRequestReview", "event", "is not a kind of review")
-    lines = [(each["path"], each["line"], each["body"]) for each in given.get("comments", ())]
+    lines = [
+        LineWords(each["path"], each["line"], each["body"], each.get("start_line"))
+        for each in given.get("comments", ())
+    ]
+    if not (lines or given.get("body")) or not all(each.words.strip() for each in lines):
+        raise invalid("PullRequestReview", "body", "body can't be blank")
     review = asked.github.add_review(issue, asked.app.bot, given.get("body"), lines, state)
     return Reply(200, review.json(issue))
 

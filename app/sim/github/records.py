@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -41,6 +41,15 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
 )
+
+
+class LineWords(NamedTuple):
+    """A comment on a line of a diff, or on several of one hunk."""
+
+    path: str
+    line: int
+    words: str
+    first: int | None = None
 
 
 class Records:
@@ -213,7 +222,8 @@ class Records:
         state: str = "commented",
     ) -> Review:
         """Review a pull request, with comments on lines of its diff."""
-        return self.add_review(issue, self.account(login), body, list(lines), state)
+        said = [LineWords(*each) for each in lines]
+        return self.add_review(issue, self.account(login), body, said, state)
 
     # What happens then.
 
@@ -276,7 +286,7 @@ class Records:
         issue: Issue,
         user: Account,
         body: str | None,
-        lines: Sequence[tuple[str, int, str]],
+        lines: Sequence[LineWords],
         state: str,
         *,
         reply_to: int | None = None,
@@ -287,9 +297,10 @@ class Records:
         with self.changed:
             review = Review(user, body, state, self.now())
             comments: list[Comment] = []
-            for path, line, words in lines:
+            for path, line, words, first in lines:
                 shown = self.git.diff_lines(repository.full_name, pull.base, pull.sha, path)
-                if line not in shown:
+                hunks = {shown.get(each, "").partition("\n")[0] for each in (line, first or line)}
+                if hunks & {""} or len(hunks) > 1:
                     raise invalid(
                         "PullRequestReview",
                         "line",
@@ -302,6 +313,7 @@ class Records:
                         self.now(),
                         path=path,
                         line=line,
+                        start_line=first,
                         hunk=shown[line],
                         review=review.id,
                         reply_to=reply_to,

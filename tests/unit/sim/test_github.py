@@ -148,6 +148,11 @@ def test_pull_requests_want_commits_and_comments_want_lines_of_the_diff(peer: Pe
     assert peer.call("POST", pulls, token, **asked).status_code == 422
     review = {"event": "COMMENT", "comments": [{"path": "a.py", "line": 9, "body": "x"}]}
     assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 422
+    review["comments"] = [{"path": "a.py", "start_line": 9, "line": 1, "body": "x"}]
+    assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 422
+    review["comments"] = [{"path": "a.py", "line": 1, "body": " "}]
+    assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 422
+    assert peer.call("POST", f"{pulls}/1/reviews", token, event="COMMENT").status_code == 422
     review["comments"] = [{"path": "a.py", "line": 1, "body": "x"}]
     assert peer.call("POST", f"{pulls}/1/reviews", token, **review).status_code == 200
 

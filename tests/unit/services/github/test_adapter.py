@@ -98,6 +98,79 @@ async def test_a_long_answer_goes_on_in_further_comments_each_written_once(desk:
     assert last.consumed == len(text)
 
 
+REVIEW = """Nearly, @rae.
+
+```review
+a.py:1-2: Why, @rae?
+a.py:9: And where is nine?
+```"""
+
+
+async def test_an_answer_with_comments_on_lines_becomes_a_review(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+
+    for _ in range(2):
+        await desk.claude.send(finish(desk, change, REVIEW, sent.remote_id))
+
+    assert change.pull is not None
+    (review,), (remark,), (comment,) = change.pull.reviews, change.pull.comments, change.comments
+    assert review.user is desk.apps["claude"].bot
+    assert review.state == "commented"
+    assert "Nearly, `@rae`.\n\n- `a.py:9`: And where is nine?" in (review.body or "")
+    assert (remark.start_line, remark.line, remark.body) == (1, 2, "Why, `@rae`?")
+    assert remark.review == review.id
+    assert f"/pull/1#pullrequestreview-{review.id}" in comment.body
+    assert "Nearly" not in comment.body
+
+
+async def test_a_review_whose_answer_was_lost_is_not_made_twice(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    desk.github.fail("POST", "/reviews$")
+
+    with pytest.raises(httpx.HTTPError):
+        await desk.claude.send(finish(desk, change, REVIEW, sent.remote_id))
+    await desk.claude.send(finish(desk, change, REVIEW, sent.remote_id))
+
+    assert change.pull is not None
+    assert len(change.pull.reviews) == 1
+    assert "pullrequestreview" in change.comments[0].body
+
+
+async def test_a_review_that_github_does_not_take_is_read_in_the_comment(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    desk.github.fail("POST", "/reviews$", Reply(422, {"message": "Unprocessable"}))
+
+    await desk.claude.send(finish(desk, change, REVIEW, sent.remote_id))
+
+    assert change.pull is not None
+    assert change.pull.reviews == []
+    assert "a.py:9: And where is nine?" in change.comments[0].body
+
+
+@pytest.mark.parametrize("state", ["working", "stopped"])
+async def test_an_unfinished_answer_is_no_review_yet(desk: Desk, state: str) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    content = PostContent(kind="turn", state=state, text=REVIEW)
+
+    await desk.claude.send(PostSend("replace", desk.key(change), "ab-1", content, sent.remote_id))
+
+    assert change.pull is not None
+    assert change.pull.reviews == []
+
+
+async def test_an_issue_has_no_lines_to_comment_on(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    sent = await desk.claude.send(create(desk, issue))
+
+    await desk.claude.send(finish(desk, issue, REVIEW, sent.remote_id))
+
+    assert "```review" in issue.comments[0].body
+
+
 async def test_a_comment_whose_answer_was_lost_is_found_again(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     desk.github.fail("POST", "/comments$")

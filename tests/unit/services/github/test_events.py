@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.errors import DeliveryUnreadable
 from app.services.github import events
 from app.services.github.mentions import Identities, Identity
+from app.services.github.review import HOW
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +65,23 @@ async def test_a_review_is_one_message_with_all_its_comments_on_lines(desk: Desk
     assert heard.pointed == "pull request #1, changes requested, 2 comments on lines"
     assert "+three" in heard.context
     assert (heard.reply_to, heard.mentions) == ("claude", ())
+
+
+async def test_whoever_did_not_open_a_pull_request_is_told_how_to_comment_on_its_lines(
+    desk: Desk,
+) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    desk.events()
+
+    desk.github.comment("ann", pull, "@codex-bridge look")
+    desk.github.comment("ann", pull, "@claude-bridge look")
+    desk.github.review("ann", pull, None, ("a.py", 1, "@codex-bridge look"))
+    asked, own, line = (heard.pointed for heard in await desk.heard())
+
+    assert asked == f"pull request #1, {HOW}"
+    assert own == "pull request #1"
+    assert line == f"pull request #1, `a.py`, line 1, {HOW}"
 
 
 @pytest.mark.parametrize("order", [1, -1])

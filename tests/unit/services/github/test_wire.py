@@ -53,7 +53,7 @@ async def every_call(desk: Desk) -> None:
     await desk.claude._sweep._introduce()
     issue = desk.github.open_issue("ann", desk.repository, "Bug", "@claude-bridge look")
     said = desk.github.comment("ann", issue, "@claude-bridge look")
-    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\ntwo\n"}, "Change")
     repositories = GithubRepositories("claude", desk.apis["claude"], desk.directory)
     await repositories.open_or_update("acme/widgets", "topic", "main", "A", "b")
     opened = await repositories.open_or_update("acme/widgets", "topic", "main", "B", "c")
@@ -70,6 +70,9 @@ async def every_call(desk: Desk) -> None:
         sent = await desk.claude.send(PostSend("create", desk.key(place), "ab-1", content))
         done = PostContent(kind="turn", state="done", text="Done.")
         await desk.claude.send(PostSend("finish", desk.key(place), "ab-1", done, sent.remote_id))
+    words = "```review\na.py:1-2: Why?\n```"
+    done = PostContent(kind="turn", state="done", text=words)
+    await desk.claude.send(PostSend("create", desk.key(pull), "ab-2", done))
     await desk.claude.earlier(desk.key(pull), "")
     await desk.claude.refusal(Speaker("ann", "ann"), Spot("acme/widgets", 1).place)
     await desk.heard()

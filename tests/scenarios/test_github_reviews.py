@@ -1,0 +1,93 @@
+"""Whole stories with real git on the simulated GitHub: one agent reviews the work of another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.sim.github.state import Comment, Issue, Review
+from tests.scenarios.test_github_pulls import PullWorld
+
+REVIEW = """@codex-bridge please review this.
+say Nearly.
+say ```review
+say greeting.txt:1: Say good day instead.
+say README.md:1: Name it there too.
+say ```"""
+
+
+def proposed(world: PullWorld) -> Issue:
+    """Let Claude open a pull request from an issue."""
+    issue = world.issue("Please add it.", "Add a greeting")
+    world.github.comment("ann", issue, "@claude-bridge\nwrite greeting.txt hello")
+    world.allow()
+    pull = world.opened()
+    world.settled()
+    return pull
+
+
+def reviewed(world: PullWorld, pull: Issue) -> tuple[list[Review], list[Comment]]:
+    """Let Codex review it."""
+    assert pull.pull is not None
+    world.github.comment("ann", pull, REVIEW)
+    world.wait_for(pull, "#pullrequestreview-", "codex")
+    world.settled()
+    return pull.pull.reviews, pull.pull.comments
+
+
+def test_codex_reviews_the_pull_request_of_claude_on_its_lines_and_can_push_nothing(
+    tmp_path: Path,
+) -> None:
+    with PullWorld(tmp_path, agents=("claude", "codex")) as world:
+        pull = proposed(world)
+        assert pull.pull is not None
+        branches = world.github.git.branches("acme/widgets")
+
+        (review,), (remark,) = reviewed(world, pull)
+        commands = (
+            "git rev-parse HEAD",
+            "git symbolic-ref --quiet HEAD || echo detached",
+            "git commit --quiet --allow-empty -m mine && echo committed",
+            f"git push origin HEAD:refs/heads/{pull.pull.head} || echo refused once",
+            "git push origin HEAD:refs/heads/main || echo refused twice",
+        )
+        world.github.comment("ann", pull, f"@codex-bridge\nrun {'; '.join(commands)}")
+        world.allow()
+        answer = world.wait_for(pull, "ended with status", "codex")
+        world.settled()
+
+        assert review.user is remark.user is world.apps["codex"].bot
+        assert (remark.path, remark.line, remark.review) == ("greeting.txt", 1, review.id)
+        assert "Say good day instead." in remark.body
+        assert "Nearly." in (review.body or "")
+        assert "`README.md:1`: Name it there too." in (review.body or "")
+        _, _, output = answer.body.partition("ended with status")
+        seen = (pull.pull.sha, "detached", "committed", "refused once", "refused twice")
+        assert [words for words in seen if words not in output] == []
+        assert world.github.git.branches("acme/widgets") == branches
+        assert world.turns() == 3
+
+
+def test_claude_is_told_to_fix_what_codex_found_and_knows_it(tmp_path: Path) -> None:
+    with PullWorld(tmp_path, agents=("claude", "codex")) as world:
+        pull = proposed(world)
+        assert pull.pull is not None
+        reviewed(world, pull)
+        assert world.turns() == 2, "an agent's review starts nobody"
+
+        words = "@claude-bridge fix what Codex found\nwrite greeting.txt good day"
+        world.github.comment("ann", pull, words)
+        world.allow()
+        world.bridge.wait(
+            lambda: world.file(pull.pull.head if pull.pull else "", "greeting.txt") == "good day",
+            "nothing was fixed",
+        )
+        world.settled()
+
+        _, asked, told = world.prompts()
+        assert "put a block ```review into your answer" in asked
+        assert "to read; nothing can be pushed from it" in asked
+        assert "codex: Nearly." in told
+        assert "greeting.txt:1: Say good day instead." in told
+        assert "```review into your answer" not in told
+        sessions = world.bridge.rows("select session from turn order by id")
+        assert sessions[0] == sessions[2] != sessions[1]
