@@ -49,6 +49,7 @@ from app.main.terms import (
     hosts_of,
     idle_seconds,
     own_limits,
+    page_of,
     terms_of,
 )
 from app.repos.checkouts import GitCheckouts
@@ -156,6 +157,7 @@ class Bridge:
             verbosity=lambda place: (
                 stores.decisions.place(place).verbosity or configuration.verbosity
             ),
+            page=page_of(configuration),
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
         )

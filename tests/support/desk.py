@@ -268,6 +268,8 @@ class Rules:
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
     secrets: tuple[str, ...] = ()
+    page: str = ""
+    """Where others reach the page, if they do."""
 
 
 @dataclass
@@ -419,6 +421,7 @@ def _joined(
         counters=metrics,
         vault=vault,
         verbosity=lambda place: stores.decisions.place(place).verbosity,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
         speaking_of=lambda _session: nullcontext(),
         terms={
             agent: Terms(

@@ -21,7 +21,7 @@ from app.core.feed import Feed
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentSession, Clock, Counters, Workspaces
-from app.core.posts import PostContent, Verbosity
+from app.core.posts import Fact, PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
@@ -81,6 +81,8 @@ class Workshop:
     vault: Vault
     verbosity: Callable[[PlaceKey], Verbosity | None]
     """How much a place wants to see, if somebody said so."""
+    page: Callable[[PlaceKey], str]
+    """The address of a place's page; nothing if only this machine could open it."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
@@ -478,9 +480,15 @@ class TurnRun:
 
     def _content(self, state: str, *, note: str = "") -> PostContent:
         """Say what the turn's post shows now, as much of it as the place wants to see."""
+        shop, place = self._shop, self._session.place
+        content = self._router.content(state, note=note)
+        delivered = shop.workspaces.describe(self._session).delivered
+        page = shop.page(place)
+        details = (Fact("Details", page),) if page else ()
         return replace(
-            self._router.content(state, note=note),
-            verbosity=self._shop.verbosity(self._session.place),
+            content,
+            facts=(*delivered, *content.facts, *details),
+            verbosity=shop.verbosity(place),
         )
 
     def _progress(self) -> None:
