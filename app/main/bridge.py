@@ -50,6 +50,7 @@ from app.main.terms import (
     idle_seconds,
     own_limits,
     page_of,
+    place_prompts,
     terms_of,
 )
 from app.repos.checkouts import GitCheckouts
@@ -158,6 +159,7 @@ class Bridge:
                 stores.decisions.place(place).verbosity or configuration.verbosity
             ),
             page=page_of(configuration),
+            place_prompt=place_prompts(configuration),
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
         )

@@ -98,6 +98,16 @@ def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
     return lambda place: f"{base}{path_of(place)}"
 
 
+def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:
+    """Say what the operator adds in each place."""
+
+    def added(place: PlaceKey) -> str:
+        channel = place.name.partition(":")[0] if place.service == "slack" else ""
+        return configuration.slack_channel_prompts.get(channel, "")
+
+    return added
+
+
 def hosts_of(configuration: Configuration) -> set[str]:
     """List the Host headers that mean this bridge."""
     port = configuration.port

@@ -268,6 +268,7 @@ class Rules:
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
     secrets: tuple[str, ...] = ()
+    place_prompt: str = ""
     page: str = ""
     """Where others reach the page, if they do."""
 
@@ -422,6 +423,7 @@ def _joined(
         vault=vault,
         verbosity=lambda place: stores.decisions.place(place).verbosity,
         page=lambda place: rules.page and f"{rules.page}/{place}",
+        place_prompt=lambda _place: rules.place_prompt,
         speaking_of=lambda _session: nullcontext(),
         terms={
             agent: Terms(

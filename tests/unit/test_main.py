@@ -14,7 +14,7 @@ from app.agents.isolation import shelter_all
 from app.config import load
 from app.core.keys import PlaceKey
 from app.main import launches
-from app.main.terms import page_of
+from app.main.terms import page_of, place_prompts
 
 
 def launch(tmp_path: Path, **entry: Any) -> AgentLaunch:
@@ -61,3 +61,14 @@ def test_pages_are_named_by_an_address_only_where_others_can_open_it(tmp_path: P
 
     assert page() == ""
     assert page(BRIDGE_BASE_URL="https://b.example.com") == "https://b.example.com/t/slack/C1:17.2"
+
+
+def test_what_is_told_in_a_channel_is_told_in_all_its_threads_and_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    given = {"DATA_DIR": str(tmp_path / "data"), "SLACK_CHANNEL_PROMPTS": '{"C1": "Be brief."}'}
+    configuration = load(given, known=known_agents(), home=tmp_path / "person")
+    told = place_prompts(configuration)
+
+    assert told(PlaceKey("slack", "C1:17.2")) == "Be brief."
+    assert told(PlaceKey("slack", "C2:17.2")) == told(PlaceKey("web", "C1")) == ""

@@ -83,6 +83,8 @@ class Workshop:
     """How much a place wants to see, if somebody said so."""
     page: Callable[[PlaceKey], str]
     """The address of a place's page; nothing if only this machine could open it."""
+    place_prompt: Callable[[PlaceKey], str]
+    """What the operator adds to the first prompt of a conversation in a place."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
@@ -364,6 +366,7 @@ class TurnRun:
         self._files = tuple(
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
         )
+        begins = live.how in BEGINNINGS
         prompt = compose(
             Asked(
                 surface=self._turn.surface,
@@ -371,9 +374,8 @@ class TurnRun:
                 files=paths,
                 link=self._session.link,
                 said=around.said,
-                workspace=shop.workspaces.describe(self._session)
-                if live.how in BEGINNINGS
-                else None,
+                workspace=shop.workspaces.describe(self._session) if begins else None,
+                place_prompt=shop.place_prompt(self._session.place) if begins else "",
                 history=history,
                 continued=self._turn.continued,
                 answers=shop.ledger.late(self._turn.id),

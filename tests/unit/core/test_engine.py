@@ -124,3 +124,14 @@ async def test_a_post_leads_to_the_page_where_others_reach_it(tmp_path: Path) ->
 
         page = Fact("Details", "https://bridge.example.com/web:t1")
         assert desk.posts()[-1].content.facts == (page,)
+
+
+async def test_what_the_operator_adds_is_told_once_in_a_conversation(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, rules=Rules(place_prompt="Be brief.")) as desk:
+        for number in (1, 2):
+            await desk.manager.admit(decision(heard(f"m{number}"), "demo"))
+            await desk.reached(number, "done")
+
+        first, second = desk.launcher.told("prompt")
+        assert "[The operator of this bridge says: Be brief.]" in first
+        assert "Be brief." not in second
