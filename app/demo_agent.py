@@ -9,7 +9,8 @@ Commands, each on a line of its own, also after a mention, in any case; other wo
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
 
-`ask` asks in a form where the client takes forms, else as a permission request.
+`ask` asks in a form where the client takes forms, else as a permission request; without options,
+`ask QUESTION?` takes any words for an answer, and needs a form for that.
 `limit N` strikes once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
 
@@ -80,7 +81,7 @@ COMMANDS = {
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
     **dict.fromkeys(("recall", "fail", "crash", "hang"), NOTHING),
     "write": r"\S+\s+.+",
-    "ask": r"[^|]+(\|[^|]+)+",
+    "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
     "hold": NAME,
 }
 FAULT_COMMANDS = {
@@ -405,15 +406,19 @@ class Turn:
 
     def _do_ask(self, line: str) -> None:
         question, *names = (part.strip() for part in line.split("|"))
-        ask = self._form if self.wire.takes_forms else self._choice
-        chosen = ask(question, names)
+        if not names:
+            words = self._form(question, minLength=1) if self.wire.takes_forms else None
+            self.say(f"You said {words}." if words else "Nothing was said.")
+            return
+        choices = [{"const": name, "title": name} for name in names]
+        forms = self.wire.takes_forms
+        chosen = self._form(question, oneOf=choices) if forms else self._choice(question, names)
         self.say(f"You chose {chosen}." if chosen in names else "Nothing was chosen.")
 
-    def _form(self, question: str, names: list[str]) -> object:
-        choices = [{"const": name, "title": name} for name in names]
+    def _form(self, question: str, **shape: object) -> object:
         schema = {
             "type": "object",
-            "properties": {"answer": {"type": "string", "oneOf": choices}},
+            "properties": {"answer": {"type": "string", **shape}},
             "required": ["answer"],
         }
         params = {"sessionId": self.session.name, "mode": "form", "message": question}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import Fact
 from app.core.types import Message, Speaker
 
 Way = Literal["branch", "existing", "detached"]
@@ -153,6 +154,14 @@ class WorkspaceView:
     base: str = ""
     link: str = ""
     sent: str = ""
+
+    @property
+    def delivered(self) -> tuple[Fact, ...]:
+        """Where others find what was sent on; nothing while it is here only."""
+        if not self.sent:
+            return ()
+        branch = Fact(f"{self.name}, {self.branch}")
+        return (branch, Fact("Pull request", self.link)) if self.link else (branch,)
 
 
 def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:

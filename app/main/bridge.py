@@ -49,6 +49,8 @@ from app.main.terms import (
     hosts_of,
     idle_seconds,
     own_limits,
+    page_of,
+    place_prompts,
     terms_of,
 )
 from app.repos.checkouts import GitCheckouts
@@ -156,6 +158,8 @@ class Bridge:
             verbosity=lambda place: (
                 stores.decisions.place(place).verbosity or configuration.verbosity
             ),
+            page=page_of(configuration),
+            place_prompt=place_prompts(configuration),
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from app.config import (
     Configuration,
@@ -13,7 +12,6 @@ from app.config import (
     LinearCredentials,
     SlackCredentials,
 )
-from app.config.fields import is_loopback
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import (
     Adapter,
@@ -150,7 +148,6 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
         session = base.stores.sessions.find(key)
         return session.place if session is not None else None
 
-    host = urlsplit(configuration.base_url).hostname or ""
     for agent, credentials in found:
         yield LinearAdapter(
             agent,
@@ -159,7 +156,6 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             clock=base.clock,
             vault=base.vault,
             is_default=agent == configuration.default_agent,
-            page_url="" if is_loopback(host) else configuration.base_url,
             bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
             home=home,
             uploads=configuration.data_dir / "uploads",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 from urllib.parse import urlsplit
 
 from app.config import (
     Configuration,
 )
+from app.config.fields import is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
 from app.core.directory import Directory
 from app.core.intake.access import Access
+from app.core.keys import PlaceKey
 from app.core.workspaces import Author
+from app.services.web.views import path_of
 
 
 def directory_of(configuration: Configuration) -> Directory:
@@ -84,6 +88,24 @@ def access_of(configuration: Configuration) -> Access:
         only_users=configuration.allowed_users_only,
         bots=frozenset(f"{who.service}:{who.id}" for who in configuration.allowed_bots),
     )
+
+
+def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
+    """Say where people find the page of a place; nowhere, if only this machine could open it."""
+    base = configuration.base_url
+    if is_loopback(urlsplit(base).hostname or ""):
+        return lambda _place: ""
+    return lambda place: f"{base}{path_of(place)}"
+
+
+def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:
+    """Say what the operator adds in each place."""
+
+    def added(place: PlaceKey) -> str:
+        channel = place.name.partition(":")[0] if place.service == "slack" else ""
+        return configuration.slack_channel_prompts.get(channel, "")
+
+    return added
 
 
 def hosts_of(configuration: Configuration) -> set[str]:

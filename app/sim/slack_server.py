@@ -26,8 +26,6 @@ RESEND_SECONDS = 3.0
 """How long Slack waits for an acknowledgement."""
 RETRIES = 3
 CONNECTIONS = 10
-GIVE_UP_SECONDS = 5.0
-"""What a word with the own loop may take, however busy the machine is."""
 TIER_SECONDS = 60.0
 LOGIN_PAGE = "<!DOCTYPE html><html><body>Sign in to Slack</body></html>"
 
@@ -298,18 +296,6 @@ class SimulatedSlack(Workspace):
                     envelope.timer.cancel()
                 self.acknowledged.append(envelope.payload.get("event_id", envelope_id))
             self.changed.notify_all()
-
-    def give_up(self) -> None:
-        """Never send what waits for a connection: Slack does not keep it for ever."""
-        done = threading.Event()
-
-        def forget() -> None:
-            self._waiting.clear()
-            done.set()
-
-        self._loop.call_soon_threadsafe(forget)
-        if not done.wait(GIVE_UP_SECONDS):
-            raise TimeoutError("the simulated Slack does not answer")
 
     def _emit(self, app: App, kind: str, payload: dict[str, Any]) -> None:
         envelope = Envelope(app.name, kind, payload)

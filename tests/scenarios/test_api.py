@@ -232,6 +232,17 @@ def test_an_answer_is_an_option_or_words_and_not_both(bridge: Observed, api: htt
     assert statuses == [422, 422, 404, 200]
 
 
+def test_a_question_without_options_takes_any_words(bridge: Observed, api: httpx.Client) -> None:
+    session = begin(api, "ask What shall it be called?")
+    ask = asked(bridge, session["id"])
+
+    answer = api.post(f"/api/v1/asks/{ask['id']}/answer", json={"text": "Blue Harbour"})
+
+    assert (ask["kind"], ask["free_text"], answer.status_code) == ("question", True, 200)
+    ended(bridge, session["id"])
+    assert texts(transcript(api, session["id"]), "text") == ["You said Blue Harbour."]
+
+
 def test_a_limit_of_the_provider_is_a_wait_that_the_api_shows(
     bridge: Observed, api: httpx.Client
 ) -> None:

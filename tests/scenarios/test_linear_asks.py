@@ -42,3 +42,17 @@ def test_a_question_is_answered_by_a_choice_and_by_its_name(tmp_path: Path) -> N
         first, second = session.of_type("response")
         assert "Left" in first.body
         assert "Down" in second.body
+
+
+def test_a_question_without_options_is_answered_in_the_words_of_a_reply(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("ask What shall it be called?")
+        world.wait_status(session, "awaitingInput")
+
+        (question,) = session.of_type("elicitation")
+        assert "What shall it be called?" in question.body
+        world.linear.reply(session, world.ann, "Blue Harbour, please")
+        world.wait_end(session)
+
+        assert session.response.endswith("You said Blue Harbour, please.")
+        assert world.turns() == 1

@@ -268,6 +268,9 @@ class Rules:
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
     secrets: tuple[str, ...] = ()
+    place_prompt: str = ""
+    page: str = ""
+    """Where others reach the page, if they do."""
 
 
 @dataclass
@@ -419,6 +422,8 @@ def _joined(
         counters=metrics,
         vault=vault,
         verbosity=lambda place: stores.decisions.place(place).verbosity,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
+        place_prompt=lambda _place: rules.place_prompt,
         speaking_of=lambda _session: nullcontext(),
         terms={
             agent: Terms(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,60 @@ from tests.support.bridge import SECONDS, BridgeProcess, demo
 from tests.support.platform import Platform
 
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
+
+
+def credentials(github: SimulatedGithub, apps: Mapping[str, App]) -> dict[str, str]:
+    """Write the settings of agents that have an App."""
+    given = {"GITHUB_API_URL": github.api_url, "GITHUB_GIT_URL": github.url}
+    for name, app in apps.items():
+        suffix = f"__{name.upper()}"
+        given[f"GITHUB_APP_ID{suffix}"] = str(app.id)
+        given[f"GITHUB_PRIVATE_KEY{suffix}"] = app.private_pem
+        given[f"GITHUB_WEBHOOK_SECRET{suffix}"] = app.secret
+    return given
+
+
+@dataclass
+class Hub:
+    """A GitHub beside another service: one repository, and an App for each agent."""
+
+    folder: Path
+    agents: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self.github = SimulatedGithub(self.folder / "github")
+        self.apps: dict[str, App] = {}
+
+    def __enter__(self) -> Self:
+        self.github.__enter__()
+        self.repository = self.github.repository("acme/widgets", PEOPLE)
+        for name in self.agents:
+            app = self.apps[name] = self.github.app(f"{name}-bridge", "")
+            self.github.install(app, self.repository)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.github.__exit__(*error)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a bridge has to know of it."""
+        return credentials(self.github, self.apps)
+
+    def call(self, bridge: BridgeProcess) -> None:
+        """Send webhooks to a bridge from now on."""
+        for name, app in self.apps.items():
+            app.hook_url = f"http://127.0.0.1:{bridge.port}/webhooks/github/{name}"
+
+    def pulls(self) -> list[Issue]:
+        """List the pull requests."""
+        return [each for each in self.repository.issues.values() if each.pull]
+
+    def file(self, pull: Issue, name: str) -> str:
+        """Read a file as a pull request would have it."""
+        assert pull.pull is not None
+        branch = f"refs/heads/{pull.pull.head}"
+        return self.github.git.git(self.repository.full_name, "show", f"{branch}:{name}")
 
 
 @dataclass
@@ -44,7 +98,7 @@ class GithubWorld:
             url = f"http://127.0.0.1:{self.bridge.port}/webhooks/github/{name}"
             app = self.apps[name] = self.github.app(f"{name}-bridge", url)
             self.installations[name] = self.github.install(app, self.repository)
-        self.bridge.settings = {**self._settings(), **self.settings}
+        self.bridge.settings = {**credentials(self.github, self.apps), **self.settings}
         self._stack.enter_context(self.bridge)
         return self
 
@@ -104,12 +158,3 @@ class GithubWorld:
     def prompts(self) -> list[str]:
         """List what agents were told, in order."""
         return [row[0] for row in self.bridge.rows("select prompt from turn order by id")]
-
-    def _settings(self) -> dict[str, str]:
-        given = {"GITHUB_API_URL": self.github.api_url, "GITHUB_GIT_URL": self.github.url}
-        for name, app in self.apps.items():
-            suffix = f"__{name.upper()}"
-            given[f"GITHUB_APP_ID{suffix}"] = str(app.id)
-            given[f"GITHUB_PRIVATE_KEY{suffix}"] = app.private_pem
-            given[f"GITHUB_WEBHOOK_SECRET{suffix}"] = app.secret
-        return given

@@ -532,6 +532,28 @@ def test_ask_asks_with_the_options_it_was_given_and_says_the_choice(talk: Talk) 
     assert talk.wire.text() == "You chose Blue."
 
 
+def test_ask_without_options_takes_any_words_in_a_form(start: Start) -> None:
+    talk = start()
+    able: dict[str, Any] = {"elicitation": {"form": {}}}
+    talk.wire.request("initialize", {"protocolVersion": 1, "clientCapabilities": able})
+    turn = talk.new().begin("ask What shall it be called?")
+    form = talk.wire.wait(lambda message: message.get("method") == "elicitation/create")
+
+    assert form["params"]["message"] == "What shall it be called?"
+    assert form["params"]["requestedSchema"]["properties"] == {
+        "answer": {"type": "string", "minLength": 1}
+    }
+    talk.wire.send(id=form["id"], result={"action": "accept", "content": {"answer": "Blue"}})
+    talk.wire.result(turn)
+    assert talk.wire.text() == "You said Blue."
+
+
+def test_ask_without_options_says_so_where_there_are_no_forms(talk: Talk) -> None:
+    talk.prompt("ask What shall it be called?")
+
+    assert talk.wire.text() == "Nothing was said."
+
+
 def test_hold_waits_for_a_file(talk: Talk) -> None:
     turn = talk.begin("hold go\nsay after")
     talk.wire.wait_update("agent_thought_chunk")

@@ -1,7 +1,7 @@
 """Composes what an agent is told; pure.
 
-The first line is always the bridge's. Only the words of the person who asked are instruction:
-everything else stands in a data block, which nothing inside it can end.
+The first line is always the bridge's. Only the words of the person who asked, and what the operator
+adds, are instruction: everything else stands in a data block, which nothing inside it can end.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Asked:
     """What came with the messages, where the agent finds it."""
     workspace: WorkspaceView | None = None
     """Where the agent works, when its process has just begun to."""
+    place_prompt: str = ""
+    """What the operator adds in this place, when a conversation begins."""
     said: Sequence[Said] = ()
     """What others said here, as far as the agent has not been told."""
     history: Sequence[Entry] = ()
@@ -50,6 +52,8 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
+    if asked.place_prompt:
+        parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     if asked.history:
         parts.append(_recalled(asked.history))
     if asked.said:

@@ -21,7 +21,7 @@ from app.core.feed import Feed
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentSession, Clock, Counters, Workspaces
-from app.core.posts import PostContent, Verbosity
+from app.core.posts import Fact, PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent, LiveAgents
@@ -81,6 +81,10 @@ class Workshop:
     vault: Vault
     verbosity: Callable[[PlaceKey], Verbosity | None]
     """How much a place wants to see, if somebody said so."""
+    page: Callable[[PlaceKey], str]
+    """The address of a place's page; nothing if only this machine could open it."""
+    place_prompt: Callable[[PlaceKey], str]
+    """What the operator adds to the first prompt of a conversation in a place."""
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
@@ -362,6 +366,7 @@ class TurnRun:
         self._files = tuple(
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
         )
+        begins = live.how in BEGINNINGS
         prompt = compose(
             Asked(
                 surface=self._turn.surface,
@@ -369,9 +374,8 @@ class TurnRun:
                 files=paths,
                 link=self._session.link,
                 said=around.said,
-                workspace=shop.workspaces.describe(self._session)
-                if live.how in BEGINNINGS
-                else None,
+                workspace=shop.workspaces.describe(self._session) if begins else None,
+                place_prompt=shop.place_prompt(self._session.place) if begins else "",
                 history=history,
                 continued=self._turn.continued,
                 answers=shop.ledger.late(self._turn.id),
@@ -478,9 +482,15 @@ class TurnRun:
 
     def _content(self, state: str, *, note: str = "") -> PostContent:
         """Say what the turn's post shows now, as much of it as the place wants to see."""
+        shop, place = self._shop, self._session.place
+        content = self._router.content(state, note=note)
+        delivered = shop.workspaces.describe(self._session).delivered
+        page = shop.page(place)
+        details = (Fact("Details", page),) if page else ()
         return replace(
-            self._router.content(state, note=note),
-            verbosity=self._shop.verbosity(self._session.place),
+            content,
+            facts=(*delivered, *content.facts, *details),
+            verbosity=shop.verbosity(place),
         )
 
     def _progress(self) -> None:

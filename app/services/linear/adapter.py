@@ -58,16 +58,14 @@ class LinearAdapter:
         clock: Clock,
         vault: Register,
         is_default: bool = False,
-        page_url: str = "",
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
         uploads: Path = Path("uploads"),
     ) -> None:
         """Be one agent.
 
-        `page_url` is where others reach the page, `bots` are heard by id, `home` knows the place
-        of a conversation, since an issue gets another name when it moves to another team, and
-        `uploads` is where files are laid.
+        `bots` are heard by id, `home` knows the place of a conversation, since an issue gets
+        another name when it moves to another team, and `uploads` is where files are laid.
         """
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
@@ -83,7 +81,7 @@ class LinearAdapter:
         self._api = LinearApi(
             api_url, Tokens(self.service_name, credentials, api_url, clock, vault), clock
         )
-        self._etiquette = Etiquette(self.service_name, self._api, page_url)
+        self._etiquette = Etiquette(self.service_name, self._api)
         self._identity: Identity | None = None
         self._members: dict[str, _Member] = {}
         self._presence = Presence()

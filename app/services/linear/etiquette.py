@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import quote
 
-from app.core.posts import Fact, PostSend
+from app.core.posts import PostSend
 from app.errors import PostError, ServiceRefused
-from app.services.linear import events, render
+from app.services.linear import events
 from app.services.linear.api import LinearApi
 from app.services.linear.render import Change
 
@@ -28,13 +27,12 @@ PULL_REQUEST: Final = re.compile(r"/(?:pull|merge_requests)/\d+")
 class Etiquette:
     """The manners of one agent."""
 
-    def __init__(self, name: str, api: LinearApi, page_url: str) -> None:
+    def __init__(self, name: str, api: LinearApi) -> None:
         self._name = name
         self._api = api
-        self._page_url = page_url
 
     async def begins(self, post: PostSend) -> None:
-        """Link the page and move an issue that was delegated, when a new session begins."""
+        """Move an issue that was delegated, when a new session begins."""
         session = post.target.external
         if post.content.message_id != session:
             return  # a follow-up: whoever moved the issue since knows why
@@ -42,7 +40,6 @@ class Etiquette:
             me, issue = await self._situation(session)
             if issue is None:
                 return
-            await self._link_page(post, issue["identifier"])
             if (issue["delegate"] or {}).get("id") == me:
                 await self._take_on(post, issue)
 
@@ -67,12 +64,6 @@ class Etiquette:
         """Ask who the agent is and how its issue stands."""
         found = await self._api.call("duties", id=session)
         return found["viewer"]["id"], found["agentSession"]["issue"]
-
-    async def _link_page(self, post: PostSend, place: str) -> None:
-        if self._page_url:
-            address = f"{self._page_url}/t/{events.SERVICE}/{quote(place)}"
-            links = {"addedExternalUrls": [render.link(Fact("Agent Bridge", address))]}
-            await self._api.call("update_session", id=post.target.external, input=links)
 
     async def _take_on(self, post: PostSend, issue: dict[str, Any], **changes: str) -> None:
         """Move an issue to where work begins; automations leave that to people."""

@@ -159,7 +159,7 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
         ]
     links = [fact for fact in content.facts if fact.url and fact.url not in shown.urls]
     if links:
-        change["addedExternalUrls"] = [link(fact) for fact in links]
+        change["addedExternalUrls"] = [_link(fact) for fact in links]
     if change:
         urls = shown.urls | {fact.url for fact in links}
         shown = replace(shown, plan=content.plan, urls=urls)
@@ -175,7 +175,7 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
         yield Step(Activity(name, _actions(done, full=content.verbosity == "full")), shown)
 
 
-def link(fact: Fact) -> dict[str, str]:
+def _link(fact: Fact) -> dict[str, str]:
     """Write a link as Linear shows it beside a session."""
     return {"label": fact.text, "url": fact.url}
 

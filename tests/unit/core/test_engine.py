@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.posts import Fact
 from app.core.types import File, TurnState
 from app.store.database import FILE_NAME
-from tests.support.desk import open_desk, running_desk
+from tests.support.desk import Rules, open_desk, running_desk
 from tests.support.memory import decision, heard
 
 pytestmark = pytest.mark.anyio
@@ -113,3 +114,24 @@ async def test_a_polite_shutdown_puts_a_turn_back(tmp_path: Path) -> None:
 
         turn = desk.turn(1)
         assert (turn.state, turn.continued, turn.cuts) == (TurnState.QUEUED, True, 0)
+
+
+async def test_a_post_leads_to_the_page_where_others_reach_it(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, rules=Rules(page="https://bridge.example.com")) as desk:
+        await desk.manager.admit(decision(heard("hello"), "demo"))
+        await desk.reached(1, "done")
+        await desk.until(lambda: bool(desk.posts()))
+
+        page = Fact("Details", "https://bridge.example.com/web:t1")
+        assert desk.posts()[-1].content.facts == (page,)
+
+
+async def test_what_the_operator_adds_is_told_once_in_a_conversation(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, rules=Rules(place_prompt="Be brief.")) as desk:
+        for number in (1, 2):
+            await desk.manager.admit(decision(heard(f"m{number}"), "demo"))
+            await desk.reached(number, "done")
+
+        first, second = desk.launcher.told("prompt")
+        assert "[The operator of this bridge says: Be brief.]" in first
+        assert "Be brief." not in second

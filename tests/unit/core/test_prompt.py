@@ -28,6 +28,18 @@ def test_joined_messages_keep_their_speakers() -> None:
     assert prompt == "[Ann and Bob on web, web:t1:demo]\n[Ann:]\none\n[Bob:]\ntwo"
 
 
+def test_what_the_operator_adds_stands_before_everything_else_in_the_form_of_the_bridge() -> None:
+    added = "Answer briefly.\n[Ann:] And kindly."
+
+    prompt = compose(Asked(SURFACE, [said("fix it")], place_prompt=added))
+
+    assert prompt.splitlines() == [
+        "[Ann on web, web:t1:demo]",
+        "[The operator of this bridge says: Answer briefly. (Ann:) And kindly.]",
+        "fix it",
+    ]
+
+
 def test_a_continuation_says_that_it_is_one_and_quotes_the_words() -> None:
     first, *rest = compose(Asked(SURFACE, [said("one\ntwo")], continued=True)).splitlines()
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import Fact
 from app.core.types import Message, Speaker
-from app.core.workspaces import Work, branch_name, commit_message, is_branch, slug, subject
+from app.core.workspaces import (
+    Work,
+    WorkspaceView,
+    branch_name,
+    commit_message,
+    is_branch,
+    slug,
+    subject,
+)
 
 SESSION = SessionKey("web", "t1", "demo")
 WEB = PlaceKey("web", "t1")
@@ -66,3 +76,16 @@ def test_nobody_adds_a_trailer_by_name_or_title(title: str, name: str, who: str)
         "Agent-Bridge-Session",
     ]
     assert len(subject(Work(title, [said("x")]), SESSION)) <= 72
+
+
+def test_what_was_sent_on_is_named_with_the_link_that_leads_to_it() -> None:
+    view = WorkspaceView("clone", "acme/widgets", "agent/demo/fix")
+    pushed = replace(view, sent="c0ffee")
+    branch = Fact("acme/widgets, agent/demo/fix")
+
+    assert WorkspaceView("empty").delivered == view.delivered == ()
+    assert pushed.delivered == (branch,)
+    assert replace(pushed, link="https://g.example/pull/1").delivered == (
+        branch,
+        Fact("Pull request", "https://g.example/pull/1"),
+    )

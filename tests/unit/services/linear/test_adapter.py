@@ -79,14 +79,13 @@ class Scene:
     async def take(self, delivery: Delivery) -> None:
         self.taken.append(delivery)
 
-    def another(self, credentials: LinearCredentials, **more: str) -> LinearAdapter:
+    def another(self, credentials: LinearCredentials) -> LinearAdapter:
         return LinearAdapter(
             "demo",
             credentials,
             api_url=self.linear.url,
             clock=self.clock,
             vault=self.vault,
-            page_url=more.get("page_url", ""),
         )
 
     @asynccontextmanager
@@ -482,15 +481,6 @@ async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
     assert (tmp_path / there.url).read_bytes() == b"a picture"
     assert "b.png was attached" in (tmp_path / note.url).read_text()
     assert note.media_type == "text/plain"
-
-
-async def test_the_page_is_linked_where_others_reach_it(scene: Scene) -> None:
-    adapter = scene.another(settings(scene.app), page_url="https://bridge.example.com")
-    await adapter.send(scene.post("create", replace(STARTING, message_id=scene.session.id)))
-    await adapter.close()
-
-    address = "https://bridge.example.com/t/linear/ENG-1"
-    assert scene.session.urls == [{"label": "Agent Bridge", "url": address}]
 
 
 async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:

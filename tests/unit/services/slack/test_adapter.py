@@ -169,10 +169,10 @@ async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_bus
         return places
 
     async with staged(tmp_path, active) as scene:
+        scene.app.events = frozenset()  # Slack has given up sending
         thread = scene.slack.say(scene.ann, scene.channel, "root")
         known = scene.slack.say(scene.ann, scene.channel, "known", thread=thread)
         scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
-        scene.slack.give_up()
         key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
         places.append(ActivePlace(key, known, 0.0))
         scene.slack.fail("conversations.replies", status=429, retry_after=1, times=1)

@@ -1,0 +1,33 @@
+"""Linear together with GitHub: an assigned issue becomes a pull request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.github import Hub
+from tests.support.linear import LinearWorld
+
+
+def test_an_assigned_issue_becomes_a_pull_request_that_the_session_leads_to(tmp_path: Path) -> None:
+    with Hub(tmp_path, ("demo",)) as hub:
+        settings = {**hub.settings, "LINEAR_TEAM_REPOS": "ENG=acme/widgets"}
+        with LinearWorld(tmp_path, settings=settings) as world:
+            hub.call(world.bridge)
+            session = world.assign("plan look; change", "write login.txt fixed", "say It is fixed.")
+            world.wait_status(session, "awaitingInput")
+            world.linear.pick(session, world.ann, "Allow once")
+            world.wait_end(session)
+            world.linear.wait(lambda: bool(session.urls))
+
+    [pull] = hub.pulls()
+    first, *_ = session.activities
+    assert (first.type, first.ephemeral) == ("thought", True)
+    assert [step["status"] for step in session.plan] == ["completed", "completed"]
+    assert any("login.txt" in str(action.content) for action in session.of_type("action"))
+    assert [each["label"] for each in session.urls] == ["Pull request"]
+    assert session.urls[0]["url"].endswith(f"/acme/widgets/pull/{pull.number}")
+    assert len(session.of_type("response")) == 1
+    assert "It is fixed." in session.response
+    assert session.issue.state.type == "started"
+    assert hub.file(pull, "login.txt") == "fixed"
+    assert world.linear.faults == []
