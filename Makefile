@@ -7,8 +7,10 @@ UV ?= $(BIN)/uv
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url $(if $(UPGRADE),--upgrade)
-# Tests start real processes: more workers than this get in each other's way.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+# Tests often wait for real processes, so one worker more than there are cores is kept busy; more
+# than four get in each other's way.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4)))
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-all test-agents bench format map lock clean gates FORCE

@@ -58,7 +58,9 @@ _CLICK_ALL = """() => {
 }"""
 _HANDLERS = """() => [...document.querySelectorAll("body *")].flatMap(element =>
   [...element.attributes].filter(each => each.name.startsWith("on")).map(each => each.name))"""
-_ADDRESSES = """() => [...document.querySelectorAll("#log a, #side a")].map(link =>
+# The way to an agent's work is the page's own: it stays in the window.
+_ADDRESSES = """() => [...document.querySelectorAll(
+  '#log a, #side a:not([href^="/workspace/"])')].map(link =>
   [link.href, link.target, link.rel])"""
 
 

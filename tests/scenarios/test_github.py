@@ -127,7 +127,7 @@ def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
 
 
 def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
-    with GithubWorld(tmp_path) as world:
+    with GithubWorld(tmp_path, settings={"GRACE_SECONDS": "0"}) as world:
         issue = world.issue()
 
         world.github.comment("ann", issue, "@claude-bridge\nwrite a.txt hello")
