@@ -280,6 +280,8 @@ def upgrade() -> None:
         sa.Column("told", sa.String(), server_default="", nullable=False),
         sa.Column("link", sa.Text(), server_default="", nullable=False),
         sa.Column("state", sa.String(), server_default="opening", nullable=False),
+        sa.Column("tries", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("outcome", sa.String(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(
             ["session"],
             ["session.id"],
@@ -287,6 +289,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("session", "number"),
     )
     op.create_index("checkout_branch", "checkout", ["url", "branch"], unique=False)
+    op.create_table(
+        "told",
+        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("mark", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["session"],
+            ["session.id"],
+        ),
+        sa.PrimaryKeyConstraint("session", "mark"),
+    )
     op.create_table(
         "message",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),

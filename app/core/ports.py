@@ -19,12 +19,14 @@ from app.core.types import (
     File,
     Heard,
     Inbound,
+    News,
     Session,
     Speaker,
 )
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.core.workspaces import (
     Author,
+    Checked,
     Clone,
     Gathered,
     Head,
@@ -272,6 +274,18 @@ class Checkouts(Protocol):
         """List the files in which a commit and the base branch cannot both be kept."""
         ...
 
+    async def collisions(
+        self, repository: Repository, agent: str, base: str, branch: str
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """Tell a branch's commit on the remote, and the files that conflict with the base.
+
+        None if either branch is not there.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        ...
+
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""
         ...
@@ -434,6 +448,20 @@ class GatheringAdapter(Adapter, Protocol):
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring together what belongs to a message and did not come with it."""
+        ...
+
+
+@runtime_checkable
+class ReportingAdapter(Adapter, Protocol):
+    """An adapter that can look how checks of proposed changes ended."""
+
+    async def checked(self, news: News) -> Checked | None:
+        """Look how they ended; None while some run, or if the commit is not the latest.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
         ...
 
 

@@ -33,7 +33,7 @@ from app.core.types import (
     TurnState,
 )
 from app.core.updates import Ask, AskRequest
-from app.core.workspaces import Checkout, Opened
+from app.core.workspaces import Checkout, Opened, Proposed
 
 
 class DeliveryStore(Protocol):
@@ -295,10 +295,13 @@ class AskStore(Protocol):
         """
         ...
 
-    async def answer(self, ask: int, answer: str, by: str) -> TakenAnswer | None:
+    async def answer(
+        self, ask: int, answer: str, by: str, *, speaker: str = ""
+    ) -> TakenAnswer | None:
         """Answer an ask, with an option or in words; None if it cannot be answered any more.
 
-        If its turn was parked, a turn is begun that goes on with the work.
+        If its turn was parked, a turn is begun that goes on with the work; an offer that is taken
+        begins one as well, for whoever has the platform's id `speaker`.
         """
         ...
 
@@ -416,6 +419,39 @@ class CheckoutStore(Protocol):
 
     async def gone(self, session: int, number: int) -> None:
         """Note that a clone was thrown away."""
+        ...
+
+
+class ProposalStore(Protocol):
+    """What sessions have proposed, and what was told of it where their work began."""
+
+    def find(self, agent: str, repository: str, branch: str) -> Proposed | None:
+        """Find what an agent proposed from a branch; None if it did not, or was removed since."""
+        ...
+
+    def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
+        """List what an agent has proposed for a branch and what is still open."""
+        ...
+
+    async def settle(self, proposed: Proposed, outcome: str) -> None:
+        """Note that it was merged, closed or opened again."""
+        ...
+
+    async def tell(
+        self,
+        proposed: Proposed,
+        mark: str,
+        words: str,
+        *,
+        offer: AskRequest | None = None,
+        deadline: float = 0.0,
+        passed: bool = False,
+    ) -> tuple[int, ...]:
+        """Tell news where the work began, in a line or as an offer; returns the posts to send.
+
+        What was told under the same mark is not told again. An offer that was open before is
+        withdrawn; once the checks passed, tries are counted anew.
+        """
         ...
 
 

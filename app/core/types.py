@@ -148,7 +148,23 @@ class Answered:
     speaker: Speaker
 
 
-Inbound = Heard | Changed | Answered
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something that happened to changes which the agent that hears of it may have proposed."""
+
+    kind: Literal["checked", "merged", "closed", "reopened", "moved"]
+    """`moved`: the branch that they are proposed for."""
+    place: PlaceKey
+    """What it is told in order with."""
+    repository: str
+    branch: str
+    """The one that was proposed, or the one that moved."""
+    mark: str
+    """What tells it from other news of its kind: a commit, a time."""
+    link: str = ""
+
+
+Inbound = Heard | Changed | Answered | News
 
 
 @dataclass(frozen=True, slots=True)

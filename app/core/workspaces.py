@@ -124,6 +124,33 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposed:
+    """Changes that a session has proposed, as they are remembered."""
+
+    session: int
+    repository: Repository
+    branch: str
+    base: str
+    link: str
+    tries: int = 0
+    """How often a fix was asked for since the checks last passed."""
+    outcome: str = ""
+    """`merged` or `closed`; empty while they are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How the checks of what is proposed ended."""
+
+    commit: str
+    link: str
+    failed: tuple[str, ...] = ()
+    """The names of those that did not pass."""
+    excerpt: str = ""
+    """What these say, as far as it is short."""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a turn was about, for whoever ships what came of it."""
 

@@ -30,6 +30,7 @@ from app.core.ports import (
     TokenSource,
     WebhookAdapter,
 )
+from app.core.proposals import Proposals
 from app.core.repo_provider import Folders, RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
@@ -179,6 +180,16 @@ class Bridge:
             clock=clock,
             directory=directory,
         )
+        proposals = Proposals(
+            stores.proposals,
+            self._checkouts,
+            self.ledger,
+            self._outbox,
+            self.feed,
+            adapters=self._adapters,
+            clock=clock,
+            offer_seconds=configuration.limits.ask_hours * 3600,
+        )
         self.intake = Intake(
             stores.deliveries,
             stores.decisions,
@@ -188,6 +199,7 @@ class Bridge:
             access=access_of(configuration),
             untagged=configuration.untagged_replies,
             clock=clock,
+            proposals=proposals,
         )
         self._listeners = Listeners(
             [each for each in adapters if isinstance(each, ListeningAdapter)], self.intake, clock

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Clone, Gathered, Opened
+from app.core.workspaces import Clone, Gathered, Opened, Repository
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
-from app.repos.gate import Gate
+from app.repos.gate import Gate, conflicts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens, is_damage
@@ -143,6 +143,21 @@ class GitCheckouts:
         """List the files in which a commit and the base branch cannot both be kept."""
         await self._refresh(clone)
         return await self._gate(clone).conflicts(base, commit)
+
+    async def collisions(
+        self, repository: Repository, agent: str, base: str, branch: str
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """Tell a branch's commit on the remote, and the files that conflict with the base.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        mirror = await self._mirrors.refresh(repository, agent)
+        commit = await self._mirrors.commit(repository, f"refs/heads/{branch}")
+        onto = await self._mirrors.commit(repository, f"refs/heads/{base}")
+        if commit is None or onto is None:
+            return None
+        return commit, await conflicts(self._git, mirror, onto, commit)
 
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""

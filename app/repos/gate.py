@@ -148,20 +148,7 @@ class Gate:
         onto = await self._mirrors.commit(self._clone.repository, f"refs/heads/{base}")
         if onto is None:
             return ()
-        async with self._git.started(
-            self._repository,
-            *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
-            *(onto, commit),
-        ) as child:
-            child.close_input()
-            listed = bytearray()
-            while data := await child.stdout.read(_CHUNK_BYTES):
-                listed += data
-            # Status 1 says that there are conflicts; others, that this git cannot tell.
-            if await child.wait() != 1:
-                return ()
-        _tree, *files = bytes(listed).decode(errors="replace").split("\0")
-        return tuple(dict.fromkeys(file for file in files if file))
+        return await conflicts(self._git, self._repository, onto, commit)
 
     def _lay(self) -> None:
         for folder in (self._repository, self._hooks, self.door):
@@ -364,6 +351,24 @@ def _pipes() -> Iterator[_Pipes]:
         finally:
             for end in ends:
                 os.close(end)
+
+
+async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:
+    """List the files in which two commits of a bare repository cannot both be kept."""
+    async with git.started(
+        repository,
+        *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
+        *(onto, commit),
+    ) as child:
+        child.close_input()
+        listed = bytearray()
+        while data := await child.stdout.read(_CHUNK_BYTES):
+            listed += data
+        # Status 1 says that there are conflicts; others, that this git cannot tell.
+        if await child.wait() != 1:
+            return ()
+    _tree, *files = bytes(listed).decode(errors="replace").split("\0")
+    return tuple(dict.fromkeys(file for file in files if file))
 
 
 def _remote_words(words: str) -> str:

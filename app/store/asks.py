@@ -86,7 +86,9 @@ def open_ask(
         "call": request.call,
         "deadline": deadline,
     }
-    entry = Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
+    # What a call is about stands beside it; an offer is about no call.
+    text = content.text if request.kind == "offer" else request.title
+    entry = Entry(kind="ask", text=text, data=data, session=ref.session, turn=ref.turn)
     insert_entries(connection, [entry], now)
     return int(ask_id), post_id
 
@@ -117,8 +119,9 @@ def close_asks(
     note: str,
     now: float,
 ) -> list[int]:
-    """Close the open asks among these; returns their posts."""
-    rows = connection.execute(select(ask).where(which, ask.c.state == "open")).all()
+    """Close the open asks among these; returns their posts. Offers outlive what they came with."""
+    still = (ask.c.state == "open") & (ask.c.kind != "offer")
+    rows = connection.execute(select(ask).where(which, still)).all()
     return [
         post for row in rows for post in close_ask(connection, row, {"state": state}, note, now)
     ]

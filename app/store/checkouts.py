@@ -76,7 +76,7 @@ class CheckoutRows:
 
     async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
         """Note that people know of a commit, and where it is proposed."""
-        await self._change(session_id, number, told=commit, link=link)
+        await self._change(session_id, number, told=commit, link=link, outcome="")
 
     async def gone(self, session_id: int, number: int) -> None:
         """Note that a clone was thrown away."""

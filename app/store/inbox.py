@@ -30,6 +30,7 @@ from app.core.types import (
 from app.store.corrections import correct
 from app.store.database import Database
 from app.store.ledger import answer_ask
+from app.store.offers import hand_on_offers
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
     DELIVERY_IS_NEW,
@@ -271,6 +272,8 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     requests = (*made.requests, *unheard)
     turns = [_attach(connection, request, place_id, number, now) for request in requests]
     posts.extend(post for _, post in turns)
+    for ref, _ in turns:
+        posts.extend(hand_on_offers(connection, ref.session, number, now))
     posts.extend(post for taken in answers for post in taken.posts)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
     for new in made.posts:
@@ -297,8 +300,10 @@ def _answer(
     taken: list[TakenAnswer] = []
     unheard: list[BridgeSessionRequest] = []
     for answer in made.answers:
-        speaker = made.heard.speaker.name
-        outcome = answer_ask(connection, answer.ask, answer.answer, speaker, now)
+        speaker = made.heard.speaker
+        outcome = answer_ask(
+            connection, answer.ask, answer.answer, speaker.name, now, speaker=speaker.id
+        )
         if outcome is None:
             unheard.append(answer.request)
             continue

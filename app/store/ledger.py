@@ -17,6 +17,7 @@ from app.core.types import OPEN_TURN_STATES, Entry, TurnRef, TurnState
 from app.core.updates import Ask, AskRequest
 from app.store.asks import close_ask, open_ask, target_of
 from app.store.database import Database
+from app.store.offers import decide_offer
 from app.store.posts import end_post, insert_post, turn_post_key
 from app.store.tables import ASK_IS_OPEN, ask, session, surface, turn
 from app.store.transcript import insert_entries
@@ -36,7 +37,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind != "pause",
+        ask.c.kind.not_in(("pause", "offer")),
     )
     .order_by(ask.c.id)
 )
@@ -82,10 +83,14 @@ class Asks:
 
         return await self._database.writer.run(write)
 
-    async def answer(self, ask_id: int, answer: str, by: str) -> TakenAnswer | None:
+    async def answer(
+        self, ask_id: int, answer: str, by: str, *, speaker: str = ""
+    ) -> TakenAnswer | None:
         """Answer an ask, with an option or in words; None if it cannot be answered any more."""
         return await self._database.writer.run(
-            lambda connection: answer_ask(connection, ask_id, answer, by, self._now())
+            lambda connection: answer_ask(
+                connection, ask_id, answer, by, self._now(), speaker=speaker
+            )
         )
 
     async def expire(self) -> TakenAnswer:
@@ -157,7 +162,7 @@ class Asks:
 
 
 def answer_ask(
-    connection: Connection, ask_id: int, answer: str, by: str, now: float
+    connection: Connection, ask_id: int, answer: str, by: str, now: float, *, speaker: str = ""
 ) -> TakenAnswer | None:
     """Answer an ask inside somebody's commit; None if it cannot be answered any more."""
     row = connection.execute(_ONE, {"of": ask_id}).first()
@@ -170,6 +175,8 @@ def answer_ask(
     posts = close_ask(connection, row, change, note, now, data)
     if row.kind == "pause":
         turns, more = _decide_pause(connection, row, answer, now)
+    elif row.kind == "offer":
+        turns, more = decide_offer(connection, row, answer, by, speaker, now)
     else:
         turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
     return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), (row.session,))
@@ -235,6 +242,8 @@ def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) 
 
 def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
+    if row.kind == "offer":
+        return posts
     words = f"Nobody answered in time: {row.title}"
     target = target_of(connection, row.turn)
     notice = PostContent(kind="notice", note=words)
@@ -248,7 +257,8 @@ def _end_if_idle(
 ) -> tuple[int, ...]:
     """End a turn without a process once it waits for no answer any more."""
     row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-    waiting = connection.execute(select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN)).first()
+    still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ask.c.kind != "offer")
+    waiting = connection.execute(still).first()
     idle = row.state == TurnState.PARKED or row.paused is not None
     if waiting is not None or not idle:
         return ()

@@ -49,7 +49,11 @@ _LIMITED = exists().where(turn.c.session == session.c.id, turn.c.paused == "limi
 _STATE: ColumnElement[str] = case(
     (session.c.closed.is_not(None), session.c.closed),
     (_LIMITED, SessionState.LIMITED),
-    (exists().where(ask.c.session == session.c.id, ASK_IS_OPEN), SessionState.WAITING),
+    (
+        # Nothing waits for the answer to an offer.
+        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ask.c.kind != "offer"),
+        SessionState.WAITING,
+    ),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
     (_some_turn("parked"), SessionState.WAITING),
     (_some_turn("queued"), SessionState.QUEUED),

@@ -278,8 +278,20 @@ checkout = Table(
     Column("told", String, nullable=False, server_default=""),
     Column("link", Text, nullable=False, server_default=""),
     Column("state", String, nullable=False, server_default="opening"),
+    # How often a fix was asked for since the checks last passed.
+    Column("tries", Integer, nullable=False, server_default="0"),
+    # What became of what was proposed: `merged`, `closed`, or nothing yet.
+    Column("outcome", String, nullable=False, server_default=""),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
+
+# News of what a session proposed that was told where its work began, so that it is told once.
+told = Table(
+    "told",
+    metadata,
+    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
+    Column("mark", String, primary_key=True),
+)
 
 login = Table(
     "login",

@@ -117,8 +117,10 @@ class Ledger:
         finally:
             self._waiting.pop(opened.ask.id, None)
 
-    async def answer(self, ask_id: int, answer: str, by: str) -> Ask:
+    async def answer(self, ask_id: int, answer: str, by: str, *, speaker: str = "") -> Ask:
         """Take a person's answer, an option or words; the first one counts.
+
+        `speaker` is the platform's id of whoever answers, where one is known.
 
         Raises:
             NotFound: there is no such ask or no such option.
@@ -129,7 +131,7 @@ class Ledger:
             ask.free_text and answer.strip()
         ):
             raise NotFound("option", answer)
-        taken = await self._asks.answer(ask_id, self._clean(answer, ask), by)
+        taken = await self._asks.answer(ask_id, self._clean(answer, ask), by, speaker=speaker)
         if taken is None:
             raise Conflict(closed_words(self._known(ask_id)))
         self._follow(taken)

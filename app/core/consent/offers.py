@@ -17,6 +17,9 @@ PAUSE_OPTIONS: Final = (
     AskOption(CANCEL, "Cancel", "reject_once"),
 )
 
+TAKE: Final = "bridge:take"
+LEAVE: Final = "bridge:leave"
+
 _KINDS: Final = {
     "read": "reading",
     "edit": "edits",
@@ -51,6 +54,12 @@ def with_session_offer(request: AskRequest) -> AskRequest:
         return request
     offer = AskOption(SESSION, f"Allow {words} for this session", "allow_always")
     return replace(request, options=(*request.options, offer))
+
+
+def offer(branch: str, title: str, excerpt: str, deed: str) -> AskRequest:
+    """Offer to begin a turn about a branch; what it is about becomes data for the agent."""
+    options = (AskOption(TAKE, deed, "allow_once"), AskOption(LEAVE, "Leave it", "reject_once"))
+    return AskRequest(branch, title, options, kind="offer", subject=excerpt)
 
 
 def text_of(title: str, subject: str) -> str:

@@ -20,6 +20,7 @@ from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Adapter, Clock, GatheringAdapter, PreparedAdapter
 from app.core.posts import NewPost, PostContent
+from app.core.proposals import Proposals
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, IntakeStore
 from app.core.tasks import Tasks
@@ -33,6 +34,7 @@ from app.core.types import (
     Delivery,
     DeliveryState,
     Heard,
+    News,
     Speaker,
     Untagged,
 )
@@ -64,18 +66,20 @@ class Intake:
         access: Access,
         untagged: Untagged,
         clock: Clock,
+        proposals: Proposals | None = None,
     ) -> None:
         self._deliveries = deliveries
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
+        self._proposals = proposals
         self._adapters = adapters
         self._access = access
         self._untagged = untagged
         self._clock = clock
         self._tasks = Tasks("intake")
         self._wakes: dict[str, asyncio.Event] = {}
-        self._places: dict[PlaceKey, deque[tuple[Delivery, Heard | Changed]]] = {}
+        self._places: dict[PlaceKey, deque[tuple[Delivery, Heard | Changed | News]]] = {}
         self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
 
     def start(self) -> None:
@@ -170,10 +174,12 @@ class Intake:
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Heard():
                 self._queue(delivery, _storable(inbound))
-            case Changed():
+            case News() if self._proposals is None:
+                await self._note(delivery, "done", "nothing is proposed here")
+            case Changed() | News():
                 self._queue(delivery, inbound)
 
-    def _queue(self, delivery: Delivery, said: Heard | Changed) -> None:
+    def _queue(self, delivery: Delivery, said: Heard | Changed | News) -> None:
         waiting = self._places.get(said.place)
         if waiting is not None:
             waiting.append((delivery, said))
@@ -191,6 +197,8 @@ class Intake:
                     if isinstance(said, Changed):
                         await self._correct(delivery, said)
                         self._tell(delivery, Accepted())
+                    elif isinstance(said, News):
+                        await self._follow(delivery, said)
                     else:
                         self._tell(delivery, await self._decide(delivery, said))
                 except Exception as error:
@@ -262,6 +270,12 @@ class Intake:
             key = SessionKey(changed.place.service, changed.external, adapter.agent)
             await self._whisper(adapter, key, changed.speaker, TOO_LATE)
 
+    async def _follow(self, delivery: Delivery, news: News) -> None:
+        """Tell news where the work began that they are of."""
+        assert self._proposals is not None, "else they were of no concern"
+        reason = await self._proposals.take(delivery.adapter, news)
+        await self._note(delivery, "done", reason)
+
     async def _whisper(
         self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
     ) -> None:
@@ -304,8 +318,15 @@ class Intake:
         try:
             why = await self._refusal_of(answered)
             if why is None:
-                who = answered.speaker.name
-                await persist(self._clock, self._ledger.answer, answered.ask, answered.option, who)
+                who = answered.speaker
+                await persist(
+                    self._clock,
+                    self._ledger.answer,
+                    answered.ask,
+                    answered.option,
+                    who.name,
+                    speaker=who.id,
+                )
         except BridgeError as error:
             why = str(error)
         except Exception as error:
@@ -328,9 +349,11 @@ class Intake:
             return f"{session.key.agent} is not here any more"
         return await self._access.refusal(adapter, answered.speaker, session.place)
 
-    async def _fail_visibly(self, delivery: Delivery, heard: Heard | Changed, cause: str) -> None:
+    async def _fail_visibly(
+        self, delivery: Delivery, heard: Heard | Changed | News, cause: str
+    ) -> None:
         """Tell the place that a message led to nothing."""
-        if isinstance(heard, Changed):
+        if not isinstance(heard, Heard):
             await self._fail(delivery, DeliveryUnreadable(cause))
             return
         words = f"This message could not be dealt with ({cause}). Please send it again."

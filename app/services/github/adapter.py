@@ -12,10 +12,12 @@ from gidgethub import GitHubException
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Inbound, Speaker
-from app.errors import PostError, PostRejected
-from app.services.github import events, render, review
+from app.core.types import Delivery, Earlier, Heard, Inbound, News, Speaker
+from app.core.workspaces import Checked
+from app.errors import PostDelayed, PostError, PostRejected
+from app.services.github import events, news, render, review
 from app.services.github.api import GithubApi, Gone
+from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.names import SERVICE, Name, Spot
@@ -77,8 +79,11 @@ class GithubAdapter:
 
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Understand an event."""
-        event = delivery.headers.get(EVENT, "")
-        return events.read(event, delivery.body, self._directory.us, self._app.installation)
+        event, only = delivery.headers.get(EVENT, ""), self._app.installation
+        us = self._directory.us
+        return events.read(event, delivery.body, us, only) or news.read(
+            event, delivery.body, self.agent, us, only
+        )
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring a review together: its own words and its comments on lines are one message."""
@@ -90,6 +95,13 @@ class GithubAdapter:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
         return events.whole_review(heard, *found, self._directory.us)
+
+    async def checked(self, heard: News) -> Checked | None:
+        """Look how the checks of the agent's own pull request ended."""
+        try:
+            return await read_checks(self._api, heard, self._directory.us)
+        except (GitHubException, httpx.HTTPError) as error:
+            raise PostDelayed(f"the checks of {heard.branch} cannot be read: {error}") from error
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""

@@ -18,10 +18,18 @@ from gidgethub.httpx import GitHubAPI
 
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostRejected
-from app.services.github.auth import TALKING, AppAuth
+from app.services.github.auth import CHECKING, TALKING, AppAuth
 from app.services.github.names import Name, Spot
 from app.services.github.pace import Pace
-from app.services.github.payloads import ChangedFile, Comment, Issue, Pull, Review
+from app.services.github.payloads import (
+    Annotation,
+    ChangedFile,
+    CheckRun,
+    Comment,
+    Issue,
+    Pull,
+    Review,
+)
 from app.services.github.review import Remark
 
 logger = logging.getLogger(__name__)
@@ -220,6 +228,23 @@ class GithubApi:
         path = f"/repos/{spot.repository}/pulls/{spot.number}"
         return Pull.model_validate(await self._write(spot, "patch", path, asked))
 
+    async def check_runs(self, repository: str, commit: str) -> list[CheckRun]:
+        """Read the latest checks of a commit."""
+        path = f"/repos/{repository}/commits/{commit}/check-runs?per_page={PAGE}&page="
+        found: list[CheckRun] = []
+        for page in range(1, MOST_PAGES + 1):
+            some = (await self._get(repository, f"{path}{page}", may=CHECKING))["check_runs"]
+            found += map(CheckRun.model_validate, some)
+            if len(some) < PAGE:
+                break
+        return found
+
+    async def annotations(self, repository: str, run: int) -> list[Annotation]:
+        """Read the first things that a check says about lines."""
+        path = f"/repos/{repository}/check-runs/{run}/annotations"
+        found = await self._get(repository, path, may=CHECKING)
+        return [Annotation.model_validate(each) for each in found]
+
     async def _all(self, repository: str, path: str) -> list[Any]:
         """Read a list to its end."""
         found: list[Any] = []
@@ -231,12 +256,17 @@ class GithubApi:
         return found
 
     async def _get(
-        self, repository: str, path: str, variables: Mapping[str, str] | None = None
+        self,
+        repository: str,
+        path: str,
+        variables: Mapping[str, str] | None = None,
+        *,
+        may: Mapping[str, str] = TALKING,
     ) -> Any:
         async def call(token: str) -> Any:
             return await self._github.getitem(path, dict(variables or {}), oauth_token=token)
 
-        return await self._with_token(repository, path, call)
+        return await self._with_token(repository, path, call, may)
 
     async def _write(
         self,
@@ -266,16 +296,20 @@ class GithubApi:
             raise
 
     async def _with_token(
-        self, repository: str, path: str, call: Callable[[str], Awaitable[Any]]
+        self,
+        repository: str,
+        path: str,
+        call: Callable[[str], Awaitable[Any]],
+        may: Mapping[str, str] = TALKING,
     ) -> Any:
         """Call with a token; one that GitHub does not take any more is replaced once."""
         try:
             with self._told(path):
-                return await call(await self.token(repository, TALKING))
+                return await call(await self.token(repository, may))
         except Unauthorized:
             self._auth.forget(repository)
         with self._told(path):
-            return await call(await self.token(repository, TALKING))
+            return await call(await self.token(repository, may))
 
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:

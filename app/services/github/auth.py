@@ -26,6 +26,8 @@ RENEW_SECONDS = 10 * 60
 
 TALKING: Mapping[str, str] = {"issues": "write", "pull_requests": "write", "metadata": "read"}
 """What it takes to read and to answer."""
+CHECKING: Mapping[str, str] = {"checks": "read", "metadata": "read"}
+"""What it takes to see how checks ended."""
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}
 

@@ -57,7 +57,7 @@ def read(event: str, body: bytes, us: Identities, installation: str | None = Non
         payload = Payload.model_validate_json(body)
     except ValidationError as error:
         raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
-    if payload.action not in HEARD[event] or _is_foreign(payload, installation):
+    if payload.action not in HEARD[event] or is_foreign(payload, installation):
         return None
     match event:
         case "issues" | "pull_request" if payload.action == "labeled":
@@ -112,7 +112,7 @@ def speaker_of(account: Account, us: Identities) -> Speaker:
     return Speaker(account.login, account.login)
 
 
-def _is_foreign(payload: Payload, installation: str | None) -> bool:
+def is_foreign(payload: Payload, installation: str | None) -> bool:
     """Tell whether an event is of another installation than the one that is set up."""
     given = payload.installation
     return installation is not None and (given is None or str(given.id) != installation)

@@ -7,15 +7,19 @@ from typing import Any
 
 from app.services.github.events import HEARD
 from app.services.github.names import SERVICE
+from app.services.github.news import NEWS
 
 PERMISSIONS: Mapping[str, str] = {
     "metadata": "read",
     "contents": "write",
     "issues": "write",
     "pull_requests": "write",
+    "checks": "read",
 }
-"""Reading and answering, branches and pull requests; nothing about the organisation."""
-EVENTS = tuple(HEARD)
+"""Reading and answering, branches, pull requests, and how their checks ended; nothing about the
+organisation."""
+EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS)))
+"""What people say, and what becomes of pull requests: their checks, and the branch they are for."""
 NAME_CHARACTERS = 34
 """What GitHub takes as the name of an App."""
 

@@ -52,6 +52,10 @@ class Identities:
                 return each.agent
         return None
 
+    def is_app(self, slug: str) -> bool:
+        """Tell whether an App is one of ours."""
+        return slug.casefold() in self._agents
+
     def mentioned(self, text: str) -> tuple[str, ...]:
         """List the agents that a text mentions, in order, each once."""
         if "@" not in text:

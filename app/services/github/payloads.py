@@ -63,6 +63,8 @@ class Pull(_Shape):
     updated_at: str = ""
     head: Head = Head()
     base: Head = Head()
+    merged: bool = False
+    closed_at: str | None = None
 
 
 class Comment(_Shape):
@@ -101,6 +103,48 @@ class ChangedFile(_Shape):
     patch: str = ""
 
 
+class Maker(_Shape):
+    """The App that a check is of."""
+
+    slug: str = ""
+
+
+class Output(_Shape):
+    """What a check says about itself."""
+
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations_count: int = 0
+
+
+class CheckRun(_Shape):
+    """One check of a commit."""
+
+    id: int
+    name: str = ""
+    status: str = ""
+    conclusion: str | None = None
+    output: Output = Output()
+    app: Maker | None = None
+
+
+class Annotation(_Shape):
+    """What a check says about lines of a file."""
+
+    path: str = ""
+    start_line: int | None = None
+    message: str | None = None
+
+
+class CheckSuite(_Shape):
+    """The checks of one App for one commit."""
+
+    head_branch: str | None = None
+    head_sha: str = ""
+    app: Maker | None = None
+
+
 class Label(_Shape):
     """A label."""
 
@@ -137,3 +181,7 @@ class Payload(_Shape):
     review: Review | None = None
     label: Label | None = None
     changes: Changes | None = None
+    check_suite: CheckSuite | None = None
+    ref: str = ""
+    after: str = ""
+    deleted: bool = False

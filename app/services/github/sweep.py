@@ -21,7 +21,7 @@ from app.core.types import Delivery
 from app.errors import PostError, ServiceRefused
 from app.services.github.api import GithubApi, Unauthorized
 from app.services.github.directory import Directory
-from app.services.github.events import HEARD
+from app.services.github.manifest import EVENTS
 from app.services.github.mentions import BOT, Identity
 from app.services.github.names import SERVICE
 from app.services.github.webhook import EVENT, Hook
@@ -112,7 +112,7 @@ class Sweep:
         missed = {
             guid: event
             for guid, event in events.items()
-            if not event.arrived and event.event in HEARD and guid not in self._taken
+            if not event.arrived and event.event in EVENTS and guid not in self._taken
         }
         for guid, event in reversed(missed.items()):
             await self._take(guid, event, take)

@@ -79,6 +79,14 @@ class GitFolder:
         self.git(name, "update-ref", f"refs/heads/{branch}", commit)
         return commit
 
+    def merge(self, name: str, branch: str, commit: str) -> None:
+        """Merge a commit into a branch."""
+        ref = f"refs/heads/{branch}"
+        tree = self.git(name, "merge-tree", "--write-tree", ref, commit)
+        parents = ("-p", ref, "-p", commit)
+        merged = self.git(name, "commit-tree", tree, *parents, "-m", "Merge")
+        self.git(name, "update-ref", ref, merged)
+
     def resolve(self, name: str, branch: str) -> str:
         """Find the commit of a branch; empty if there is none."""
         try:

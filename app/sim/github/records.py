@@ -18,6 +18,7 @@ from app.sim.github.hooks import Event, Hooks
 from app.sim.github.state import (
     Account,
     App,
+    Check,
     Comment,
     Installation,
     Issue,
@@ -25,6 +26,7 @@ from app.sim.github.state import (
     Repository,
     Review,
     Token,
+    new_number,
 )
 
 PERMISSIONS = {
@@ -40,6 +42,10 @@ EVENTS = (
     "pull_request",
     "pull_request_review",
     "pull_request_review_comment",
+    "check_suite",
+    "check_run",
+    "push",
+    "repository",
 )
 
 
@@ -213,6 +219,58 @@ class Records:
         """Open a pull request against main."""
         return self.add_pull(repository, self.account(login), title, body, head, "main")
 
+    def push(
+        self, login: str, repository: Repository, branch: str, files: Mapping[str, str]
+    ) -> str:
+        """Commit to a branch and push it."""
+        before = self.git.branches(repository.full_name)
+        commit = self.git.commit(repository.full_name, branch, files, "Change")
+        self.pushed(repository, before, self.account(login))
+        return commit
+
+    def close_pull(self, login: str, issue: Issue, *, merge: bool = False) -> None:
+        """Close a pull request, or merge it."""
+        pull, repository = issue.pull, issue.repository
+        assert pull is not None
+        with self.changed:
+            before = self.git.branches(repository.full_name)
+            if merge:
+                self.git.merge(repository.full_name, pull.base, pull.sha)
+            issue.state, pull.merged, pull.closed = "closed", merge, self.now()
+            parts = {"pull_request": issue.pull_json()}
+            self.emit("pull_request", "closed", repository, self.account(login), parts)
+            self.pushed(repository, before, self.account(login))
+
+    def reopen_pull(self, login: str, issue: Issue) -> None:
+        """Open a pull request again."""
+        assert issue.pull is not None
+        with self.changed:
+            issue.state, issue.pull.closed = "open", 0.0
+            parts = {"pull_request": issue.pull_json()}
+            self.emit("pull_request", "reopened", issue.repository, self.account(login), parts)
+
+    def check(self, issue: Issue, *runs: Check) -> None:
+        """Let workflows end on the head of a pull request."""
+        pull, repository = issue.pull, issue.repository
+        assert pull is not None
+        with self.changed:
+            suite = new_number()
+            for run in runs:
+                run.suite, run.sha = suite, pull.sha
+                self._replace_check(repository, run)
+            worst = next((run for run in runs if run.conclusion != "success"), runs[0])
+            shown = {
+                "id": suite,
+                "head_branch": pull.head if pull.head_repository is repository else None,
+                "head_sha": pull.sha,
+                "status": "completed",
+                "conclusion": worst.conclusion,
+                "pull_requests": [{"number": issue.number}],
+                "app": runs[0].json(repository)["app"],
+            }
+            sender = self.account("workflows[bot]", "Bot")
+            self.emit("check_suite", "completed", repository, sender, {"check_suite": shown})
+
     def review(
         self,
         login: str,
@@ -330,12 +388,39 @@ class Records:
             self.changed.notify_all()
         return review
 
+    def pushed(self, repository: Repository, before: dict[str, str], sender: Account) -> None:
+        """Tell everybody about branches that moved, and pull requests with them."""
+        after = self.git.branches(repository.full_name)
+        with self.changed:
+            for branch, sha in after.items():
+                if sha != before.get(branch):
+                    parts = {
+                        "ref": f"refs/heads/{branch}",
+                        "before": before.get(branch, "0" * 40),
+                        "after": sha,
+                        "deleted": False,
+                    }
+                    self.emit("push", "", repository, sender, parts)
+            for home in self.repositories.values():
+                for issue in home.issues.values():
+                    pull = issue.pull
+                    if pull is None or pull.head_repository is not repository:
+                        continue
+                    sha = after.get(pull.head, "")
+                    if sha and sha != before.get(pull.head) and issue.state == "open":
+                        pull.sha, issue.changed = sha, self.now()
+                        ref = f"refs/pull/{issue.number}/head"
+                        self.git.point(home.full_name, ref, repository.full_name, sha)
+                        parts = self._shown(issue)[1]
+                        self.emit("pull_request", "synchronize", home, issue.user, parts)
+            self.changed.notify_all()
+
     def emit(
         self, kind: str, action: str, repository: Repository, sender: Account, parts: dict[str, Any]
     ) -> None:
         """Tell every App that is installed there and listens to such events."""
         payload = {
-            "action": action,
+            **({"action": action} if action else {}),
             **parts,
             "repository": repository.json(),
             "sender": sender.json(),
@@ -348,6 +433,12 @@ class Records:
             event = Event(app, kind, payload | {"installation": {"id": installation.id}})
             event.guid = guid = guid or event.guid  # one event has one id, whoever hears of it
             self.hooks.emit(event)
+
+    def _replace_check(self, repository: Repository, run: Check) -> None:
+        """Keep a check; of those with one name and App only the latest counts."""
+        same = (run.app, run.name, run.sha)
+        others = [e for e in repository.checks if (e.app, e.name, e.sha) != same]
+        repository.checks = [*others, run]
 
     def later(self, work: Callable[[], object]) -> None:
         """Do something after the answer to a call."""

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import jwt
 
-from app.sim.github import apps, issues, pulls
+from app.sim.github import apps, checks, issues, pulls
 from app.sim.github.answers import Refused, Reply, Request, not_found
 from app.sim.github.apps import is_granted
 from app.sim.github.calls import Asked, Route
@@ -20,7 +20,7 @@ WRITES_AN_HOUR = 500
 JWT_SECONDS = 600
 
 _CONVERSION = re.compile(r"/app-manifests/(?P<code>\w+)/conversions")
-ROUTES = [*apps.routes.all, *issues.routes.all, *pulls.routes.all]
+ROUTES = [*apps.routes.all, *issues.routes.all, *pulls.routes.all, *checks.routes.all]
 
 
 class Rest:

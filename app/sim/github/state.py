@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 PERMISSIONS = ("none", "read", "triage", "write", "maintain", "admin")
+ACTIONS = "github-actions"
+"""The App that runs workflows."""
 LEGACY = {"triage": "read", "maintain": "write"}
 """What GitHub still calls the roles that came later."""
 
@@ -182,6 +184,47 @@ class Review:
 
 
 @dataclass
+class Check:
+    """A check run on a commit."""
+
+    app: App | None
+    """Whose it is; None: of the service that runs workflows."""
+    name: str
+    sha: str
+    at: float
+    status: str = "queued"
+    conclusion: str | None = None
+    output: dict[str, Any] = field(default_factory=dict)
+    actions: list[dict[str, str]] = field(default_factory=list)
+    external_id: str = ""
+    suite: int = 0
+    id: int = field(default_factory=new_number)
+
+    @property
+    def annotations(self) -> list[dict[str, Any]]:
+        """What it says about lines of files."""
+        return list(self.output.get("annotations", ()))
+
+    def json(self, repository: Repository) -> dict[str, Any]:
+        """Show it as GitHub does."""
+        output = {name: self.output.get(name) for name in ("title", "summary", "text")}
+        app = self.app.json() if self.app else {"id": 15368, "slug": ACTIONS, "name": "Workflows"}
+        return {
+            "id": self.id,
+            "name": self.name,
+            "head_sha": self.sha,
+            "external_id": self.external_id,
+            "status": self.status,
+            "conclusion": self.conclusion,
+            "html_url": f"https://github.example/{repository.full_name}/runs/{self.id}",
+            "output": output | {"annotations_count": len(self.annotations)},
+            "check_suite": {"id": self.suite},
+            "app": app,
+            "started_at": stamp(self.at),
+        }
+
+
+@dataclass
 class Pull:
     """What makes an issue a pull request."""
 
@@ -192,6 +235,7 @@ class Pull:
     reviews: list[Review] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     merged: bool = False
+    closed: float = 0.0
 
 
 @dataclass
@@ -235,6 +279,7 @@ class Issue:
             "head": _end(head, pull.head, pull.sha),
             "base": _end(base, pull.base, ""),
             "merged": pull.merged,
+            "closed_at": stamp(pull.closed) if pull.closed else None,
             "draft": False,
         }
 
@@ -266,6 +311,7 @@ class Repository:
     """Role by login; everybody else may read, unless it is private."""
     issues: dict[int, Issue] = field(default_factory=dict)
     forked_from: Repository | None = None
+    checks: list[Check] = field(default_factory=list)
 
     @property
     def full_name(self) -> str:

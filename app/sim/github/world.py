@@ -22,7 +22,7 @@ from app.sim.github.git import Answer
 from app.sim.github.records import Records
 from app.sim.github.rest import Rest
 from app.sim.github.server import Server, handler
-from app.sim.github.state import Repository
+from app.sim.github.state import Account
 
 API = "/api/v3"
 """Where the API lies, as on Enterprise: below a path."""
@@ -152,7 +152,7 @@ class SimulatedGithub(Records):
         before = self.git.branches(repository.full_name)
         path = f"/{repository.full_name}.git{found['rest']}"
         answer = self.git.serve(method, path, parts.query, headers, body)
-        self._pushed(repository, before)
+        self.pushed(repository, before, self._pusher(headers))
         return answer
 
     def _git_refusal(self, name: str, headers: dict[str, str], *, writing: bool) -> Answer | None:
@@ -173,23 +173,10 @@ class SimulatedGithub(Records):
             return Answer(403, {}, b"Write access to repository not granted.")
         return None
 
-    def _pushed(self, repository: Repository, before: dict[str, str]) -> None:
-        """Tell everybody about pull requests whose branch moved."""
-        after = self.git.branches(repository.full_name)
-        with self.changed:
-            for home in self.repositories.values():
-                for issue in home.issues.values():
-                    pull = issue.pull
-                    if pull is None or pull.head_repository is not repository:
-                        continue
-                    sha = after.get(pull.head, "")
-                    if sha and sha != before.get(pull.head):
-                        pull.sha, issue.changed = sha, self.now()
-                        ref = f"refs/pull/{issue.number}/head"
-                        self.git.point(home.full_name, ref, repository.full_name, sha)
-                        parts = self._shown(issue)[1]
-                        self.emit("pull_request", "synchronize", home, issue.user, parts)
-            self.changed.notify_all()
+    def _pusher(self, headers: dict[str, str]) -> Account:
+        given = headers.get("authorization", "").partition(" ")[2]
+        token = self.tokens.get(base64.b64decode(given).decode().partition(":")[2])
+        return token.installation.app.bot if token else self.account("somebody")
 
     def _who(self, headers: dict[str, str]) -> str:
         given = headers.get("authorization", "").partition(" ")[2]

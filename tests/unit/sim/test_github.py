@@ -167,7 +167,8 @@ def test_a_push_to_the_branch_of_a_pull_request_is_told(peer: Peer, tmp_path: Pa
     peer.git(tmp_path / "work", *who, "commit", "-q", "--allow-empty", "-m", "More")
     peer.git(tmp_path / "work", "push", "-q", "URL/acme/widgets", "HEAD:topic", token=peer.token())
 
-    (event,) = peer.github.hooks.held
+    pushed, event = peer.github.hooks.held
+    assert (pushed.kind, pushed.payload["ref"]) == ("push", "refs/heads/topic")
     assert event.payload["action"] == "synchronize"
     assert pull.pull is not None
     assert event.payload["pull_request"]["head"]["sha"] == pull.pull.sha

@@ -12,11 +12,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.core.posts import PostContent, PostSend
-from app.core.types import Delivery, Speaker
-from app.services.github import events
+from app.core.types import Delivery, News, Speaker
+from app.services.github import events, news
 from app.services.github.mentions import Identities, Identity
 from app.services.github.names import Spot
 from app.services.github.repositories import GithubRepositories
+from app.sim.github.state import Check
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN, golden, operation, shapes
 
@@ -74,6 +75,11 @@ async def every_call(desk: Desk) -> None:
     done = PostContent(kind="turn", state="done", text=words)
     await desk.claude.send(PostSend("create", desk.key(pull), "ab-2", done))
     await desk.claude.earlier(desk.key(pull), "")
+    told = {"title": "x", "summary": "y", "annotations": [{"path": "a.py", "message": "z"}]}
+    desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "failure", told))
+    assert pull.pull is not None
+    place = Spot("acme/widgets", opened.number).place
+    await desk.claude.checked(News("checked", place, "acme/widgets", "topic", pull.pull.sha))
     await desk.claude.refusal(Speaker("ann", "ann"), Spot("acme/widgets", 1).place)
     await desk.heard()
     desk.github.hooks.held = None
@@ -128,6 +134,7 @@ def test_every_example_that_github_publishes_is_read_without_an_error(octokit: P
     published = json.loads((octokit / "webhooks-examples/api.github.com/index.json").read_text())
     read = [
         events.read(event["name"], json.dumps(payload).encode(), US)
+        or news.read(event["name"], json.dumps(payload).encode(), "claude", US)
         for event in published
         for payload in event["examples"]
     ]

@@ -1,0 +1,166 @@
+"""Follows what agents have proposed: checks, conflicts, the end; told once, where the work began.
+
+Nothing starts by itself: where something failed a fix is offered, and a person takes it or not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from app.core.clock import persist
+from app.core.consent.ledger import Ledger
+from app.core.consent.offers import offer
+from app.core.feed import Feed
+from app.core.outbox import Outbox
+from app.core.ports import Adapter, Checkouts, Clock, ReportingAdapter
+from app.core.posts import PostContent
+from app.core.stores import ProposalStore
+from app.core.types import News
+from app.core.updates import AskRequest
+from app.core.workspaces import Checked, Proposed
+from app.errors import PostDelayed, RepositoryError
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIES = 3
+"""Fixes that are offered in a row: what three did not mend needs a person."""
+NO_MORE = (
+    "Three fixes did not help, so no further one is offered; say in your own words what to do."
+)
+NAMED = 5
+"""Checks or files that a line names: enough to know what it is about."""
+LISTED = 50
+"""Files that an excerpt names."""
+LOOK_SECONDS = (5.0, 30.0, 120.0, 600.0)
+"""How long to wait before looking again, where the platform does not say."""
+
+
+class Proposals:
+    """The life of what was proposed, for all agents."""
+
+    def __init__(
+        self,
+        proposals: ProposalStore,
+        checkouts: Checkouts,
+        ledger: Ledger,
+        outbox: Outbox,
+        feed: Feed,
+        *,
+        adapters: Mapping[str, Adapter],
+        clock: Clock,
+        offer_seconds: float,
+    ) -> None:
+        self._proposals = proposals
+        self._checkouts = checkouts
+        self._ledger = ledger
+        self._outbox = outbox
+        self._feed = feed
+        self._adapters = adapters
+        self._clock = clock
+        self._offer_seconds = offer_seconds
+
+    async def take(self, adapter_name: str, news: News) -> str:
+        """Tell what follows from news, if they are of what this agent proposed; says what it was.
+
+        Raises:
+            PostError: the platform does not say how it stands.
+        """
+        adapter = self._adapters[adapter_name]
+        if news.kind == "moved":
+            found = self._proposals.onto(adapter.agent, news.repository, news.branch)
+            for each in found:
+                await self._look_for_conflicts(each, adapter.agent)
+            return f"{len(found)} proposed for it"
+        proposed = self._proposals.find(adapter.agent, news.repository, news.branch)
+        if proposed is None:
+            return "nothing that was proposed here"
+        if news.kind == "checked":
+            await self._look_at_checks(adapter, news, proposed)
+        else:
+            await self._end(news, proposed)
+        return f"news of session {proposed.session}"
+
+    async def _end(self, news: News, proposed: Proposed) -> None:
+        outcome = "" if news.kind == "reopened" else news.kind
+        await persist(self._clock, self._proposals.settle, proposed, outcome)
+        if outcome:
+            words = "Merged" if outcome == "merged" else "Closed without being merged"
+            await self._tell(proposed, f"{outcome}:{news.mark}", f"{words}: {news.link}")
+
+    async def _look_at_checks(self, adapter: Adapter, news: News, proposed: Proposed) -> None:
+        if proposed.outcome or not isinstance(adapter, ReportingAdapter):
+            return
+        checked = await self._checked(adapter, news)
+        if checked is None:
+            return
+        if not checked.failed:
+            words = f"Checks passed: {checked.link}"
+            await self._tell(proposed, f"passed:{checked.commit}", words, passed=True)
+            return
+        words = f"Checks failed on {checked.link}: {_some(checked.failed)}."
+        await self._offer(
+            proposed, f"failed:{checked.commit}", words, checked.excerpt, "Fix the checks"
+        )
+
+    async def _checked(self, adapter: ReportingAdapter, news: News) -> Checked | None:
+        """Look how checks ended; a platform that cannot say just now is asked again."""
+        for seconds in LOOK_SECONDS:
+            try:
+                return await adapter.checked(news)
+            except PostDelayed as error:
+                logger.info("the checks of %s are looked at later: %s", news.branch, error)
+                await self._clock.sleep(error.retry_after or seconds)
+        return await adapter.checked(news)
+
+    async def _look_for_conflicts(self, proposed: Proposed, agent: str) -> None:
+        try:
+            found = await self._checkouts.collisions(
+                proposed.repository, agent, proposed.base, proposed.branch
+            )
+        except RepositoryError as error:
+            logger.warning("conflicts of %s are not known: %s", proposed.link, error)
+            return
+        if found is None or not found[1]:
+            return
+        commit, files = found
+        words = f"{proposed.link} conflicts with `{proposed.base}` in {_some(files)}."
+        listed = "\n".join(files[:LISTED])
+        await self._offer(proposed, f"conflict:{commit}", words, listed, "Resolve the conflict")
+
+    async def _offer(
+        self, proposed: Proposed, mark: str, words: str, excerpt: str, deed: str
+    ) -> None:
+        if proposed.tries >= MOST_TRIES:
+            await self._tell(proposed, mark, f"{words} {NO_MORE}")
+            return
+        request = offer(proposed.branch, words, excerpt, deed)
+        await self._tell(proposed, mark, words, request=request)
+        self._ledger.watch()
+
+    async def _tell(
+        self,
+        proposed: Proposed,
+        mark: str,
+        words: str,
+        *,
+        request: AskRequest | None = None,
+        passed: bool = False,
+    ) -> None:
+        posts = await persist(
+            self._clock,
+            self._proposals.tell,
+            proposed,
+            f"{proposed.branch}:{mark}",
+            self._outbox.clean(PostContent(kind="notice", note=words)).note,
+            offer=self._ledger.presentable(request) if request else None,
+            deadline=self._clock.now() + self._offer_seconds,
+            passed=passed,
+        )
+        self._outbox.send(*posts)
+        self._feed.notify(proposed.session)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

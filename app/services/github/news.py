@@ -1,0 +1,87 @@
+"""From an event of GitHub to news of a pull request that an agent may have opened; pure.
+
+Checks are heard of by `check_suite`, once per App that runs some; conflicts by `push`, since
+nothing else says that the branch moved which a pull request is for.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ValidationError
+
+from app.core.keys import PlaceKey
+from app.core.types import News
+from app.errors import DeliveryUnreadable
+from app.services.github.events import is_foreign
+from app.services.github.mentions import Identities
+from app.services.github.names import SERVICE
+from app.services.github.payloads import Payload, Repository
+
+NEWS: dict[str, tuple[str, ...]] = {
+    "pull_request": ("closed", "reopened"),
+    "check_suite": ("completed",),
+    "push": ("",),
+}
+"""The events that can be news."""
+BRANCHES = "refs/heads/"
+
+Kind = Literal["checked", "merged", "closed", "reopened", "moved"]
+
+
+def read(
+    event: str, body: bytes, agent: str, us: Identities, installation: str | None = None
+) -> News | None:
+    """Understand an event; None if it is no news for this agent.
+
+    Raises:
+        DeliveryUnreadable: it is not what GitHub sends.
+    """
+    if event not in NEWS:
+        return None
+    try:
+        payload = Payload.model_validate_json(body)
+    except ValidationError as error:
+        raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
+    where = payload.repository
+    if where is None or payload.action not in NEWS[event] or is_foreign(payload, installation):
+        return None
+    match event:
+        case "check_suite":
+            return _checked(payload, where, us)
+        case "push":
+            return _moved(payload, where)
+        case _:
+            return _ended(payload, where, agent, us)
+
+
+def _checked(payload: Payload, where: Repository, us: Identities) -> News | None:
+    suite = payload.check_suite
+    # Of a fork there is no branch; what our own Apps show is no check of anything.
+    if suite is None or not suite.head_branch or (suite.app and us.is_app(suite.app.slug)):
+        return None
+    return _news("checked", where, suite.head_branch, suite.head_sha)
+
+
+def _moved(payload: Payload, where: Repository) -> News | None:
+    if payload.deleted or not payload.ref.startswith(BRANCHES):
+        return None
+    return _news("moved", where, payload.ref.removeprefix(BRANCHES), payload.after)
+
+
+def _ended(payload: Payload, where: Repository, agent: str, us: Identities) -> News | None:
+    pull = payload.pull_request
+    if pull is None or pull.user is None or pull.head.repo is None or pull.head.repo.id != where.id:
+        return None
+    author = us.agent(bot_id=pull.user.id, login=pull.user.login, is_bot=pull.user.is_bot)
+    if author != agent:
+        return None
+    if payload.action == "reopened":
+        return _news("reopened", where, pull.head.ref, pull.updated_at)
+    kind: Kind = "merged" if pull.merged else "closed"
+    return _news(kind, where, pull.head.ref, pull.closed_at or "", pull.html_url)
+
+
+def _news(kind: Kind, where: Repository, branch: str, mark: str, link: str = "") -> News:
+    place = PlaceKey(SERVICE, f"{where.full_name} {branch}")
+    return News(kind, place, where.full_name, branch, mark, link)

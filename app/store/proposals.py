@@ -1,0 +1,135 @@
+"""Keeps what sessions have proposed, and tells news of it once, where the work began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.keys import SessionKey
+from app.core.posts import NewPost, PostContent
+from app.core.types import Entry, TurnRef
+from app.core.updates import AskRequest
+from app.core.workspaces import Proposed, Repository
+from app.store.asks import open_ask
+from app.store.database import Database
+from app.store.offers import withdraw_offers
+from app.store.posts import insert_post
+from app.store.tables import checkout, session, surface, told, turn
+from app.store.transcript import insert_entries
+
+OVERTAKEN = "There is news since."
+
+
+class ProposalRows:
+    """The port of proposals on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def find(self, agent: str, repository: str, branch: str) -> Proposed | None:
+        """Find what an agent proposed from a branch; None if it did not, or was removed since."""
+        query = _proposed(agent, repository).where(checkout.c.branch == branch)
+        row = self._database.one(query.limit(1))
+        return _proposed_of(row) if row else None
+
+    def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
+        """List what an agent has proposed for a branch and what is still open."""
+        query = _proposed(agent, repository).where(
+            checkout.c.base == base, checkout.c.link != "", checkout.c.outcome == ""
+        )
+        with self._database.engine.connect() as connection:
+            return [_proposed_of(row) for row in connection.execute(query)]
+
+    async def settle(self, proposed: Proposed, outcome: str) -> None:
+        """Note that it was merged, closed or opened again."""
+        change = update(checkout).where(*_this(proposed)).values(outcome=outcome)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def tell(
+        self,
+        proposed: Proposed,
+        mark: str,
+        words: str,
+        *,
+        offer: AskRequest | None = None,
+        deadline: float = 0.0,
+        passed: bool = False,
+    ) -> tuple[int, ...]:
+        """Tell news where the work began, in a line or as an offer; returns the posts to send."""
+
+        def write(connection: Connection) -> tuple[int, ...]:
+            now, new = self._now(), {"session": proposed.session, "mark": mark}
+            if not connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount:
+                return ()
+            posts = withdraw_offers(connection, proposed.session, OVERTAKEN, now)
+            if passed:
+                connection.execute(update(checkout).where(*_this(proposed)).values(tries=0))
+            if offer is None:
+                return (*posts, _say(connection, proposed.session, mark, words, now))
+            ref = TurnRef(proposed.session, _turn_at_home(connection, proposed.session))
+            shown = open_ask(connection, offer, ref, now, deadline=deadline, adrift=True)
+            return (*posts, shown[1])
+
+        return await self._database.writer.run(write)
+
+
+def _proposed(agent: str, repository: str) -> Select[Any]:
+    return (
+        select(checkout)
+        .join(session, session.c.id == checkout.c.session)
+        .where(
+            session.c.agent == agent,
+            session.c.closed.is_(None),
+            checkout.c.name == repository,
+            checkout.c.way == "branch",
+            checkout.c.sent != "",
+        )
+        .order_by(checkout.c.session.desc(), checkout.c.number.desc())
+    )
+
+
+def _this(proposed: Proposed) -> tuple[Any, ...]:
+    return (
+        checkout.c.session == proposed.session,
+        checkout.c.branch == proposed.branch,
+        checkout.c.way == "branch",
+    )
+
+
+def _home(connection: Connection, session_id: int) -> Row[Any]:
+    """Find the surface where a session began."""
+    mine = select(surface).where(surface.c.session == session_id).order_by(surface.c.id)
+    return connection.execute(mine.limit(1)).one()
+
+
+def _turn_at_home(connection: Connection, session_id: int) -> int:
+    """Find the last turn that was asked for where a session began."""
+    home = _home(connection, session_id)
+    of_session = turn.c.session == session_id
+    last = select(func.max(turn.c.id)).where(of_session, turn.c.surface == home.id)
+    return int(connection.execute(last).scalar_one())
+
+
+def _say(connection: Connection, session_id: int, mark: str, words: str, now: float) -> int:
+    home = _home(connection, session_id)
+    target = SessionKey(home.service, home.external, home.agent)
+    content = PostContent(kind="notice", note=words)
+    insert_entries(connection, [Entry("notice", words, session=session_id)], now)
+    post = NewPost(f"news:{session_id}:{mark}", target, content, session_id)
+    return insert_post(connection, post, now)
+
+
+def _proposed_of(row: Row[Any]) -> Proposed:
+    return Proposed(
+        session=row.session,
+        repository=Repository(row.name, row.url),
+        branch=row.branch,
+        base=row.base,
+        link=row.link,
+        tries=row.tries,
+        outcome=row.outcome,
+    )

@@ -1,0 +1,115 @@
+"""What GitHub says about an agent's pull request becomes news, and failed checks an excerpt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app.core.keys import PlaceKey
+from app.core.types import News
+from app.core.workspaces import Checked
+from app.errors import DeliveryUnreadable
+from app.services.github import news
+from app.services.github.checks import RUN_CHARACTERS, excerpt, read_checks
+from app.services.github.mentions import Identities, Identity
+from app.services.github.payloads import Annotation, CheckRun, Output
+from app.sim.github.state import Check
+from tests.support.github_desk import Desk
+from tests.support.github_openapi import GOLDEN
+
+pytestmark = pytest.mark.anyio
+
+US = Identities.of(
+    [Identity("claude", "Codertocat", 21031067), Identity("codex", "codex[bot]", 12)]
+)
+
+
+def example(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((GOLDEN / "news.json").read_text())[name]
+    return found
+
+
+def read(name: str, payload: dict[str, Any], agent: str = "claude") -> News | None:
+    return news.read(name.partition(".")[0], json.dumps(payload).encode(), agent, US)
+
+
+def test_events_as_github_sends_them_are_news() -> None:
+    checked = read("check_suite.completed", example("check_suite.completed"))
+    moved = read("push.", example("push.") | {"ref": "refs/heads/main", "deleted": False})
+    closed = read("pull_request.closed", example("pull_request.closed"))
+
+    assert checked is not None
+    assert moved is not None
+    assert closed is not None
+    assert (checked.kind, checked.branch) == ("checked", "changes")
+    assert checked.mark == example("check_suite.completed")["check_suite"]["head_sha"]
+    assert (moved.kind, moved.branch, moved.mark) == ("moved", "main", example("push.")["after"])
+    assert (closed.kind, closed.branch) == ("closed", "changes")
+    assert closed.link.endswith("/pull/2")
+    assert {each.repository for each in (checked, moved, closed)} == {"Codertocat/Hello-World"}
+
+
+def test_what_is_no_news_for_an_agent_is_none() -> None:
+    closed, suite = example("pull_request.closed"), example("check_suite.completed")
+    ours = {**suite, "check_suite": {**suite["check_suite"], "app": {"slug": "codex"}}}
+    fork = {**suite, "check_suite": {**suite["check_suite"], "head_branch": None}}
+    gone = example("push.") | {"deleted": True}
+    tag = example("push.") | {"ref": "refs/tags/v1"}
+
+    assert read("pull_request.closed", closed, "codex") is None
+    assert [read("check_suite", each) for each in (ours, fork)] == [None, None]
+    assert [read("push", each) for each in (gone, tag)] == [None, None]
+    assert read("check_suite", {**suite, "action": "requested"}) is None
+    with pytest.raises(DeliveryUnreadable):
+        news.read("push", b"{", "claude", US)
+
+
+def test_an_excerpt_is_short_and_plain() -> None:
+    noisy = Output(title="\x1b[31mred\x1b[0m", summary="x" * 5_000, text="never seen")
+    said = [
+        (
+            CheckRun(id=1, name="build\n", conclusion="failure", output=noisy),
+            [Annotation(path="a\x00.py", start_line=3, message="two\nlines")],
+        ),
+        (CheckRun(id=2, name="lint", conclusion="timed_out"), []),
+    ]
+
+    text = excerpt(said)
+
+    assert text.startswith("build: red (failure)\na .py:3: two lines\nxxx")
+    assert text.endswith("…\n\nlint (timed_out)")
+    assert len(text) < RUN_CHARACTERS + 50
+
+
+async def checked(desk: Desk, commit: str) -> Checked | None:
+    place = PlaceKey("github", "acme/widgets topic")
+    heard = News("checked", place, "acme/widgets", "topic", commit)
+    return await read_checks(desk.apis["claude"], heard, desk.directory.us)
+
+
+async def test_checks_have_ended_when_none_of_others_runs(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    assert pull.pull is not None
+    commit = pull.pull.sha
+    assert await checked(desk, commit) is None, "there are none"
+
+    ours = Check(desk.apps["codex"], "codex", commit, 0.0, "in_progress")
+    desk.repository.checks.append(ours)
+    desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "neutral"))
+    assert await checked(desk, commit) == Checked(commit, pull.url)
+
+    desk.github.push("ann", desk.repository, "topic", {"a.py": "two\n"})
+    assert await checked(desk, commit) is None, "there is a later commit"
+
+
+async def test_an_app_that_may_not_see_checks_tells_nothing(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "failure"))
+    del desk.apps["claude"].permissions["checks"]
+    assert pull.pull is not None
+
+    assert await checked(desk, pull.pull.sha) is None
