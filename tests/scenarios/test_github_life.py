@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from app.sim.github.state import Check, Issue
@@ -37,6 +38,11 @@ def proposed(world: PullWorld, words: str = "write greeting.txt hello") -> tuple
 def said(world: PullWorld, issue: Issue, words: str) -> int:
     """Count the comments that say something."""
     return sum(words in each.body for each in world.answers(issue))
+
+
+def told(world: PullWorld, issue: Issue, times: int) -> bool:
+    """Tell whether failed checks were told so often."""
+    return said(world, issue, "Checks failed") == times
 
 
 def test_checks_and_merge_are_told_once_where_the_work_began(tmp_path: Path) -> None:
@@ -98,9 +104,7 @@ def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path:
         assert pull.pull is not None
         for number in range(1, 5):
             world.github.check(pull, run("build", "failure", **BROKEN))
-            world.bridge.wait(
-                lambda number=number: said(world, issue, "Checks failed") == number, "not told"
-            )
+            world.bridge.wait(partial(told, world, issue, number), "not told")
             world.settled()
             world.github.comment("ann", issue, "@claude-bridge Fix the checks")
             world.settled()

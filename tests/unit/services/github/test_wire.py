@@ -78,8 +78,8 @@ async def every_call(desk: Desk) -> None:
     told = {"title": "x", "summary": "y", "annotations": [{"path": "a.py", "message": "z"}]}
     desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "failure", told))
     assert pull.pull is not None
-    place = Spot("acme/widgets", opened.number).place
-    await desk.claude.checked(News("checked", place, "acme/widgets", "topic", pull.pull.sha))
+    here = Spot("acme/widgets", opened.number).place
+    await desk.claude.checked(News("checked", here, "acme/widgets", "topic", pull.pull.sha))
     await desk.claude.refusal(Speaker("ann", "ann"), Spot("acme/widgets", 1).place)
     await desk.heard()
     desk.github.hooks.held = None
