@@ -47,6 +47,15 @@ def upgrade() -> None:
         sa.UniqueConstraint("link_hash"),
     )
     op.create_table(
+        "repository",
+        sa.Column("host", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("current", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("host", "name"),
+    )
+    op.create_index("repository_number", "repository", ["host", "number"], unique=False)
+    op.create_table(
         "place",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("service", sa.String(), nullable=False),

@@ -7,9 +7,10 @@ from a platform: who may talk to an agent there must not be able to point it at 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from app.core.keys import PlaceKey
 from app.core.workspaces import Repository
@@ -48,7 +49,22 @@ class Directory:
             return self.home / path[2:] if path.startswith("~/") else Path(path)
         if _ADDRESS.fullmatch(text):
             return Repository(text.rpartition("/")[2].removesuffix(".git"), text)
-        return Repository(text, f"{self.git_url}/{text}.git")
+        return self.repository(text)
+
+    @property
+    def host(self) -> str:
+        """Whose names `owner/name` are."""
+        return urlsplit(self.git_url).netloc
+
+    def repository(self, name: str) -> Repository:
+        """Tell where `owner/name` is found."""
+        return Repository(name, f"{self.git_url}/{name}.git")
+
+    def renamed(self, target: Repository, now: Callable[[str, str], str]) -> Repository:
+        """Tell what a repository of the settings or of a place is called now."""
+        if target != self.repository(target.name):
+            return target
+        return self.repository(now(self.host, target.name))
 
     def chosen(self, place: PlaceKey, text: str) -> str:
         """Check what somebody wants to choose for a place.

@@ -19,6 +19,7 @@ from app.core.types import (
     File,
     Heard,
     Inbound,
+    Naming,
     News,
     Session,
     Speaker,
@@ -286,6 +287,10 @@ class Checkouts(Protocol):
         """
         ...
 
+    async def rename(self, old: Repository, new: Repository) -> None:
+        """Keep mirror and clones of a repository that is found elsewhere from now on."""
+        ...
+
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""
         ...
@@ -448,6 +453,19 @@ class GatheringAdapter(Adapter, Protocol):
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring together what belongs to a message and did not come with it."""
+        ...
+
+
+@runtime_checkable
+class NamingAdapter(Adapter, Protocol):
+    """An adapter whose places are named after repositories, which may get other names."""
+
+    def naming(self, delivery: Delivery) -> Naming | None:
+        """Tell which repository a delivery is about, and what that is called; None: about none."""
+        ...
+
+    def renamed(self, old: str) -> None:
+        """Forget what was known under a name: it may be another repository's from now on."""
         ...
 
 

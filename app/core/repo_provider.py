@@ -18,7 +18,13 @@ from pathlib import Path
 from app.core.clock import persist
 from app.core.directory import Directory
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
-from app.core.stores import CheckoutStore, IntakeStore, SessionStore, TranscriptStore
+from app.core.stores import (
+    CheckoutStore,
+    IntakeStore,
+    NameStore,
+    SessionStore,
+    TranscriptStore,
+)
 from app.core.types import Entry, File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
 from app.core.workspaces import (
@@ -106,6 +112,7 @@ class RepoProvider:
         authors: Mapping[str, Author],
         tokens: TokenSource | None = None,
         pulls: PullRequests | None = None,
+        names: NameStore | None = None,
     ) -> None:
         self._folders = folders
         self._checkouts = checkouts
@@ -120,6 +127,7 @@ class RepoProvider:
         self._authors = authors
         self._tokens = tokens
         self._pulls = pulls
+        self._names = names
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
@@ -219,6 +227,7 @@ class RepoProvider:
         Raises:
             RepositoryError: git cannot do it.
         """
+        session = self._sessions.session(session.id) or session  # its place may have been renamed
         record = self._records.latest(session.id)
         how = self._ship.get(session.key.agent, "none")
         if record is None or record.state != "ready" or how == "none" or not record.branch:
@@ -262,7 +271,10 @@ class RepoProvider:
 
     def _target(self, session: Session) -> Repository | Path | None:
         chosen = self._places.place(session.place).repository
-        return self._directory.target(session.place, chosen)
+        target = self._directory.target(session.place, chosen)
+        if not isinstance(target, Repository) or self._names is None:
+            return target
+        return self._directory.renamed(target, self._names.now)
 
     def _folder_in_place(self, target: Path) -> Path:
         try:

@@ -23,9 +23,11 @@ from app.core.types import (
     Effect,
     Entry,
     Message,
+    Naming,
     Overheard,
     PlaceView,
     ProcessRecord,
+    Renamed,
     Session,
     Thread,
     Turn,
@@ -419,6 +421,26 @@ class CheckoutStore(Protocol):
 
     async def gone(self, session: int, number: int) -> None:
         """Note that a clone was thrown away."""
+        ...
+
+
+class NameStore(Protocol):
+    """Names of repositories, which may change."""
+
+    def of(self, host: str, number: int) -> str | None:
+        """Tell the name that a repository has now."""
+        ...
+
+    def now(self, host: str, name: str) -> str:
+        """Tell what a repository is called now that had a name; itself if nobody else has it."""
+        ...
+
+    async def follow(self, naming: Naming) -> tuple[Renamed, ...]:
+        """Take note of a name; returns what got another one.
+
+        Sessions, places, clones and posts go along. Whoever takes the name of another repository
+        finds nothing under it.
+        """
         ...
 
 

@@ -168,6 +168,28 @@ Inbound = Heard | Changed | Answered | News
 
 
 @dataclass(frozen=True, slots=True)
+class Naming:
+    """What a repository is called that places are named after; its number stays the same."""
+
+    service: str
+    host: str
+    number: int
+    name: str
+    before: str = ""
+    """What it was called, if the event says that it got another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """That a repository is called otherwise from now on."""
+
+    service: str
+    host: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeSessionRequest:
     """What one agent is asked to do, before anybody knows whether its session exists."""
 

@@ -31,6 +31,7 @@ from app.core.ports import (
     WebhookAdapter,
 )
 from app.core.proposals import Proposals
+from app.core.renames import Renames
 from app.core.repo_provider import Folders, RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
@@ -125,6 +126,7 @@ class Bridge:
             authors=authors_of(configuration),
             tokens=tokens,
             pulls=pulls,
+            names=stores.names,
         )
         self._live = LiveAgents(
             self._launcher,
@@ -200,6 +202,13 @@ class Bridge:
             untagged=configuration.untagged_replies,
             clock=clock,
             proposals=proposals,
+            renames=Renames(
+                stores.names,
+                self._checkouts,
+                adapters=adapters,
+                directory=directory,
+                clock=clock,
+            ),
         )
         self._listeners = Listeners(
             [each for each in adapters if isinstance(each, ListeningAdapter)], self.intake, clock

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from app.config import (
     Configuration,
@@ -97,7 +98,7 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
     from app.services.github.repositories import GithubRepositories  # noqa: PLC0415
     from app.services.github.webhook import Hook  # noqa: PLC0415
 
-    directory = Directory(owned)
+    directory, host = Directory(owned), urlsplit(configuration.github_git_url).netloc
     made: list[Adapter] = []
     repositories: dict[str, GithubRepositories] = {}
     for agent, given in owned.items():
@@ -118,6 +119,8 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
             paths=_webhook_paths(configuration, "github", agent),
             api=GithubApi(auth, clock, api_url=configuration.github_api_url),
             installation=given.installation_id,
+            host=host,
+            name_now=lambda number: base.stores.names.of(host, number),
         )
         if given.bot_login is not None:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))

@@ -159,6 +159,12 @@ class GitCheckouts:
             return None
         return commit, await conflicts(self._git, mirror, onto, commit)
 
+    async def rename(self, old: Repository, new: Repository) -> None:
+        """Keep mirror and clones of a repository that is found elsewhere from now on."""
+        await self._mirrors.rename(old, new)
+        for gate in self._open.values():
+            gate.rename(old, new)
+
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""
         return await clones.diff(self._inside(clone), since)

@@ -33,7 +33,7 @@ from typing import Final, Literal
 from app.children.prefixes import visible_prefixes
 from app.children.process import Child
 from app.core.tasks import Tasks
-from app.core.workspaces import Clone
+from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed
 from app.repos import relay
 from app.repos.git import Git
@@ -142,6 +142,11 @@ class Gate:
             server.close()
         self._servers = []
         await self._tasks.close()
+
+    def rename(self, old: Repository, new: Repository) -> None:
+        """Send on to where a repository is from now on."""
+        if self._clone.repository == old:
+            self._clone = replace(self._clone, repository=new)
 
     async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit and the base branch cannot both be kept."""

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
@@ -35,6 +36,7 @@ _LOOSE_BYTES: Final = 256 * 1024**2
 """A loose object that is larger is not worth the memory it takes to check it."""
 _CHUNK_BYTES: Final = 1024**2
 _COMPLETE: Final = "complete"
+_ELSEWHERE: Final = ".elsewhere"
 _EVERYTHING: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -57,10 +59,33 @@ class Mirrors:
         self._free_bytes = free_bytes
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
+        self._places: dict[str, str] = {}
 
     def path(self, repository: Repository) -> Path:
         """Tell where the mirror of a repository is, or would be."""
-        return self._root / file_name(repository)
+        name = file_name(repository)
+        if name not in self._places:
+            note = self._root / f"{name}{_ELSEWHERE}"
+            self._places[name] = note.read_text() if note.exists() else name
+        return self._root / self._places[name]
+
+    async def rename(self, old: Repository, new: Repository) -> None:
+        """Keep the mirror of a repository that got another name; clones borrow from where it is.
+
+        Whoever takes the old name gets a mirror of its own.
+        """
+        async with self._held(mirror := self.path(old)):
+            if mirror.exists():
+                await asyncio.to_thread(self._note, new, mirror.name)
+                await asyncio.to_thread(self._note, old, f"{uuid4().hex[:12]}-{file_name(old)}")
+
+    def _note(self, repository: Repository, folder: str) -> None:
+        """Note where the mirror of a repository is, if not where its name says."""
+        name = file_name(repository)
+        new = self._root / f"{name}.note"
+        new.write_text(folder)
+        new.rename(self._root / f"{name}{_ELSEWHERE}")
+        self._places[name] = folder
 
     async def refresh(self, repository: Repository, agent: str | None, *also: str) -> Path:
         """Bring a mirror up to date, with further refs if named; make it if there is none.

@@ -16,7 +16,7 @@ _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
     """Change or drop a message inside somebody's commit, unless an agent was told of it."""
     found = connection.execute(
-        select(message.c.id, message.c.place)
+        select(message.c.id, message.c.place, message.c.edited)
         .join(place, place.c.id == message.c.place)
         .where(
             place.c.service == changed.place.service,
@@ -25,8 +25,8 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
             message.c.speaker_id == changed.speaker.id,
         )
     ).first()
-    if found is None:
-        return Corrected("unknown")
+    if found is None or found.edited == (changed.text or ""):
+        return Corrected("unknown")  # or heard of before, by another adapter
     told = connection.execute(
         select(turn.c.session, turn.c.id, turn.c.state)
         .join(heard, heard.c.turn == turn.c.id)

@@ -11,6 +11,7 @@ from app.core.stores import (
     DeliveryStore,
     IntakeStore,
     LoginStore,
+    NameStore,
     PostStore,
     ProcessStore,
     ProposalStore,
@@ -23,6 +24,7 @@ from app.store.database import Database
 from app.store.inbox import Decisions, Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
+from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
 from app.store.sessions import Processes, Sessions
@@ -45,6 +47,7 @@ class Stores:
     logins: LoginStore
     checkouts: CheckoutStore
     proposals: ProposalStore
+    names: NameStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float]) -> Stores:
@@ -61,4 +64,5 @@ class Stores:
             logins=Logins(database, now),
             checkouts=CheckoutRows(database),
             proposals=ProposalRows(database, now),
+            names=Names(database),
         )

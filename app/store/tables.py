@@ -293,6 +293,17 @@ told = Table(
     Column("mark", String, primary_key=True),
 )
 
+# Which repository has which name, and had it: `current` in one row of each number.
+repository = Table(
+    "repository",
+    metadata,
+    Column("host", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("current", Boolean, nullable=False),
+)
+Index("repository_number", repository.c.host, repository.c.number)
+
 login = Table(
     "login",
     metadata,

@@ -126,6 +126,32 @@ def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
         assert ["Stopped" in each.body for each in world.answers(issue)] == [True, True]
 
 
+def test_a_comment_that_waits_follows_its_author(tmp_path: Path) -> None:
+    with GithubWorld(tmp_path, agents=("claude", "codex")) as world:
+        issue = world.issue()
+        world.github.comment("ann", issue, "@claude-bridge\nhang")
+        world.bridge.wait(
+            lambda: ("prompted",) in world.bridge.rows("select state from turn"), "no turn"
+        )
+        first = world.github.comment("ann", issue, "@claude-bridge\nsay one")
+        second = world.github.comment("ann", issue, "@claude-bridge\nsay two")
+
+        world.github.edit_comment("bob", issue, first, "@claude-bridge\nsay forged")
+        world.github.edit_comment("ann", issue, first, "@claude-bridge\nsay better")
+        world.github.delete_comment("cleo", issue, second)
+        edits = "select reason from delivery where reason like 'edited:%' order by seq"
+        known = [("edited: changed",), ("edited: dropped",)]
+        world.bridge.wait(lambda: world.bridge.rows(edits) == known, "not followed")
+        world.github.comment("ann", issue, "@claude-bridge queue now")
+        world.wait_for(issue, "better")
+
+        world.settled()
+        words = world.prompts()[-1]
+        assert [each in words for each in ("one", "two", "forged", "better")] == [False] * 3 + [
+            True
+        ]
+
+
 def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, settings={"GRACE_SECONDS": "0"}) as world:
         issue = world.issue()

@@ -56,6 +56,7 @@ def test_codex_reviews_the_pull_request_of_claude_on_its_lines_and_can_push_noth
         world.settled()
 
         assert review.user is remark.user is world.apps["codex"].bot
+        assert review.commit == pull.pull.sha
         assert (remark.path, remark.line, remark.review) == ("greeting.txt", 1, review.id)
         assert "Say good day instead." in remark.body
         assert "Nearly." in (review.body or "")

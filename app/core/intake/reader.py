@@ -18,9 +18,10 @@ from app.core.consent.ledger import Ledger
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Adapter, Clock, GatheringAdapter, PreparedAdapter
+from app.core.ports import Adapter, Clock, GatheringAdapter, NamingAdapter, PreparedAdapter
 from app.core.posts import NewPost, PostContent
 from app.core.proposals import Proposals
+from app.core.renames import Renames
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, IntakeStore
 from app.core.tasks import Tasks
@@ -67,6 +68,7 @@ class Intake:
         untagged: Untagged,
         clock: Clock,
         proposals: Proposals | None = None,
+        renames: Renames | None = None,
     ) -> None:
         self._deliveries = deliveries
         self._decisions = decisions
@@ -76,6 +78,7 @@ class Intake:
         self._adapters = adapters
         self._access = access
         self._untagged = untagged
+        self._renames = renames
         self._clock = clock
         self._tasks = Tasks("intake")
         self._wakes: dict[str, asyncio.Event] = {}
@@ -150,11 +153,20 @@ class Intake:
             async with asyncio.TaskGroup() as group:
                 for delivery in found:
                     last = delivery.seq
+                    await self._follow_name(adapter, delivery)
                     group.create_task(self._parse(adapter, delivery))
                     await asyncio.sleep(0)  # in order, and never many at a stretch
             if len(found) == 1:
                 break  # it was all there was; whatever came since wakes the reader again
         return last
+
+    async def _follow_name(self, adapter: Adapter, delivery: Delivery) -> None:
+        """Let everything follow a repository that got another name, before it is spoken of."""
+        if self._renames is None or not isinstance(adapter, NamingAdapter):
+            return
+        naming = adapter.naming(delivery)
+        if naming is not None:
+            await self._renames.follow(naming)
 
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Understand one delivery and hand it to its place."""

@@ -12,16 +12,16 @@ from gidgethub import GitHubException
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Inbound, News, Speaker
+from app.core.types import Delivery, Earlier, Heard, Inbound, Naming, News, Speaker
 from app.core.workspaces import Checked
 from app.errors import PostDelayed, PostError, PostRejected
-from app.services.github import events, news, render, review
+from app.services.github import changes, events, naming, news, render, review
 from app.services.github.api import GithubApi, Gone
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.names import SERVICE, Name, Spot
-from app.services.github.payloads import Account, Comment, Review
+from app.services.github.payloads import Account, Comment, Repository, Review
 from app.services.github.sweep import Sweep
 from app.services.github.webhook import EVENT, Hook
 
@@ -41,6 +41,10 @@ class App:
     api: GithubApi
     installation: str | None = None
     """The only installation to listen to, if one is set."""
+    host: str = ""
+    """Whose numbers and names of repositories these are."""
+    name_now: Callable[[int], str | None] = lambda _number: None
+    """Tells what the repository with a number is called by now, if that is known."""
 
 
 class GithubAdapter:
@@ -81,9 +85,23 @@ class GithubAdapter:
         """Understand an event."""
         event, only = delivery.headers.get(EVENT, ""), self._app.installation
         us = self._directory.us
-        return events.read(event, delivery.body, us, only) or news.read(
-            event, delivery.body, self.agent, us, only
+        return (
+            events.read(event, delivery.body, us, only, self._name_of)
+            or changes.read(event, delivery.body, self.agent, us, only, self._name_of)
+            or news.read(event, delivery.body, self.agent, us, only, self._name_of)
         )
+
+    def naming(self, delivery: Delivery) -> Naming | None:
+        """Tell which repository an event is about, and what that is called."""
+        return naming.read(delivery.headers.get(EVENT, ""), delivery.body, self._app.host)
+
+    def renamed(self, old: str) -> None:
+        """Forget the tokens for a name that may be another repository's from now on."""
+        self._api.forget(old)
+
+    def _name_of(self, repository: Repository) -> str:
+        """Call a repository what it is called by now: an event may be from before."""
+        return self._app.name_now(repository.id) or repository.full_name
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring a review together: its own words and its comments on lines are one message."""
@@ -216,9 +234,12 @@ class GithubAdapter:
         try:
             made = await self._find_review(spot, post.marker)
             if made is None:
+                # First: a commit that comes meanwhile makes the comments outdated, not wrong.
+                commit = (await self._api.pull(spot)).head.sha
                 fitting, others = review.sort(remarks, await self._api.patches(spot))
                 body, fitting = render.review(text, fitting, others, content.asker)
-                made = await self._api.add_review(spot, render.marked(body, post.marker), fitting)
+                body = render.marked(body, post.marker)
+                made = await self._api.add_review(spot, body, fitting, commit)
         except PostRejected as error:
             # The answer is still owed, and as it is it can be read in a comment too.
             logger.warning("no review can be made on %s: %s", spot, error)

@@ -119,6 +119,10 @@ class GithubApi:
         """Get a token for one repository."""
         return await self._auth.token(repository, permissions, self.as_app)
 
+    def forget(self, repository: str) -> None:
+        """Throw away what is kept for a repository: its name may be another one's."""
+        self._auth.forget(repository)
+
     async def permission(self, repository: str, login: str) -> str:
         """Ask what somebody may do in a repository."""
         url = f"/repos/{repository}/collaborators/{{login}}/permission"
@@ -174,10 +178,13 @@ class GithubApi:
         files = map(ChangedFile.model_validate, await self._all(spot.repository, path))
         return {file.filename: file.patch for file in files}
 
-    async def add_review(self, spot: Spot, body: str, remarks: Sequence[Remark]) -> Review:
-        """Review a pull request, without a verdict: that is a person's."""
+    async def add_review(
+        self, spot: Spot, body: str, remarks: Sequence[Remark], commit: str
+    ) -> Review:
+        """Review a commit of a pull request, without a verdict: that is a person's."""
         path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews"
         asked = {
+            "commit_id": commit,
             "event": "COMMENT",
             "body": body,
             "comments": [_on_lines(each) for each in remarks],

@@ -17,6 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.services.github.hidden import Visible, strip
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
+from app.services.github.naming import NameOf, as_given
 from app.services.github.payloads import Account, Comment, Issue, Payload, Pull, Review
 from app.services.github.review import HOW
 
@@ -45,8 +46,16 @@ class InReview:
     review: int
 
 
-def read(event: str, body: bytes, us: Identities, installation: str | None = None) -> Heard | None:
+def read(
+    event: str,
+    body: bytes,
+    us: Identities,
+    installation: str | None = None,
+    name_of: NameOf = as_given,
+) -> Heard | None:
     """Understand an event; None if it is of no concern.
+
+    `name_of` knows what a repository is called by now.
 
     Raises:
         DeliveryUnreadable: it is not what GitHub sends.
@@ -54,7 +63,7 @@ def read(event: str, body: bytes, us: Identities, installation: str | None = Non
     if event not in HEARD:
         return None
     try:
-        payload = Payload.model_validate_json(body)
+        payload = Payload.model_validate_json(body).called(name_of)
     except ValidationError as error:
         raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
     if payload.action not in HEARD[event] or is_foreign(payload, installation):
@@ -138,7 +147,7 @@ def _described(payload: Payload, us: Identities) -> Heard | None:
     edited = thing.updated_at if payload.action == "edited" else ""
     said = strip(thing.body or "")
     mentions = _newly(payload, us.mentioned(said.text), us)
-    if not mentions or not _is_own(payload, thing.user):
+    if not mentions or not is_own(payload, thing.user):
         return None
     return _heard(
         payload, thing, thing.user, Name("issue", thing.number, edited), said, mentions, us
@@ -147,7 +156,7 @@ def _described(payload: Payload, us: Identities) -> Heard | None:
 
 def _commented(payload: Payload, us: Identities) -> Heard | None:
     issue, comment = payload.issue, payload.comment
-    if issue is None or comment is None or not _is_own(payload, comment.user):
+    if issue is None or comment is None or not is_own(payload, comment.user):
         return None
     said = strip(comment.body or "")
     mentions = _newly(payload, us.mentioned(said.text), us)
@@ -163,7 +172,7 @@ def _reviewed(payload: Payload, us: Identities) -> Heard | None:
     """Hear a review, or a comment on a line: both are known by the review they belong to."""
     pull, review, comment = payload.pull_request, payload.review, payload.comment
     part = review or comment
-    if pull is None or part is None or not _is_own(payload, part.user):
+    if pull is None or part is None or not is_own(payload, part.user):
         return None
     said = strip(part.body or "")
     if not said.text.strip():
@@ -247,7 +256,7 @@ def _newly(payload: Payload, mentions: tuple[str, ...], us: Identities) -> tuple
     return tuple(agent for agent in mentions if agent not in before)
 
 
-def _is_own(payload: Payload, author: Account | None) -> bool:
+def is_own(payload: Payload, author: Account | None) -> bool:
     """Tell whether words are of whoever made the event: others may edit or move them."""
     return author is not None and payload.sender is not None and author.id == payload.sender.id
 

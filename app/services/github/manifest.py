@@ -7,6 +7,7 @@ from typing import Any
 
 from app.services.github.events import HEARD
 from app.services.github.names import SERVICE
+from app.services.github.naming import RENAMES
 from app.services.github.news import NEWS
 
 PERMISSIONS: Mapping[str, str] = {
@@ -18,8 +19,9 @@ PERMISSIONS: Mapping[str, str] = {
 }
 """Reading and answering, branches, pull requests, and how their checks ended; nothing about the
 organisation."""
-EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS)))
-"""What people say, and what becomes of pull requests: their checks, and the branch they are for."""
+EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS, *RENAMES)))
+"""What people say; what becomes of pull requests: their checks, and the branch they are for; and
+what repositories are called."""
 NAME_CHARACTERS = 34
 """What GitHub takes as the name of an App."""
 

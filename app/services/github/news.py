@@ -16,6 +16,7 @@ from app.errors import DeliveryUnreadable
 from app.services.github.events import is_foreign
 from app.services.github.mentions import Identities
 from app.services.github.names import SERVICE
+from app.services.github.naming import NameOf, as_given
 from app.services.github.payloads import Payload, Repository
 
 NEWS: dict[str, tuple[str, ...]] = {
@@ -30,7 +31,12 @@ Kind = Literal["checked", "merged", "closed", "reopened", "moved"]
 
 
 def read(
-    event: str, body: bytes, agent: str, us: Identities, installation: str | None = None
+    event: str,
+    body: bytes,
+    agent: str,
+    us: Identities,
+    installation: str | None = None,
+    name_of: NameOf = as_given,
 ) -> News | None:
     """Understand an event; None if it is no news for this agent.
 
@@ -40,7 +46,7 @@ def read(
     if event not in NEWS:
         return None
     try:
-        payload = Payload.model_validate_json(body)
+        payload = Payload.model_validate_json(body).called(name_of)
     except ValidationError as error:
         raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
     where = payload.repository

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -151,8 +153,23 @@ class Label(_Shape):
     name: str = ""
 
 
+class Owner(_Shape):
+    """Whose a repository was before."""
+
+    user: Account | None = None
+    organization: Account | None = None
+
+
+class _OwnerBefore(_Shape):
+    owner: Owner = Field(default=Owner(), alias="from")
+
+
 class _Before(_Shape):
     text: str = Field(default="", alias="from")
+
+
+class _RepositoryBefore(_Shape):
+    name: _Before = _Before()
 
 
 class Changes(_Shape):
@@ -160,6 +177,8 @@ class Changes(_Shape):
 
     body: _Before | None = None
     old_issue: object = None
+    owner: _OwnerBefore | None = None
+    repository: _RepositoryBefore | None = None
 
 
 class Installation(_Shape):
@@ -182,6 +201,15 @@ class Payload(_Shape):
     label: Label | None = None
     changes: Changes | None = None
     check_suite: CheckSuite | None = None
+
+    def called(self, name_of: Callable[[Repository], str]) -> Payload:
+        """Give the same event with what its repository is called by now."""
+        if self.repository is None:
+            return self
+        now = self.repository.model_copy(update={"full_name": name_of(self.repository)})
+        return self.model_copy(update={"repository": now})
+
     ref: str = ""
+    """Of a push: the full name of what moved."""
     after: str = ""
     deleted: bool = False

@@ -122,6 +122,7 @@ def _add_review(asked: Asked) -> Reply:
     if not (lines or given.get("body")) or not all(each.words.strip() for each in lines):
         raise invalid("PullRequestReview", "body", "body can't be blank")
     review = asked.github.add_review(issue, asked.app.bot, given.get("body"), lines, state)
+    review.commit = given.get("commit_id", review.commit)
     return Reply(200, review.json(issue))
 
 

@@ -176,8 +176,12 @@ class Records:
             self.repositories[repository.full_name.lower()] = repository
             self.moved[old.lower()] = repository.full_name.lower()
             self.git.move(old, repository.full_name)
-            action = "renamed" if old.partition("/")[0] == owner else "transferred"
-            self.emit("repository", action, repository, repository.owner, {"changes": {}})
+            was, _, called = old.partition("/")
+            action = "renamed" if was == owner else "transferred"
+            changes: dict[str, Any] = {"repository": {"name": {"from": called}}}
+            if action == "transferred":
+                changes = {"owner": {"from": {"user": self.account(was).json()}}}
+            self.emit("repository", action, repository, repository.owner, {"changes": changes})
 
     # What people do.
 
@@ -195,6 +199,13 @@ class Records:
     def edit_comment(self, login: str, issue: Issue, comment: Comment, body: str) -> None:
         """Change what somebody said; whoever may write to the repository can."""
         self.change_comment(issue, comment, self.account(login), body)
+
+    def delete_comment(self, login: str, issue: Issue, comment: Comment) -> None:
+        """Take a comment away."""
+        with self.changed:
+            issue.comments.remove(comment)
+            parts = {"issue": issue.json(), "comment": comment.json(issue)}
+            self.emit("issue_comment", "deleted", issue.repository, self.account(login), parts)
 
     def edit_issue(self, login: str, issue: Issue, body: str) -> None:
         """Change what an issue says."""
@@ -353,7 +364,7 @@ class Records:
         pull, repository = issue.pull, issue.repository
         assert pull is not None
         with self.changed:
-            review = Review(user, body, state, self.now())
+            review = Review(user, body, state, self.now(), pull.sha)
             comments: list[Comment] = []
             for path, line, words, first in lines:
                 shown = self.git.diff_lines(repository.full_name, pull.base, pull.sha, path)

@@ -103,7 +103,8 @@ class Rest:
         return token
 
     def _repository(self, token: Token, name: str) -> Repository:
-        found = self._github.repositories.get(self._github.moved.get(name, name))
+        known = self._github.repositories
+        found = known.get(name) or known.get(self._github.moved.get(name, name))
         if found is None or found.id not in token.repositories:
             raise not_found()
         return found

@@ -169,6 +169,7 @@ class Review:
     body: str | None
     state: str
     at: float
+    commit: str = ""
     id: int = field(default_factory=new_number)
 
     def json(self, issue: Issue) -> dict[str, Any]:
@@ -178,6 +179,7 @@ class Review:
             "user": self.user.json(),
             "body": self.body,
             "state": self.state,
+            "commit_id": self.commit,
             "html_url": f"{issue.url}#pullrequestreview-{self.id}",
             "submitted_at": stamp(self.at),
         }

@@ -1,0 +1,47 @@
+"""Lets sessions, places, clones and posts follow a repository that gets another name."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from app.core.clock import persist
+from app.core.directory import Directory
+from app.core.ports import Adapter, Checkouts, Clock, NamingAdapter
+from app.core.stores import NameStore
+from app.core.types import Naming
+
+logger = logging.getLogger(__name__)
+
+
+class Renames:
+    """What follows from names that change."""
+
+    def __init__(
+        self,
+        names: NameStore,
+        checkouts: Checkouts,
+        *,
+        adapters: Iterable[Adapter],
+        directory: Directory,
+        clock: Clock,
+    ) -> None:
+        self._names = names
+        self._checkouts = checkouts
+        self._adapters = [each for each in adapters if isinstance(each, NamingAdapter)]
+        self._directory = directory
+        self._clock = clock
+        self._order = asyncio.Lock()
+
+    async def follow(self, naming: Naming) -> None:
+        """Take note of a repository's name; whatever has the old one gets the new one."""
+        if self._names.of(naming.host, naming.number) == naming.name:
+            return
+        async with self._order:
+            for renamed in await persist(self._clock, self._names.follow, naming):
+                logger.info("%s is called %s from now on", renamed.old, renamed.new)
+                old, new = map(self._directory.repository, (renamed.old, renamed.new))
+                await self._checkouts.rename(old, new)
+                for adapter in self._adapters:
+                    adapter.renamed(renamed.old)

@@ -1,0 +1,120 @@
+"""Keeps which repository has which name, and lets everything follow one that gets another name.
+
+A repository is known by its host and number. Whoever takes a name that another one had finds
+nothing of what was said and done under it before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, literal, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.types import Naming, Renamed
+from app.store.database import Database
+from app.store.tables import checkout, place, post, repository, surface
+
+
+class Names:
+    """The port of names on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._current: dict[tuple[str, int], str] = {}
+        """What is known since the start: most events change nothing."""
+
+    def of(self, host: str, number: int) -> str | None:
+        """Tell the name that a repository has now."""
+        known = self._current.get((host, number))
+        if known is not None:
+            return known
+        row = self._database.one(_current(host, number))
+        return None if row is None else self._current.setdefault((host, number), row.name)
+
+    def now(self, host: str, name: str) -> str:
+        """Tell what a repository is called now that had a name; itself if nobody else has it."""
+        row = self._database.one(_named(host, name))
+        if row is None or row.current:
+            return name
+        return self.of(host, row.number) or name
+
+    async def follow(self, naming: Naming) -> tuple[Renamed, ...]:
+        """Take note of a name; returns what got another one."""
+        key = (naming.host, naming.number)
+        if self.of(*key) == naming.name:
+            return ()
+        moves = await self._database.writer.run(lambda connection: _follow(connection, naming))
+        self._current.clear()
+        return moves
+
+
+def _follow(connection: Connection, naming: Naming) -> tuple[Renamed, ...]:
+    host, number, name = naming.host, naming.number, naming.name
+    holder = connection.execute(_named(host, name)).first()
+    known = connection.execute(_current(host, number)).scalar()
+    if known == name:
+        return ()
+    is_former = known is not None and holder is not None and holder.number == number
+    if is_former and not naming.before:
+        return ()  # an event from before it was renamed
+    moves: list[Renamed] = []
+    if holder is not None and holder.current and holder.number != number:
+        away = f"{name}.{holder.number}"
+        moves.append(_move(connection, Renamed(naming.service, host, name, away)))
+        _keep(connection, host, holder.number, away)
+    before = known or _unclaimed(connection, naming)
+    if before is not None:
+        moves.append(_move(connection, Renamed(naming.service, host, before, name)))
+    former = (repository.c.host == host) & (repository.c.number == number)
+    connection.execute(update(repository).where(former).values(current=False))
+    _keep(connection, host, number, name)
+    return tuple(moves)
+
+
+def _unclaimed(connection: Connection, naming: Naming) -> str | None:
+    """Give the name before, if it is not known to be anybody's."""
+    if not naming.before or naming.before == naming.name:
+        return None
+    held = connection.execute(_named(naming.host, naming.before)).first()
+    return naming.before if held is None else None
+
+
+def _keep(connection: Connection, host: str, number: int, name: str) -> None:
+    row = {"host": host, "name": name, "number": number, "current": True}
+    connection.execute(
+        insert(repository)
+        .values(row)
+        .on_conflict_do_update(index_elements=["host", "name"], set_=row)
+    )
+
+
+def _move(connection: Connection, renamed: Renamed) -> Renamed:
+    """Give everything the new name that has the old one."""
+    old, new = renamed.old, renamed.new
+    for table, column in (
+        (place, place.c.name),
+        (surface, surface.c.external),
+        (post, post.c.external),
+    ):
+        there = func.substr(column, 1, len(old) + 1) == f"{old}:"
+        changed: ColumnElement[Any] = literal(new) + func.substr(column, len(old) + 1)
+        change = update(table).where(table.c.service == renamed.service, there)
+        connection.execute(change.prefix_with("OR IGNORE").values({column: changed}))
+    connection.execute(update(place).where(place.c.repository == old).values(repository=new))
+    connection.execute(
+        update(checkout)
+        .where(checkout.c.name == old)
+        .values(name=new, url=func.replace(checkout.c.url, f"/{old}.git", f"/{new}.git"))
+    )
+    return renamed
+
+
+def _named(host: str, name: str) -> Any:
+    return select(repository).where(repository.c.host == host, repository.c.name == name)
+
+
+def _current(host: str, number: int) -> Any:
+    return select(repository.c.name).where(
+        repository.c.host == host, repository.c.number == number, repository.c.current.is_(True)
+    )
