@@ -143,8 +143,8 @@ class Answered:
     """A button or a reply that answers an ask."""
 
     ask: int
-    option: str
-    """The id of an option, or the words of somebody who was asked a question."""
+    option: str | int
+    """An option's id or its place in the order shown, or the words of whoever was asked."""
     speaker: Speaker
 
 

@@ -42,10 +42,15 @@ def shapes(spec: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return found
 
 
-def _whole(value: Any, spec: dict[str, Any], *, names: bool = False) -> Any:
-    """Resolve references, leave out words, and allow no field that is not listed."""
+def _whole(
+    value: Any, spec: dict[str, Any], *, names: bool = False, condition: bool = False
+) -> Any:
+    """Resolve references, leave out words, and allow no field that is not listed.
+
+    A condition lists some fields of what it is a condition of.
+    """
     if isinstance(value, list):
-        return [_whole(each, spec) for each in value]
+        return [_whole(each, spec, condition=condition) for each in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
@@ -54,11 +59,17 @@ def _whole(value: Any, spec: dict[str, Any], *, names: bool = False) -> Any:
             target = target[part]
         return _whole(target, spec)
     kept = {
-        key: _whole(each, spec, names=key == "properties")
+        key: _whole(
+            each,
+            spec,
+            names=key == "properties",
+            condition="properties" in value and key in {"anyOf", "oneOf"},
+        )
         for key, each in value.items()
         if names or key not in WORDS
     }
-    return kept | {"additionalProperties": False} if "properties" in kept and not names else kept
+    is_closed = "properties" in kept and not (names or condition)
+    return kept | {"additionalProperties": False} if is_closed else kept
 
 
 if __name__ == "__main__":

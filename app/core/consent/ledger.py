@@ -137,6 +137,19 @@ class Ledger:
         self._follow(taken)
         return self._known(ask_id)
 
+    def option(self, ask_id: int, option: str | int) -> str:
+        """Tell the id of an option that was named by its place in the order shown.
+
+        Raises:
+            NotFound: there is no such ask or no such option.
+        """
+        if isinstance(option, str):
+            return option
+        offered = self._known(ask_id).options
+        if option >= len(offered):
+            raise NotFound("option", option)
+        return offered[option].id
+
     def meant(self, sessions: Iterable[Session], text: str) -> Mapping[str, tuple[int, str]]:
         """Find the asks that a message answers, by agent: the oldest that its words fit."""
         found: dict[str, tuple[int, str]] = {}

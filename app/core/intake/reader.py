@@ -335,7 +335,7 @@ class Intake:
                     self._clock,
                     self._ledger.answer,
                     answered.ask,
-                    answered.option,
+                    self._ledger.option(answered.ask, answered.option),
                     who.name,
                     speaker=who.id,
                 )

@@ -15,8 +15,9 @@ from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Delivery, Earlier, Heard, Inbound, Naming, News, Speaker
 from app.core.workspaces import Checked
 from app.errors import PostDelayed, PostError, PostRejected
-from app.services.github import changes, events, naming, news, render, review
+from app.services.github import buttons, changes, events, naming, news, render, review
 from app.services.github.api import GithubApi, Gone
+from app.services.github.board import Board
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
@@ -60,6 +61,7 @@ class GithubAdapter:
         self._app = app
         self._api = app.api
         self._directory = directory
+        self._board = Board(app.api, clock)
         self._sweep = Sweep(agent, app.hook, app.api, directory, clock)
 
     # Hearing.
@@ -88,6 +90,7 @@ class GithubAdapter:
         return (
             events.read(event, delivery.body, us, only, self._name_of)
             or changes.read(event, delivery.body, self.agent, us, only, self._name_of)
+            or buttons.read(event, delivery.body, self.agent, us, only, self._name_of)
             or news.read(event, delivery.body, self.agent, us, only, self._name_of)
         )
 
@@ -158,6 +161,7 @@ class GithubAdapter:
                 # Somebody deleted the comment; the answer is still owed.
                 name = await self._create(spot, post, bodies[0])
         await self._go_on(spot, post.marker, bodies[1:])
+        name = await self._board.show(spot, post, name, self._slug)
         return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)
 
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:

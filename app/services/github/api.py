@@ -18,7 +18,7 @@ from gidgethub.httpx import GitHubAPI
 
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostRejected
-from app.services.github.auth import CHECKING, TALKING, AppAuth
+from app.services.github.auth import CHECKING, SHOWING, TALKING, AppAuth
 from app.services.github.names import Name, Spot
 from app.services.github.pace import Pace
 from app.services.github.payloads import (
@@ -252,6 +252,19 @@ class GithubApi:
         found = await self._get(repository, path, may=CHECKING)
         return [Annotation.model_validate(each) for each in found]
 
+    async def begin_check(self, spot: Spot, asked: Mapping[str, object]) -> int:
+        """Put a check of our own on a commit."""
+        path = f"/repos/{spot.repository}/check-runs"
+        made = await self._write(spot, "post", path, asked, progress=True, may=SHOWING)
+        return int(made["id"])
+
+    async def change_check(
+        self, spot: Spot, run: int, asked: Mapping[str, object], *, progress: bool
+    ) -> None:
+        """Change a check of our own."""
+        path = f"/repos/{spot.repository}/check-runs/{run}"
+        await self._write(spot, "patch", path, asked, progress=progress, may=SHOWING)
+
     async def _all(self, repository: str, path: str) -> list[Any]:
         """Read a list to its end."""
         found: list[Any] = []
@@ -283,6 +296,7 @@ class GithubApi:
         data: Mapping[str, object],
         *,
         progress: bool = False,
+        may: Mapping[str, str] = TALKING,
     ) -> Any:
         """Make or change content, if the pace of the installation allows it."""
         number = await self._auth.installation(spot.repository, self.as_app)
@@ -297,7 +311,7 @@ class GithubApi:
             return await send(path, data=dict(data), oauth_token=token)
 
         try:
-            return await self._with_token(spot.repository, path, call)
+            return await self._with_token(spot.repository, path, call, may)
         except PostDelayed as error:
             pace.rest(self._clock.monotonic() + (error.retry_after or LIMITED_SECONDS))
             raise

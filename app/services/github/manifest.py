@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.services.github.buttons import BUTTONS
 from app.services.github.events import HEARD
 from app.services.github.names import SERVICE
 from app.services.github.naming import RENAMES
@@ -15,13 +16,15 @@ PERMISSIONS: Mapping[str, str] = {
     "contents": "write",
     "issues": "write",
     "pull_requests": "write",
-    "checks": "read",
+    "checks": "write",
 }
-"""Reading and answering, branches, pull requests, and how their checks ended; nothing about the
-organisation."""
-EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS, *RENAMES)))
-"""What people say; what becomes of pull requests: their checks, and the branch they are for; and
-what repositories are called."""
+"""Reading and answering, branches, pull requests, how their checks ended, and checks with buttons;
+nothing about the organisation."""
+ENOUGH = {"checks": "read"}
+"""What does as well: without it turns are no checks."""
+EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS, *RENAMES, *BUTTONS)))
+"""What people say; what becomes of pull requests: their checks, and the branch they are for; what
+repositories are called; and which buttons people press."""
 NAME_CHARACTERS = 34
 """What GitHub takes as the name of an App."""
 
@@ -46,7 +49,9 @@ def lacking(app: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     held = app.get("permissions", {})
     permissions = [
         f"{name}: {level}"
-        for name, level in PERMISSIONS.items()
+        for name, level in {**PERMISSIONS, **ENOUGH}.items()
         if _LEVELS.index(held.get(name, "")) < _LEVELS.index(level)
     ]
-    return permissions, [event for event in EVENTS if event not in app.get("events", ())]
+    without = BUTTONS if held.get("checks") != "write" else ()
+    wanted = [event for event in EVENTS if event not in without]
+    return permissions, [event for event in wanted if event not in app.get("events", ())]

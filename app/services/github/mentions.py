@@ -52,9 +52,10 @@ class Identities:
                 return each.agent
         return None
 
-    def is_app(self, slug: str) -> bool:
-        """Tell whether an App is one of ours."""
-        return slug.casefold() in self._agents
+    def is_app(self, slug: str, agent: str | None = None) -> bool:
+        """Tell whether an App is one of ours, or that of one agent."""
+        owner = self._agents.get(slug.casefold())
+        return owner is not None and agent in {None, owner}
 
     def mentioned(self, text: str) -> tuple[str, ...]:
         """List the agents that a text mentions, in order, each once."""

@@ -129,6 +129,13 @@ class CheckRun(_Shape):
     conclusion: str | None = None
     output: Output = Output()
     app: Maker | None = None
+    external_id: str | None = None
+
+
+class Pressed(_Shape):
+    """A button of a check that somebody pressed."""
+
+    identifier: str = ""
 
 
 class Annotation(_Shape):
@@ -201,6 +208,8 @@ class Payload(_Shape):
     label: Label | None = None
     changes: Changes | None = None
     check_suite: CheckSuite | None = None
+    check_run: CheckRun | None = None
+    requested_action: Pressed | None = None
 
     def called(self, name_of: Callable[[Repository], str]) -> Payload:
         """Give the same event with what its repository is called by now."""

@@ -260,6 +260,23 @@ class Records:
             parts = {"pull_request": issue.pull_json()}
             self.emit("pull_request", "reopened", issue.repository, self.account(login), parts)
 
+    def press(self, login: str, repository: Repository, run: Check, label: str) -> None:
+        """Press a button of a check; only its own App is told."""
+        (action,) = [each for each in run.actions if each["label"] == label]
+        payload = {
+            "action": "requested_action",
+            "check_run": run.json(repository),
+            "requested_action": {"identifier": action["identifier"]},
+            "repository": repository.json(),
+            "sender": self.account(login).json(),
+        }
+        with self.changed:
+            for installation in self.installations:
+                mine = installation.app is run.app and repository.id in installation.repositories
+                if mine and "check_run" in installation.app.events:
+                    whole = payload | {"installation": {"id": installation.id}}
+                    self.hooks.emit(Event(installation.app, "check_run", whole))
+
     def check(self, issue: Issue, *runs: Check) -> None:
         """Let workflows end on the head of a pull request."""
         pull, repository = issue.pull, issue.repository

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from app.core.posts import PostContent, PostSend
 from app.core.types import Delivery, News, Speaker
+from app.core.updates import AskOption
 from app.services.github import events, news
 from app.services.github.mentions import Identities, Identity
 from app.services.github.names import Spot
@@ -71,6 +72,13 @@ async def every_call(desk: Desk) -> None:
         sent = await desk.claude.send(PostSend("create", desk.key(place), "ab-1", content))
         done = PostContent(kind="turn", state="done", text="Done.")
         await desk.claude.send(PostSend("finish", desk.key(place), "ab-1", done, sent.remote_id))
+    options = (AskOption("yes", "Allow once", "allow_once"),)
+    asked = PostContent(kind="ask", state="open", text="May I?", ask=7, options=options)
+    starting = PostContent(kind="turn", state="starting")
+    begun = await desk.claude.send(PostSend("create", desk.key(pull), "ab-3", starting))
+    await desk.claude.send(PostSend("create", desk.key(pull), "ab-4", asked))
+    done = PostContent(kind="turn", state="done", text="Done.")
+    await desk.claude.send(PostSend("finish", desk.key(pull), "ab-3", done, begun.remote_id))
     words = "```review\na.py:1-2: Why?\n```"
     done = PostContent(kind="turn", state="done", text=words)
     await desk.claude.send(PostSend("create", desk.key(pull), "ab-2", done))

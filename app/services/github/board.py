@@ -1,0 +1,139 @@
+"""Shows a turn on a pull request as a check with buttons, where the App may write checks.
+
+Nothing depends on it: what a check shows stands in comments too, and what its buttons do can be
+replied. How a turn ended says nothing about the commit, so no check of ours ever fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from typing import Any
+
+import httpx
+from gidgethub import GitHubException
+
+from app.core.ports import Clock
+from app.core.posts import PostContent, PostSend
+from app.core.updates import AskOption
+from app.errors import PostError, PostRejected
+from app.services.github.api import GithubApi, Gone
+from app.services.github.names import Name, Spot
+from app.services.github.render import quiet
+
+logger = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 3600.0
+"""How long it is believed that an App may not write checks: somebody may allow it meanwhile."""
+MOST_ACTIONS = 3
+LABEL_CHARACTERS = 20
+DESCRIPTION_CHARACTERS = 40
+"""What GitHub takes as buttons of a check."""
+SUMMARY_CHARACTERS = 20_000
+STOP = {"label": "Stop", "description": "Stop what the agent is doing", "identifier": "stop"}
+ENDED = {"done": "Done", "failed": "Failed", "stopped": "Stopped"}
+
+_RUN = re.compile(r"check-([0-9]{1,20})")
+_FIRST = ("allow_once", "reject_once")
+
+
+class Board:
+    """The checks that one agent's App shows."""
+
+    def __init__(self, api: GithubApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._open: dict[Spot, int] = {}
+        self._issues: set[Spot] = set()
+        self._refused: dict[str, float] = {}
+
+    async def show(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
+        """Show what a post says in the check of its turn; returns the name that remembers it."""
+        try:
+            if post.content.kind == "turn":
+                return await self._turn(spot, post, name, title)
+            if post.content.kind == "ask":
+                await self._ask(spot, post.content)
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("the check on %s does not show it: %s", spot, error)
+        return name
+
+    async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
+        known, over = _RUN.fullmatch(name.at), post.content.state in ENDED
+        if known is None:
+            run = None if over else await self._begin(spot, post.marker, title)
+            return name if run is None else replace(name, at=f"check-{run}")
+        run = int(known[1])
+        if over:
+            self._open.pop(spot, None)
+            await self._api.change_check(spot, run, ended(post.content), progress=False)
+        else:
+            self._open[spot] = run
+        return name
+
+    async def _begin(self, spot: Spot, marker: str, title: str) -> int | None:
+        until = self._refused.get(spot.repository, 0.0)
+        if spot in self._issues or self._clock.monotonic() < until:
+            return None
+        try:
+            commit = (await self._api.pull(spot)).head.sha
+        except Gone:
+            self._issues.add(spot)
+            return None
+        begun = {"name": title, "head_sha": commit, "external_id": f"{spot.number}:{marker}"}
+        try:
+            run = await self._api.begin_check(spot, begun | working())
+        except PostRejected as error:
+            logger.info("no check on %s: %s", spot, error)
+            self._refused[spot.repository] = self._clock.monotonic() + AGAIN_SECONDS
+            return None
+        self._open[spot] = run
+        return run
+
+    async def _ask(self, spot: Spot, content: PostContent) -> None:
+        run = self._open.get(spot)
+        if run is not None:
+            shown = asking(content) if content.state == "open" else working()
+            await self._api.change_check(spot, run, shown, progress=True)
+
+
+def working() -> dict[str, Any]:
+    """Say that an agent is at work, and offer to stop it."""
+    output = {"title": "Working", "summary": "What it is doing stands in the conversation."}
+    return {"status": "in_progress", "output": output, "actions": [STOP]}
+
+
+def asking(content: PostContent) -> dict[str, Any]:
+    """Say what an agent asks, with a button for each of the answers that there is room for."""
+    numbered = list(enumerate(content.options))
+    usual = sorted(numbered, key=lambda each: each[1].kind not in _FIRST)[:MOST_ACTIONS]
+    actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
+    more = "" if len(numbered) <= MOST_ACTIONS else "\n\nMore answers stand in the conversation."
+    summary = f"{quiet(content.text[:SUMMARY_CHARACTERS])}{more}"
+    return {
+        "status": "completed",
+        "conclusion": "action_required",
+        "output": {"title": "An answer is needed", "summary": summary or "?"},
+        "actions": actions,
+    }
+
+
+def ended(content: PostContent) -> dict[str, Any]:
+    """Say how a turn ended."""
+    conclusion = "success" if content.state == "done" else "neutral"
+    output = {"title": ENDED[content.state], "summary": "The answer stands in the conversation."}
+    return {"status": "completed", "conclusion": conclusion, "output": output, "actions": []}
+
+
+def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
+    name = " ".join(option.name.split()) or option.id
+    return {
+        "label": _short(name, LABEL_CHARACTERS),
+        "description": _short(f"Answer: {name}", DESCRIPTION_CHARACTERS),
+        "identifier": f"ask-{ask}-{number}",
+    }
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
