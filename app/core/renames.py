@@ -39,9 +39,11 @@ class Renames:
         if self._names.of(naming.host, naming.number) == naming.name:
             return
         async with self._order:
-            for renamed in await persist(self._clock, self._names.follow, naming):
+            # Mirrors first: a crash before the commit lets all of it be done again.
+            for renamed in self._names.plan(naming):
                 logger.info("%s is called %s from now on", renamed.old, renamed.new)
                 old, new = map(self._directory.repository, (renamed.old, renamed.new))
                 await self._checkouts.rename(old, new)
                 for adapter in self._adapters:
                     adapter.renamed(renamed.old)
+            await persist(self._clock, self._names.follow, naming)

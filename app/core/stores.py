@@ -435,12 +435,15 @@ class NameStore(Protocol):
         """Tell what a repository is called now that had a name; itself if nobody else has it."""
         ...
 
-    async def follow(self, naming: Naming) -> tuple[Renamed, ...]:
-        """Take note of a name; returns what got another one.
+    def plan(self, naming: Naming) -> Sequence[Renamed]:
+        """Tell what gets another name if this is what a repository is called, in order.
 
-        Sessions, places, clones and posts go along. Whoever takes the name of another repository
-        finds nothing under it.
+        Whoever takes the name of another repository finds nothing under it.
         """
+        ...
+
+    async def follow(self, naming: Naming) -> None:
+        """Take note of a name; sessions, places, clones and posts go along."""
         ...
 
 

@@ -75,7 +75,10 @@ class Mirrors:
         Whoever takes the old name gets a mirror of its own.
         """
         async with self._held(mirror := self.path(old)):
-            if mirror.exists():
+            noted = self._root / f"{file_name(new)}{_ELSEWHERE}"
+            # Of what a crash cut off the first half may have been done.
+            is_done = noted.exists() and self.path(new).exists()
+            if mirror.exists() and not is_done:
                 await asyncio.to_thread(self._note, new, mirror.name)
                 await asyncio.to_thread(self._note, old, f"{uuid4().hex[:12]}-{file_name(old)}")
 

@@ -86,9 +86,9 @@ def open_ask(
         "call": request.call,
         "deadline": deadline,
     }
-    # What a call is about stands beside it; an offer is about no call.
-    text = content.text if request.kind == "offer" else request.title
-    entry = Entry(kind="ask", text=text, data=data, session=ref.session, turn=ref.turn)
+    if request.kind == "offer":
+        data["about"] = request.subject  # what a call is about has a row of its own
+    entry = Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
     insert_entries(connection, [entry], now)
     return int(ask_id), post_id
 

@@ -6,9 +6,10 @@ nothing of what was said and done under it before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, literal, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.types import Naming, Renamed
@@ -39,37 +40,51 @@ class Names:
             return name
         return self.of(host, row.number) or name
 
-    async def follow(self, naming: Naming) -> tuple[Renamed, ...]:
-        """Take note of a name; returns what got another one."""
-        key = (naming.host, naming.number)
-        if self.of(*key) == naming.name:
-            return ()
-        moves = await self._database.writer.run(lambda connection: _follow(connection, naming))
+    def plan(self, naming: Naming) -> Sequence[Renamed]:
+        """Tell what gets another name if this is what a repository is called, in order."""
+        with self._database.engine.connect() as connection:
+            return _plan(connection, naming)
+
+    async def follow(self, naming: Naming) -> None:
+        """Take note of a name; sessions, places, clones and posts go along."""
+        await self._database.writer.run(lambda connection: _follow(connection, naming))
         self._current.clear()
-        return moves
 
 
-def _follow(connection: Connection, naming: Naming) -> tuple[Renamed, ...]:
+def _plan(connection: Connection, naming: Naming) -> list[Renamed]:
+    host, name = naming.host, naming.name
+    holder = connection.execute(_named(host, name)).first()
+    known = connection.execute(_current(host, naming.number)).scalar()
+    if known == name or _is_former(naming, known, holder):
+        return []
+    moves: list[Renamed] = []
+    if holder is not None and holder.current and holder.number != naming.number:
+        moves.append(Renamed(naming.service, host, name, f"{name}.{holder.number}"))
+    before = known or _unclaimed(connection, naming)
+    if before is not None:
+        moves.append(Renamed(naming.service, host, before, name))
+    return moves
+
+
+def _follow(connection: Connection, naming: Naming) -> None:
     host, number, name = naming.host, naming.number, naming.name
     holder = connection.execute(_named(host, name)).first()
     known = connection.execute(_current(host, number)).scalar()
-    if known == name:
-        return ()
-    is_former = known is not None and holder is not None and holder.number == number
-    if is_former and not naming.before:
-        return ()  # an event from before it was renamed
-    moves: list[Renamed] = []
+    if known == name or _is_former(naming, known, holder):
+        return
+    for renamed in _plan(connection, naming):
+        _move(connection, renamed)
     if holder is not None and holder.current and holder.number != number:
-        away = f"{name}.{holder.number}"
-        moves.append(_move(connection, Renamed(naming.service, host, name, away)))
-        _keep(connection, host, holder.number, away)
-    before = known or _unclaimed(connection, naming)
-    if before is not None:
-        moves.append(_move(connection, Renamed(naming.service, host, before, name)))
+        _keep(connection, host, holder.number, f"{name}.{holder.number}")
     former = (repository.c.host == host) & (repository.c.number == number)
     connection.execute(update(repository).where(former).values(current=False))
     _keep(connection, host, number, name)
-    return tuple(moves)
+
+
+def _is_former(naming: Naming, known: str | None, holder: Row[Any] | None) -> bool:
+    """Tell whether an event is from before its repository was renamed."""
+    had_it = known is not None and holder is not None and holder.number == naming.number
+    return had_it and not naming.before
 
 
 def _unclaimed(connection: Connection, naming: Naming) -> str | None:
@@ -89,7 +104,7 @@ def _keep(connection: Connection, host: str, number: int, name: str) -> None:
     )
 
 
-def _move(connection: Connection, renamed: Renamed) -> Renamed:
+def _move(connection: Connection, renamed: Renamed) -> None:
     """Give everything the new name that has the old one."""
     old, new = renamed.old, renamed.new
     for table, column in (
@@ -107,7 +122,6 @@ def _move(connection: Connection, renamed: Renamed) -> Renamed:
         .where(checkout.c.name == old)
         .values(name=new, url=func.replace(checkout.c.url, f"/{old}.git", f"/{new}.git"))
     )
-    return renamed
 
 
 def _named(host: str, name: str) -> Any:

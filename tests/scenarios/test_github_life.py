@@ -9,6 +9,7 @@ from app.sim.github.state import Check, Issue
 from tests.scenarios.test_github_pulls import PullWorld
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
+from tests.support.slack import SlackWorld
 
 BROKEN = {
     "title": "1 test failed",
@@ -189,6 +190,33 @@ def test_a_secret_in_a_failed_check_is_not_told(tmp_path: Path) -> None:
         offer = world.wait_for(issue, "Checks failed")
 
         assert "hunter2" not in offer.body
+
+
+def test_a_slack_thread_is_told_of_checks_and_merge_and_a_fix_is_a_button(tmp_path: Path) -> None:
+    with Hub(tmp_path, ("claude",)) as hub:
+        settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}
+        with SlackWorld(tmp_path, settings=settings) as world:
+            hub.call(world.bridge)
+            thread = world.say(f"{world.at('claude')} write login.txt fixed")
+            question = world.wait_button(thread, "Allow once")
+            world.slack.click(world.bob, question.ts, "Allow once")
+            world.wait_answer(thread, "Pushed to")
+            world.settle()
+            (pull,) = hub.pulls()
+
+            hub.github.check(pull, run("build", "failure", **BROKEN))
+            offer = world.wait_button(thread, "Fix the checks")
+            assert "expected good day, found hello" in offer.words
+            world.slack.click(world.guest, offer.ts, "Fix the checks")
+            world.wait(lambda: world.whispers(world.guest))
+            assert world.turns() == 1
+            world.slack.click(world.bob, offer.ts, "Fix the checks")
+            world.wait(lambda: "Bob: Fix the checks" in world.slack.message(offer.ts).words)
+            world.settle()
+            assert world.turns() == 2
+
+            hub.github.close_pull("ann", pull, merge=True)
+            world.wait_answer(thread, f"Merged: {pull.url}")
 
 
 def test_linear_is_told_of_checks_and_merge_and_a_fix_is_picked_there(tmp_path: Path) -> None:

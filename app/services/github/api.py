@@ -6,6 +6,7 @@ before it is repeated; only a clear no or not now becomes a PostError.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from gidgethub.httpx import GitHubAPI
 
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostRejected
-from app.services.github.auth import CHECKING, SHOWING, TALKING, AppAuth
+from app.services.github.auth import CHECKING, LOGS, SHOWING, TALKING, AppAuth
 from app.services.github.names import Name, Spot
 from app.services.github.pace import Pace
 from app.services.github.payloads import (
@@ -43,6 +44,10 @@ PAGES = 3
 """Pages of a long conversation that are read: its end, where the talk is."""
 MOST_PAGES = 30
 """Pages of a list that is read whole: GitHub shows no more than 3,000 files of a pull request."""
+LOG_BYTES = 16 * 1024
+"""What is kept of a log: its end, where errors stand."""
+LOG_SECONDS = 30.0
+"""What reading one may take: the end of a longer one is not worth the wait."""
 LIMITED_SECONDS = 60.0
 """How long to wait after a refusal for being too fast that does not say how long."""
 
@@ -63,6 +68,7 @@ class GithubApi:
     def __init__(self, auth: AppAuth, clock: Clock, *, api_url: str) -> None:
         self._auth = auth
         self._clock = clock
+        self._api_url = api_url
         self._client = httpx.AsyncClient(
             timeout=CALL_SECONDS,
             follow_redirects=True,
@@ -251,6 +257,26 @@ class GithubApi:
         path = f"/repos/{repository}/check-runs/{run}/annotations"
         found = await self._get(repository, path, may=CHECKING)
         return [Annotation.model_validate(each) for each in found]
+
+    async def end_of_log(self, repository: str, job: int) -> str:
+        """Read the end of what a job of a workflow wrote; nothing if it cannot be read."""
+        token = await self.token(repository, LOGS)
+        address = f"{self._api_url}/repos/{repository}/actions/jobs/{job}/logs"
+        headers = {"authorization": f"Bearer {token}", "user-agent": REQUESTER}
+        tail = b""
+        try:
+            async with (
+                asyncio.timeout(LOG_SECONDS),
+                self._client.stream("GET", address, headers=headers) as answer,
+            ):
+                if answer.status_code != httpx.codes.OK:
+                    return ""
+                async for data in answer.aiter_bytes():
+                    tail = (tail + data)[-LOG_BYTES:]
+        except (TimeoutError, httpx.HTTPError) as error:
+            logger.info("the log of job %d cannot be read: %s", job, error)
+            return ""
+        return tail.decode(errors="replace")
 
     async def begin_check(self, spot: Spot, asked: Mapping[str, object]) -> int:
         """Put a check of our own on a commit."""

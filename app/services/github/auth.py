@@ -28,6 +28,8 @@ TALKING: Mapping[str, str] = {"issues": "write", "pull_requests": "write", "meta
 """What it takes to read and to answer."""
 CHECKING: Mapping[str, str] = {"checks": "read", "metadata": "read"}
 """What it takes to see how checks ended."""
+LOGS: Mapping[str, str] = {"actions": "read", "metadata": "read"}
+"""What it takes to see what a workflow wrote."""
 SHOWING: Mapping[str, str] = {"checks": "write", "metadata": "read"}
 """What it takes to show a turn as a check."""
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from app.core.types import News
 from app.core.workspaces import Checked
@@ -21,9 +22,26 @@ EXPLAINED = 3
 """Checks that an excerpt is about; the others are named."""
 RUN_CHARACTERS = 800
 """What an excerpt takes of one check: three of them stay readable in a thread."""
+LOG_LINES = 20
+LOG_CHARACTERS = 1_000
+"""What an excerpt takes of the end of a log."""
 ANNOTATIONS = 10
+WORKFLOWS = "github-actions"
+"""The App whose checks are jobs with a log."""
+ERROR = "##[error]"
+"""How a log marks the error that ended a job; what follows is tidying up."""
 
+_TIME = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a failed check says."""
+
+    run: CheckRun
+    annotations: Sequence[Annotation] = ()
+    log: str = ""
 
 
 async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | None:
@@ -41,7 +59,7 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         if not runs or any(each.status != "completed" for each in runs):
             return None
         failed = [each for each in runs if each.conclusion not in PASSED]
-        said = [(run, await _annotations(api, news, run)) for run in failed[:EXPLAINED]]
+        said = [await _looked_at(api, news, run) for run in failed[:EXPLAINED]]
     except PostRejected as error:
         logger.warning("the checks of %s cannot be read: %s", news.branch, error)
         return None
@@ -49,26 +67,45 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
     return Checked(news.mark, pull.html_url, names, excerpt(said))
 
 
-def excerpt(said: Iterable[tuple[CheckRun, Sequence[Annotation]]]) -> str:
-    """Write what failed checks say: each with its title, its summary and its lines."""
-    return "\n\n".join(_explained(run, annotations) for run, annotations in said)
+def excerpt(said: Iterable[Said]) -> str:
+    """Write what failed checks say: title, lines, their own words, and the end of the log."""
+    return "\n\n".join(map(_explained, said))
 
 
-async def _annotations(api: GithubApi, news: News, run: CheckRun) -> list[Annotation]:
-    if not run.output.annotations_count:
-        return []
-    return await api.annotations(news.repository, run.id)
+def end_of_log(log: str) -> str:
+    """Cut out of a job's log the lines before its last error, else its last lines."""
+    lines = [_TIME.sub("", _ODD.sub("", line)).rstrip() for line in log.splitlines()]
+    errors = [number for number, line in enumerate(lines, 1) if line.startswith(ERROR)]
+    end = errors[-1] if errors else len(lines)
+    text = "\n".join(filter(None, lines[max(0, end - LOG_LINES) : end]))
+    return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
 
 
-def _explained(run: CheckRun, annotations: Sequence[Annotation]) -> str:
+async def _looked_at(api: GithubApi, news: News, run: CheckRun) -> Said:
+    annotations: Sequence[Annotation] = ()
+    if run.output.annotations_count:
+        annotations = await api.annotations(news.repository, run.id)
+    if run.app is None or run.app.slug != WORKFLOWS:
+        return Said(run, annotations)
+    try:
+        # A job of a workflow has the number of its check.
+        return Said(run, annotations, await api.end_of_log(news.repository, run.id))
+    except PostRejected as error:
+        logger.info("the log of %s cannot be read: %s", run.name, error)
+        return Said(run, annotations)
+
+
+def _explained(said: Said) -> str:
+    run = said.run
     lines = [
         f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"
-        for each in annotations[:ANNOTATIONS]
+        for each in said.annotations[:ANNOTATIONS]
     ]
     head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
     parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
     text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
-    return text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
+    short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
+    return "\n".join(filter(None, (short, end_of_log(said.log))))
 
 
 def _line(text: str) -> str:

@@ -17,11 +17,12 @@ PERMISSIONS: Mapping[str, str] = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "actions": "read",
 }
-"""Reading and answering, branches, pull requests, how their checks ended, and checks with buttons;
-nothing about the organisation."""
-ENOUGH = {"checks": "read"}
-"""What does as well: without it turns are no checks."""
+"""Reading and answering, branches, pull requests, how their checks ended and what workflows wrote,
+and checks with buttons; nothing about the organisation."""
+ENOUGH = {"checks": "read", "actions": ""}
+"""What does as well: without it turns are no checks, and logs are not quoted."""
 EVENTS = tuple(dict.fromkeys((*HEARD, *NEWS, *RENAMES, *BUTTONS)))
 """What people say; what becomes of pull requests: their checks, and the branch they are for; what
 repositories are called; and which buttons people press."""

@@ -112,6 +112,8 @@ class Question:
     home: str
     free_text: bool = False
     """Whether any words answer it."""
+    about: str = ""
+    """What it is about, word for word, where no call says it."""
     carded: bool = False
     """Whether the call it is about has a card, which also says what was decided."""
     state: str = "open"

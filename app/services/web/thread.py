@@ -233,6 +233,7 @@ class Fold:
                 row.at,
                 turn.place,
                 bool(data.get("free_text")),
+                str(data.get("about", "")),
             )
             self._put(turn.body, known, turn)
         if data["state"] != "open":

@@ -21,6 +21,9 @@ CONCLUSIONS = {
 MOST_ACTIONS = 3
 LENGTHS = {"label": 20, "description": 40, "identifier": 20}
 
+LOGS = "/signed-logs/"
+"""Where logs lie, for whoever was sent there."""
+
 routes = Routes()
 
 
@@ -34,6 +37,14 @@ def _list(asked: Asked) -> Reply:
 @routes.on("GET", "/repos/{owner}/{name}/check-runs/{id}/annotations", "checks", "read")
 def _annotations(asked: Asked) -> Reply:
     return asked.page(_found(asked).annotations)
+
+
+@routes.on("GET", "/repos/{owner}/{name}/actions/jobs/{id}/logs", "actions", "read")
+def _log(asked: Asked) -> Reply:
+    run = _found(asked)
+    if run.app is not None or not run.log:
+        raise not_found()
+    return Reply(302, None, {"location": f"{asked.github.api_url}{LOGS}{run.id}"})
 
 
 @routes.on("POST", "/repos/{owner}/{name}/check-runs", "checks", "write")

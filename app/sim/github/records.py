@@ -35,6 +35,7 @@ PERMISSIONS = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "actions": "read",
 }
 EVENTS = (
     "issues",

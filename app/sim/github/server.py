@@ -50,7 +50,9 @@ def handler(git: Git, api: Api, now: Callable[[], float]) -> type[BaseHTTPReques
                 "x-ratelimit-remaining": "4999",
                 "x-ratelimit-reset": str(int(now()) + 3600),
             }
-            payload = b"" if reply.body is None else json.dumps(reply.body).encode()
+            is_text = isinstance(reply.body, str)
+            written = reply.body if is_text else json.dumps(reply.body)
+            payload = b"" if reply.body is None else written.encode()
             self._send(reply.status, limits | reply.headers, payload)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer  # noqa: N815 - the server's names

@@ -199,6 +199,8 @@ class Check:
     output: dict[str, Any] = field(default_factory=dict)
     actions: list[dict[str, str]] = field(default_factory=list)
     external_id: str = ""
+    log: str = ""
+    """What it wrote, if it is a job of a workflow."""
     suite: int = 0
     id: int = field(default_factory=new_number)
 

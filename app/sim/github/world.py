@@ -18,6 +18,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from app.sim.github.answers import Reply, Request
+from app.sim.github.checks import LOGS
 from app.sim.github.git import Answer
 from app.sim.github.records import Records
 from app.sim.github.rest import Rest
@@ -116,6 +117,8 @@ class SimulatedGithub(Records):
         """Answer one call to the API; None loses the answer."""
         parts = urlsplit(target)
         path = parts.path.removeprefix(API)
+        if path.startswith(LOGS):
+            return self._log(path.removeprefix(LOGS))
         data = json.loads(body) if body else {}
         request = Request(method, path, parts.query, headers, data)
         with self.changed:
@@ -132,6 +135,12 @@ class SimulatedGithub(Records):
             self.calls.append(Call(self._who(headers), method, path, reply.status, data))
             self.changed.notify_all()
         return None if lost else reply
+
+    def _log(self, run: str) -> Reply:
+        runs = (each for home in self.repositories.values() for each in home.checks)
+        found = next((each for each in runs if str(each.id) == run), None)
+        written = "" if found is None else found.log
+        return Reply(200, written, {"content-type": "text/plain"})
 
     def serve_git(
         self, method: str, target: str, headers: dict[str, str], body: bytes

@@ -12,7 +12,14 @@ from app.core.types import News
 from app.core.workspaces import Checked
 from app.errors import DeliveryUnreadable
 from app.services.github import news
-from app.services.github.checks import RUN_CHARACTERS, excerpt, read_checks
+from app.services.github.checks import (
+    LOG_CHARACTERS,
+    RUN_CHARACTERS,
+    Said,
+    end_of_log,
+    excerpt,
+    read_checks,
+)
 from app.services.github.mentions import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
 from app.sim.github.state import Check
@@ -69,18 +76,29 @@ def test_what_is_no_news_for_an_agent_is_none() -> None:
 def test_an_excerpt_is_short_and_plain() -> None:
     noisy = Output(title="\x1b[31mred\x1b[0m", summary="x" * 5_000, text="never seen")
     said = [
-        (
+        Said(
             CheckRun(id=1, name="build\n", conclusion="failure", output=noisy),
             [Annotation(path="a\x00.py", start_line=3, message="two\nlines")],
         ),
-        (CheckRun(id=2, name="lint", conclusion="timed_out"), []),
+        Said(CheckRun(id=2, name="lint", conclusion="timed_out"), log="x\n" * 5_000),
     ]
 
     text = excerpt(said)
 
     assert text.startswith("build: red (failure)\na .py:3: two lines\nxxx")
-    assert text.endswith("…\n\nlint (timed_out)")
-    assert len(text) < RUN_CHARACTERS + 50
+    assert "…\n\nlint (timed_out)\nx\nx\n" in text
+    assert len(text) < RUN_CHARACTERS + LOG_CHARACTERS
+
+
+def test_of_a_log_the_lines_are_quoted_that_lead_to_the_error() -> None:
+    stamp = "2026-11-16T09:00:00.1234567Z "
+    lines = [*(f"{stamp}step {number}" for number in range(100)), f"{stamp}##[error]exit code 1"]
+
+    quoted = end_of_log("\ufeff" + "\n".join([*lines, f"{stamp}Post job cleanup."]))
+
+    assert quoted.splitlines() == [*(f"step {n}" for n in range(81, 100)), "##[error]exit code 1"]
+    assert end_of_log("") == ""
+    assert len(end_of_log("y" * 5_000)) == LOG_CHARACTERS
 
 
 async def checked(desk: Desk, commit: str) -> Checked | None:
@@ -113,3 +131,21 @@ async def test_an_app_that_may_not_see_checks_tells_nothing(desk: Desk) -> None:
     assert pull.pull is not None
 
     assert await checked(desk, pull.pull.sha) is None
+
+
+async def test_the_end_of_a_workflows_log_is_quoted_where_the_app_may_read_it(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    job = Check(None, "build", "", 0.0, "completed", "failure", log="boom\n##[error]exit code 1\n")
+    desk.github.check(pull, job)
+    assert pull.pull is not None
+
+    found = await checked(desk, pull.pull.sha)
+    assert found is not None
+    assert found.excerpt == "build (failure)\nboom\n##[error]exit code 1"
+
+    del desk.apps["claude"].permissions["actions"]
+    desk.apis["claude"].forget("acme/widgets")
+    found = await checked(desk, pull.pull.sha)
+    assert found is not None
+    assert found.excerpt == "build (failure)"

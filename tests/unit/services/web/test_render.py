@@ -74,6 +74,13 @@ def test_a_question_that_any_words_answer_says_where_to_write_them() -> None:
     assert "in your own words" not in shown(Story().ask(7).rows)
 
 
+def test_an_offer_shows_what_it_is_about_as_it_is() -> None:
+    made = shown(Story().ask(7, about="a.py:1: <b>no</b>\nsecond line").rows)
+
+    (quoted,) = elements(made, "pre")
+    assert quoted.text == "a.py:1: <b>no</b>\nsecond line"
+
+
 def test_the_work_of_every_agent_is_one_click_away() -> None:
     links = elements(render.place_panels(place(), CAST)["side"], "a")
 
