@@ -10,7 +10,7 @@ from app.core.clock import persist
 from app.core.directory import Directory
 from app.core.ports import Adapter, Checkouts, Clock, NamingAdapter
 from app.core.stores import NameStore
-from app.core.types import Naming
+from app.core.types import Naming, Renamed
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +42,15 @@ class Renames:
             # Mirrors first: a crash before the commit lets all of it be done again.
             for renamed in self._names.plan(naming):
                 logger.info("%s is called %s from now on", renamed.old, renamed.new)
-                old, new = map(self._directory.repository, (renamed.old, renamed.new))
-                await self._checkouts.rename(old, new)
+                await self._move_clones(renamed)
                 for adapter in self._adapters:
                     adapter.renamed(renamed.old)
             await persist(self._clock, self._names.follow, naming)
+
+    async def _move_clones(self, renamed: Renamed) -> None:
+        """Keep what is on disk; if that fails, the next turn makes another clone and says so."""
+        old, new = map(self._directory.repository, (renamed.old, renamed.new))
+        try:
+            await self._checkouts.rename(old, new)
+        except OSError as error:
+            logger.warning("the mirror of %s could not be kept: %s", renamed.new, error)

@@ -454,6 +454,10 @@ class ProposalStore(Protocol):
         """Find what an agent proposed from a branch; None if it did not, or was removed since."""
         ...
 
+    def latest(self, session: int) -> Proposed | None:
+        """Tell what a session proposed last."""
+        ...
+
     def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
         """List what an agent has proposed for a branch and what is still open."""
         ...

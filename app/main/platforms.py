@@ -99,6 +99,12 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
     from app.services.github.webhook import Hook  # noqa: PLC0415
 
     directory, host = Directory(owned), urlsplit(configuration.github_git_url).netloc
+
+    def link_of(key: SessionKey) -> str:
+        session = base.stores.sessions.find(key)
+        found = base.stores.proposals.latest(session.id) if session is not None else None
+        return found.link if found is not None and not found.outcome else ""
+
     made: list[Adapter] = []
     repositories: dict[str, GithubRepositories] = {}
     for agent, given in owned.items():
@@ -121,6 +127,7 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
             installation=given.installation_id,
             host=host,
             name_now=lambda number: base.stores.names.of(host, number),
+            link_of=link_of,
         )
         if given.bot_login is not None:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))

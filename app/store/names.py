@@ -120,7 +120,11 @@ def _move(connection: Connection, renamed: Renamed) -> None:
     connection.execute(
         update(checkout)
         .where(checkout.c.name == old)
-        .values(name=new, url=func.replace(checkout.c.url, f"/{old}.git", f"/{new}.git"))
+        .values(
+            name=new,
+            url=func.replace(checkout.c.url, f"/{old}.git", f"/{new}.git"),
+            link=func.replace(checkout.c.link, f"/{old}/", f"/{new}/"),
+        )
     )
 
 

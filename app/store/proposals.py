@@ -36,6 +36,12 @@ class ProposalRows:
         row = self._database.one(query.limit(1))
         return _proposed_of(row) if row else None
 
+    def latest(self, session_id: int) -> Proposed | None:
+        """Tell what a session proposed last."""
+        query = select(checkout).where(checkout.c.session == session_id, checkout.c.link != "")
+        row = self._database.one(query.order_by(checkout.c.number.desc()).limit(1))
+        return _proposed_of(row) if row else None
+
     def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
         """List what an agent has proposed for a branch and what is still open."""
         query = _proposed(agent, repository).where(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.sim.github.state import Check
+from tests.scenarios.test_github_pulls import PullWorld
 from tests.support.github import GithubWorld
 
 
@@ -39,6 +40,29 @@ def test_a_permission_is_given_by_a_button_of_whoever_may(tmp_path: Path) -> Non
         assert world.bridge.rows("select state, answered_by from ask") == [("answered", "ann")]
         assert world.bridge.rows("select state from turn") == [("done",)]
         assert (check.status, check.actions, len(world.repository.checks)) == ("completed", [], 1)
+
+
+def test_a_turn_for_an_issue_is_a_check_of_the_pull_request_that_came_of_it(
+    tmp_path: Path,
+) -> None:
+    with PullWorld(tmp_path) as world:
+        issue = world.issue("Please add it.", "Add a greeting")
+        world.github.comment("ann", issue, "@claude-bridge\nwrite greeting.txt hello")
+        world.allow()
+        pull = world.opened()
+        world.settled()
+        assert pull.pull is not None
+        sha = pull.pull.sha
+        assert world.repository.checks == []
+
+        world.github.comment("ann", issue, "@claude-bridge\nwrite greeting.txt good day")
+        check = shown(world, "action_required")
+        assert check.sha == sha
+        world.github.press("ann", world.repository, check, "Allow once")
+        shown(world, "success")
+        world.settled()
+
+        assert world.file(pull.pull.head, "greeting.txt") == "good day"
 
 
 def test_a_turn_is_stopped_by_a_button_also_after_a_restart(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ class App:
     """Whose numbers and names of repositories these are."""
     name_now: Callable[[int], str | None] = lambda _number: None
     """Tells what the repository with a number is called by now, if that is known."""
+    link_of: Callable[[SessionKey], str] = lambda _key: ""
+    """Tells where the open pull request of a session is, if it has one."""
 
 
 class GithubAdapter:
@@ -161,7 +163,7 @@ class GithubAdapter:
                 # Somebody deleted the comment; the answer is still owed.
                 name = await self._create(spot, post, bodies[0])
         await self._go_on(spot, post.marker, bodies[1:])
-        name = await self._board.show(spot, post, name, self._slug)
+        name = await self._board.show(self._pull_of(post.target), post, name, self._slug)
         return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)
 
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
@@ -177,6 +179,10 @@ class GithubAdapter:
     def _slug(self) -> str:
         known = self._directory.of(self.agent)
         return known.slug if known is not None else self.agent
+
+    def _pull_of(self, target: SessionKey) -> Spot:
+        """Tell which pull request a conversation is about: its session's own, else itself."""
+        return Spot.linked(self._app.link_of(target)) or Spot.parse(target.external)
 
     async def _create(self, spot: Spot, post: PostSend, body: str) -> Name:
         said = Name.parse(post.content.message_id)

@@ -14,6 +14,7 @@ SERVICE = "github"
 Kind = Literal["issue", "comment", "review", "review-comment", "label"]
 
 _SPOT = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+):(?P<number>[0-9]{1,12})", re.ASCII)
+_LINK = re.compile(r"/(?P<repository>[\w.-]+/[\w.-]+)/pull/(?P<number>[0-9]{1,12})$", re.ASCII)
 _NAME = re.compile(
     r"(?P<kind>issue|comment|review|review-comment|label)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
 )
@@ -38,6 +39,12 @@ class Spot:
     def owner(self) -> str:
         """Whose repository it is in."""
         return self.repository.partition("/")[0]
+
+    @classmethod
+    def linked(cls, link: str) -> Spot | None:
+        """Read the address of a pull request; None if it is none."""
+        found = _LINK.search(link)
+        return cls(found["repository"], int(found["number"])) if found is not None else None
 
     @classmethod
     def parse(cls, text: str) -> Spot:

@@ -54,6 +54,7 @@ async def test_sessions_places_posts_and_clones_go_along(stores: Stores) -> None
     other = await speak(stores, "o/older:7")
     repository = Repository("o/old", "https://git.example/o/old.git")
     await stores.checkouts.begin(Checkout(mine, 1, repository, "branch", "b"))
+    await stores.checkouts.told(mine, 1, "c1", "https://git.example/o/old/pull/8")
 
     assert stores.names.plan(called(1, "p/new")) == [moved("o/old", "p/new")]
     await stores.names.follow(called(1, "p/new"))
@@ -66,6 +67,7 @@ async def test_sessions_places_posts_and_clones_go_along(stores: Stores) -> None
     clone = stores.checkouts.latest(mine)
     assert clone is not None
     assert clone.repository == Repository("p/new", "https://git.example/p/new.git")
+    assert clone.link == "https://git.example/p/new/pull/8"
     targets = {post.target.external for post in await stores.posts.unsent()}
     assert targets == {"p/new:7", "o/older:7"}
     assert stores.names.now(HOST, "o/old") == "p/new"
