@@ -19,6 +19,7 @@ from app.core.posts import PostContent, PostSend
 from app.core.updates import AskOption
 from app.errors import PostError, PostRejected
 from app.services.github.api import GithubApi, Gone
+from app.services.github.buttons import STOP, answering
 from app.services.github.names import Name, Spot
 from app.services.github.render import quiet
 
@@ -31,7 +32,6 @@ LABEL_CHARACTERS = 20
 DESCRIPTION_CHARACTERS = 40
 """What GitHub takes as buttons of a check."""
 SUMMARY_CHARACTERS = 20_000
-STOP = {"label": "Stop", "description": "Stop what the agent is doing", "identifier": "stop"}
 ENDED = {"done": "Done", "failed": "Failed", "stopped": "Stopped"}
 
 _RUN = re.compile(r"check-([0-9]{1,20})")
@@ -131,7 +131,7 @@ def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
     return {
         "label": _short(name, LABEL_CHARACTERS),
         "description": _short(f"Answer: {name}", DESCRIPTION_CHARACTERS),
-        "identifier": f"ask-{ask}-{number}",
+        "identifier": answering(ask, number),
     }
 
 

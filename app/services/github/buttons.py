@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from app.core.types import Answered, Heard
 from app.errors import DeliveryUnreadable
-from app.services.github.board import STOP
 from app.services.github.events import is_foreign, speaker_of
 from app.services.github.mentions import Identities
 from app.services.github.names import Spot
@@ -22,8 +21,15 @@ from app.services.github.payloads import Payload
 BUTTONS: dict[str, tuple[str, ...]] = {"check_run": ("requested_action",)}
 """The events that say that a button was pressed."""
 
+STOP = {"label": "Stop", "description": "Stop what the agent is doing", "identifier": "stop"}
+
 _ANSWER = re.compile(r"ask-([0-9]{1,12})-([0-9]{1,2})")
 _OF_PULL = re.compile(r"([0-9]{1,12}):.*")
+
+
+def answering(ask: int, number: int) -> str:
+    """Name the button for one of the options of an ask."""
+    return f"ask-{ask}-{number}"
 
 
 def read(
