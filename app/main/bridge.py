@@ -160,6 +160,7 @@ class Bridge:
             ),
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
+            adapters=self._adapters,
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
         )

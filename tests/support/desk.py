@@ -424,6 +424,7 @@ def _joined(
         verbosity=lambda place: stores.decisions.place(place).verbosity,
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
+        adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         terms={
             agent: Terms(

@@ -15,12 +15,13 @@ from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.gate import Gate
 from app.core.consent.ledger import Ledger
+from app.core.consent.offers import with_colleagues
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.feed import Feed
-from app.core.keys import PlaceKey
+from app.core.keys import PlaceKey, adapter_name
 from app.core.outbox import Outbox
-from app.core.ports import AgentSession, Clock, Counters, Workspaces
+from app.core.ports import Adapter, AgentSession, Clock, Counters, Workspaces
 from app.core.posts import Fact, PostContent, Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tasks import Tasks
@@ -85,6 +86,7 @@ class Workshop:
     """The address of a place's page; nothing if only this machine could open it."""
     place_prompt: Callable[[PlaceKey], str]
     """What the operator adds to the first prompt of a conversation in a place."""
+    adapters: Mapping[str, Adapter]
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Puts agent and session into every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
@@ -397,7 +399,21 @@ class TurnRun:
         now, agent = self._shop.clock.now(), self._session.key.agent
         resume_at = found.until if self._terms.resume else None
         request = pause(agent, found, now, resumes=resume_at is not None)
+        request = with_colleagues(request, self._colleagues())
         await self._pause(request, until=found.until or now, resume_at=resume_at)
+
+    def _colleagues(self) -> list[str]:
+        """List the agents that could take this turn over: here too, and not told of it before."""
+        shop, surface = self._shop, self._turn.surface
+        told = shop.turns.hearers(self._turn.id)
+        here = {
+            agent: shop.adapters.get(adapter_name(surface.service, agent)) for agent in shop.terms
+        }
+        return [
+            agent
+            for agent, adapter in here.items()
+            if adapter is not None and adapter.is_shared(surface) and agent not in told
+        ]
 
     async def _pause(
         self, request: AskRequest, *, until: float, resume_at: float | None = None

@@ -99,6 +99,10 @@ class SlackAdapter:
         """Understand a frame of Slack; None if it is of no concern."""
         return self._reader.read(delivery)
 
+    def is_shared(self, key: SessionKey) -> bool:
+        """Tell whether other agents can answer as well: not in a direct message."""
+        return not events.is_direct(events.channel_and_thread(key.external)[0])
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow full members of the workspace."""
         me = await self._me()
