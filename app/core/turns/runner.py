@@ -288,7 +288,7 @@ class TurnRun:
         self._parking = asyncio.get_running_loop().create_future()
         try:
             await self._router.flush(final=True)
-            content = self._content("working", note=PARKED)
+            content = self._content("waiting", note=PARKED)
             asks = shop.ledger.waiting(self._turn.id)
             parked = await persist(shop.clock, shop.turns.park, self._turn.id, content, asks)
             self._parked = parked
@@ -421,7 +421,7 @@ class TurnRun:
         """Put the turn back until somebody says go on, and ask for that."""
         shop = self._shop
         await self._router.close()
-        content = self._content("working", note=request.title)
+        content = self._content("waiting", note=request.title)
         posts = await persist(
             shop.clock,
             shop.turns.pause,

@@ -142,15 +142,15 @@ class SlackAdapter:
         """Show a post in its thread."""
         content = post.content
         is_turn = content.kind == "turn"
-        over = content.state in render.FINAL
-        if is_turn and not over and content.state != "queued":
+        rests = content.state in render.AT_REST
+        if is_turn and not rests and content.state != "queued":
             self._status.begin(post.target, content.asker)
         try:
             sent = await self._poster.send(post, await self._me())
         except PostRejected:
             self._status.end(post.target)
             raise
-        if is_turn and over:
+        if is_turn and rests:
             self._status.end(post.target)
         return sent
 

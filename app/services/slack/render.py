@@ -24,11 +24,14 @@ BUTTON_CHARACTERS: Final = 75
 SUMMARY_CHARACTERS: Final = 300
 """What a notification shows."""
 FINAL: Final = frozenset({"done", "failed", "stopped"})
+AT_REST: Final = FINAL | {"waiting"}
+"""When nobody is at work: what waits for a person may wait for days."""
 
 _WORDS: Final = {
     "queued": "Waiting",
     "starting": "Starting",
     "working": "Working",
+    "waiting": "Waiting for an answer",
     "done": "Done",
     "failed": "Failed",
     "stopped": "Stopped",
