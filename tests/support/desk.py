@@ -27,7 +27,7 @@ from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.runner import Workshop
+from app.core.turns.workshop import Workshop
 from app.core.types import (
     Accepted,
     Answered,
