@@ -126,6 +126,10 @@ class GithubAdapter:
         except (GitHubException, httpx.HTTPError) as error:
             raise PostDelayed(f"the checks of {heard.branch} cannot be read: {error}") from error
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""
         repository = Spot.parse(place.name).repository

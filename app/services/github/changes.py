@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from app.core.types import Changed
 from app.errors import DeliveryUnreadable
+from app.markdown.hidden import strip
 from app.services.github.events import is_foreign, is_own, speaker_of
-from app.services.github.hidden import strip
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.naming import NameOf, as_given
