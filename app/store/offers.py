@@ -10,25 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from app.core.consent.offers import TAKE, text_of
-from app.core.keys import SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.types import OPEN_TURN_STATES, TurnRef, TurnState
+from app.core.keys import PlaceKey
+from app.core.types import BridgeSessionRequest, Speaker, TurnRef
+from app.store.admission import attach
 from app.store.asks import close_ask
-from app.store.posts import insert_post, turn_post_key
-from app.store.tables import (
-    ASK_IS_OPEN,
-    ask,
-    checkout,
-    heard,
-    message,
-    session,
-    surface,
-    transcript,
-    turn,
-)
+from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, transcript, turn
 
 HANDED_ON = "Something else was asked; the agent is told of this with it."
-BUSY = [state for state in OPEN_TURN_STATES if state != TurnState.PARKED]
 
 
 def open_offers(connection: Connection, session_id: int) -> list[Row[Any]]:
@@ -66,48 +54,42 @@ def decide_offer(
     if answer != TAKE:
         return [], []
     shown = connection.execute(
-        select(surface).join(turn, turn.c.surface == surface.c.id).where(turn.c.id == row.turn)
+        select(surface, place.c.name)
+        .join(turn, turn.c.surface == surface.c.id)
+        .join(place, place.c.id == surface.c.place)
+        .where(turn.c.id == row.turn)
     ).one()
-    number = _say(connection, row, shown, by, speaker or by, now)
-    busy = connection.execute(
-        select(turn.c.id).where(turn.c.session == row.session, turn.c.state.in_(BUSY))
-    ).first()
-    of_session = turn.c.session == row.session
-    connection.execute(update(turn).where(of_session, turn.c.held.is_(True)).values(held=False))
-    new = {"session": row.session, "surface": shown.id, "created_at": now}
-    turn_id = connection.execute(insert(turn).returning(turn.c.id), new).scalar_one()
-    told = {"message": number, "session": row.session, "turn": turn_id}
-    connection.execute(insert(heard), told)
-    connection.execute(update(session).where(session.c.id == row.session).values(updated_at=now))
+    deed = next(option["name"] for option in row.options if option["id"] == TAKE)
+    request = BridgeSessionRequest(
+        external_session_id=shown.external,
+        service_name=shown.service,
+        agent_name=shown.agent,
+        prompt=f"{deed}.",
+        speaker=Speaker(speaker, by),
+        message_id="",  # nobody wrote one that could be answered
+        surface=PlaceKey(shown.service, shown.name),
+    )
+    number = _say(connection, row, shown.place, request, now)
+    ref, post = attach(connection, request, shown.place, number, now)
     mine = (checkout.c.session == row.session) & (checkout.c.branch == row.call)
     connection.execute(update(checkout).where(mine).values(tries=checkout.c.tries + 1))
-    state = "queued" if busy else "starting"
-    post = NewPost(
-        turn_post_key(turn_id),
-        SessionKey(shown.service, shown.external, shown.agent),
-        PostContent(kind="turn", state=state, asker=speaker),
-        row.session,
-        turn_id,
-    )
-    return [TurnRef(row.session, turn_id)], [insert_post(connection, post, now)]
+    return [ref], [post]
 
 
 def _say(
     connection: Connection,
     row: Row[Any],
-    shown: Row[Any],
-    by: str,
-    speaker: str,
+    place_id: int,
+    request: BridgeSessionRequest,
     now: float,
 ) -> int:
     """Keep what taking an offer says: its deed in words, and what it is about as data."""
-    deed = next(option["name"] for option in row.options if option["id"] == TAKE)
     said = {
-        "place": shown.place,
+        "place": place_id,
         "kind": "message",
-        "speaker": by,
-        "text": f"{deed}.",
-        "data": {"files": [], "to": [shown.agent]},
+        "speaker": request.speaker.name,
+        "text": request.prompt,
+        "data": {"files": [], "to": [request.agent_name]},
         "at": now,
     }
     added = insert(transcript).returning(transcript.c.id)
@@ -116,10 +98,10 @@ def _say(
         insert(message),
         {
             "id": number,
-            "place": shown.place,
+            "place": place_id,
             "message_id": f"offer-{row.id}",
-            "speaker_id": speaker,
-            "speaker_kind": "person",
+            "speaker_id": request.speaker.id or request.speaker.name,
+            "speaker_kind": request.speaker.kind,
             "files": [],
             "context": text_of(row.title, row.subject),
         },
