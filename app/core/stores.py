@@ -79,6 +79,10 @@ class IntakeStore(Protocol):
         """Write what an operator changed; returns the posts to send."""
         ...
 
+    async def pin(self, place: PlaceKey, repository: str) -> str:
+        """Give a place its repository if it has none; returns the one that it has."""
+        ...
+
 
 class SessionStore(Protocol):
     """Sessions and how people find them."""

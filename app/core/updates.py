@@ -92,6 +92,10 @@ BridgeUpdate = (
 )
 
 
+AskKind = Literal["permission", "question", "pause", "repository"]
+"""The bridge itself asks the last two: whether a turn shall go on, and where it shall work."""
+
+
 @dataclass(frozen=True, slots=True)
 class AskOption:
     """One answer an agent offers, named as the agent names it."""
@@ -110,8 +114,7 @@ class AskRequest:
     options: tuple[AskOption, ...]
     tool: ToolUpdate | None = None
     arguments_hash: str = ""
-    kind: Literal["permission", "question", "pause"] = "permission"
-    """`pause`: the bridge itself asks whether a turn shall go on."""
+    kind: AskKind = "permission"
     free_text: bool = False
     """Whether any words answer it, not only one of the options."""
     tool_kind: str = ""
@@ -132,7 +135,7 @@ class Ask:
     state: Literal["open", "answered", "cancelled", "lost", "expired"]
     answer: str | None = None
     answered_by: str | None = None
-    kind: Literal["permission", "question", "pause"] = "permission"
+    kind: AskKind = "permission"
     free_text: bool = False
     deadline: float = 0.0
     """Until when it can be answered, in seconds since 1970."""

@@ -27,6 +27,7 @@ from app.core.ports import (
     AgentLauncher,
     ListeningAdapter,
     PullRequests,
+    RepositoryCatalog,
     TokenSource,
     WebhookAdapter,
 )
@@ -35,6 +36,7 @@ from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
+from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.runner import Workshop
 from app.core.types import Session
@@ -85,6 +87,7 @@ class Bridge:
         timeouts: Mapping[str, float] | None = None,
         tokens: TokenSource | None = None,
         pulls: PullRequests | None = None,
+        catalog: RepositoryCatalog | None = None,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the usual."""
         configuration, stores, clock = base.configuration, base.stores, base.clock
@@ -142,6 +145,14 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            choice=RepositoryChoice(
+                stores.decisions,
+                stores.sessions,
+                directory,
+                clock,
+                adapters=self._adapters,
+                catalog=catalog,
+            ),
             attachments=Attachments(self._adapters),
             surroundings=Surroundings(
                 stores.transcript,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.posts import Post
 from app.core.types import DeliveryLine, Entry, Session, Turn
-from app.core.updates import Ask
+from app.core.updates import Ask, AskKind
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ class AskOut(BaseModel):
     id: int
     session: int
     turn: int
-    kind: Literal["permission", "question", "pause"]
+    kind: AskKind
     title: str
     subject: str
     """What exactly would be run or touched, where that is known."""

@@ -27,9 +27,10 @@ from app.core.types import (
     TurnRef,
     TurnState,
 )
+from app.store.choices import choose, pin, remember
 from app.store.corrections import correct
 from app.store.database import Database
-from app.store.ledger import answer_ask
+from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
     DELIVERY_IS_NEW,
@@ -45,6 +46,7 @@ from app.store.tables import (
 )
 from app.store.turns import drop_queued, hand_over, stop_running, stop_session
 
+OPERATOR = "the operator"
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
 
@@ -241,10 +243,18 @@ class Decisions:
             place_id = row.id
             now = self._now()
             return [
-                post for effect in effects for post in _apply(connection, effect, place_id, now)
+                post
+                for effect in effects
+                for post in _apply(connection, effect, place_id, now, by=OPERATOR)
             ]
 
         return await self._database.writer.run(write)
+
+    async def pin(self, where: PlaceKey, repository: str) -> str:
+        """Give a place its repository if it has none; returns the one that it has."""
+        return await self._database.writer.run(
+            lambda connection: pin(connection, where, repository)
+        )
 
 
 def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
@@ -265,8 +275,9 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
     posts: list[int] = []
+    speaker = made.heard.speaker.name
     for effect in made.effects:
-        posts.extend(_apply(connection, effect, place_id, now))
+        posts.extend(_apply(connection, effect, place_id, now, by=speaker))
     answers, unheard = _answer(connection, made, number, now)
     requests = (*made.requests, *unheard)
     turns = [_attach(connection, request, place_id, number, now) for request in requests]
@@ -450,13 +461,12 @@ def _new_session(
     return int(connection.execute(insert(session).returning(session.c.id), new).scalar_one())
 
 
-def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:
+def _apply(
+    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+) -> list[int]:
     """Make the lasting change of a command; returns the posts it finished."""
-    if effect.kind in {"listen", "verbosity", "repository"}:
-        change = {effect.kind: effect.value}
-        connection.execute(update(place).where(place.c.id == place_id).values(change))
-        return []
-    assert effect.session is not None
+    if effect.session is None:
+        return _apply_to_place(connection, effect, place_id, now, by=by)
     of_session = session.c.id == effect.session
     match effect.kind:
         case "stop":
@@ -475,6 +485,21 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
             connection.execute(
                 update(session).where(of_session).values({effect.kind: effect.value})
             )
+    return []
+
+
+def _apply_to_place(
+    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+) -> list[int]:
+    match effect.kind:
+        case "repository":
+            choose(connection, place_id, effect.value)
+            return list(settle_choices(connection, place_id, effect.value, by, now).posts)
+        case "remember":
+            remember(connection, place_id, effect.value)
+        case "listen" | "verbosity":
+            change = {effect.kind: effect.value}
+            connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []
 
 

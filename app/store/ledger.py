@@ -16,6 +16,7 @@ from app.core.stores import OpenedAsk, TakenAnswer
 from app.core.types import OPEN_TURN_STATES, Entry, TurnRef, TurnState
 from app.core.updates import Ask, AskRequest
 from app.store.asks import close_ask, open_ask, target_of
+from app.store.choices import choose, remember
 from app.store.database import Database
 from app.store.posts import end_post, insert_post, turn_post_key
 from app.store.tables import ASK_IS_OPEN, ask, session, surface, turn
@@ -37,6 +38,7 @@ _LATE = (
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
         ask.c.kind != "pause",
+        ask.c.kind != "repository",
     )
     .order_by(ask.c.id)
 )
@@ -163,16 +165,51 @@ def answer_ask(
     row = connection.execute(_ONE, {"of": ask_id}).first()
     if row is None or row.state != "open" or row.deadline <= now:
         return None
-    change = {"state": "answered", "answer": answer, "answered_by": by}
-    answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
-    note = f"{by}: {answered.answer_name}"
-    data = {"decided": dict(by_person(answered))}
-    posts = close_ask(connection, row, change, note, now, data)
+    if row.kind == "repository":
+        of_session = session.c.id == row.session
+        place_id = connection.execute(select(session.c.place).where(of_session)).scalar_one()
+        choose(connection, place_id, answer)
+        remember(connection, place_id, answer)
+        return settle_choices(connection, place_id, answer, by, now)
+    posts, note = _close_answered(connection, row, answer, by, now)
     if row.kind == "pause":
         turns, more = _decide_pause(connection, row, answer, now)
     else:
         turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
     return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), (row.session,))
+
+
+def settle_choices(
+    connection: Connection, place_id: int, answer: str, by: str, now: float
+) -> TakenAnswer:
+    """Let every turn of a place go on that waits until somebody says in which repository."""
+    rows = connection.execute(
+        select(ask)
+        .join(session, session.c.id == ask.c.session)
+        .where(session.c.place == place_id, ask.c.kind == "repository", ASK_IS_OPEN)
+        .order_by(ask.c.id)
+    ).all()
+    posts: list[int] = []
+    for row in rows:
+        posts += _close_answered(connection, row, answer, by, now)[0]
+        connection.execute(update(turn).where(turn.c.id == row.turn).values(paused=None))
+    return TakenAnswer(
+        posts=tuple(posts),
+        turns=tuple(TurnRef(row.session, row.turn) for row in rows),
+        asks=tuple(row.id for row in rows),
+        sessions=tuple(row.session for row in rows),
+    )
+
+
+def _close_answered(
+    connection: Connection, row: Row[Any], answer: str, by: str, now: float
+) -> tuple[list[int], str]:
+    """Close an ask as answered; returns the post that says so, and its words."""
+    change = {"state": "answered", "answer": answer, "answered_by": by}
+    answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
+    note = f"{by}: {answered.answer_name}"
+    data = {"decided": dict(by_person(answered))}
+    return close_ask(connection, row, change, note, now, data), note
 
 
 def _decide_parked(

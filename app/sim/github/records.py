@@ -88,7 +88,7 @@ class Records:
     ) -> Repository:
         """Make a repository with one commit, and say who may do what in it."""
         owner, _, name = full_name.partition("/")
-        made = Repository(self.account(owner, "Organization"), name, private)
+        made = Repository(self.account(owner, "Organization"), name, private, pushed=self.now())
         made.people = {
             self.account(login).login.lower(): role for login, role in (people or {}).items()
         }

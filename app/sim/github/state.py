@@ -98,6 +98,7 @@ class Installation:
             "permissions": self.app.permissions,
             "events": list(self.app.events),
             "repository_selection": "selected",
+            "suspended_at": stamp(0) if self.suspended else None,
         }
 
 
@@ -266,6 +267,9 @@ class Repository:
     """Role by login; everybody else may read, unless it is private."""
     issues: dict[int, Issue] = field(default_factory=dict)
     forked_from: Repository | None = None
+    archived: bool = False
+    pushed: float = 0.0
+    """When somebody last pushed to it."""
 
     @property
     def full_name(self) -> str:
@@ -299,6 +303,9 @@ class Repository:
             "html_url": f"https://github.example/{self.full_name}",
             "default_branch": "main",
             "fork": self.forked_from is not None,
+            "archived": self.archived,
+            "disabled": False,
+            "pushed_at": stamp(self.pushed),
         }
 
 

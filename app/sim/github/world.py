@@ -177,6 +177,7 @@ class SimulatedGithub(Records):
         """Tell everybody about pull requests whose branch moved."""
         after = self.git.branches(repository.full_name)
         with self.changed:
+            repository.pushed = self.now() if after != before else repository.pushed
             for home in self.repositories.values():
                 for issue in home.issues.values():
                     pull = issue.pull
