@@ -51,6 +51,10 @@ class DeliveryStore(Protocol):
         """Say what became of a delivery that led to no message."""
         ...
 
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        """List what an adapter heard and is still kept, the newest first."""
+        ...
+
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         """List deliveries without what they held, the newest first."""
         ...

@@ -171,6 +171,12 @@ class Deliveries:
         """Say what became of a delivery that led to no message."""
         await self._database.writer.run(lambda connection: _settle(connection, seq, state, reason))
 
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        """List what an adapter heard and is still kept, the newest first."""
+        query = select(delivery).where(delivery.c.adapter == adapter)
+        rows = await self._database.all(query.order_by(delivery.c.seq.desc()).limit(limit))
+        return [_delivery_of(row) for row in rows]
+
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         """List deliveries without what they held, the newest first."""
         shown = (delivery.c[name] for name in DeliveryLine.__slots__)

@@ -239,6 +239,9 @@ class StirringDeliveries:
         self.settled.append((state, reason))
         self._stir()
 
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        return await self._inner.kept(adapter, limit=limit)
+
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         return await self._inner.recent(before=before, limit=limit)
 

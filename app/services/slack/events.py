@@ -18,6 +18,8 @@ from app.core.types import Answered, Changed, Delivery, File, Heard, Inbound, Sp
 from app.errors import DeliveryUnreadable
 
 SERVICE: Final = "slack"
+MISSED: Final = "missed:"
+"""Begins the id of an event that the bridge fetched itself, since nobody told it of it."""
 TITLE_CHARACTERS: Final = 80
 NAME_CHARACTERS: Final = 80
 FILE_FOLDER: Final = "slack"
