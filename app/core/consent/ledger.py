@@ -153,10 +153,9 @@ class Ledger:
         """Say what the bridge itself wants to be told before a session's turn can begin."""
         for ask in self._asks.open_in(session):
             if ask.kind == "repository":
-                names = [option.id for option in ask.options]
+                *names, last = (option.id for option in ask.options)
                 more = ", ..." if len(names) > NAMED_OPTIONS else ""
-                shown = ", ".join(names[:-1][:NAMED_OPTIONS])
-                return f"{ask.title} Say {shown}{more} or {names[-1]}."
+                return f"{ask.title} Say {', '.join(names[:NAMED_OPTIONS])}{more} or {last}."
         return ""
 
     def settle(self, asks: Iterable[int]) -> None:

@@ -222,7 +222,8 @@ class Intake:
                 posts = await self._refused_here(delivery, heard)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
-        here = [each for each in self._manager.sessions(heard.place) if each.key.agent in allowed]
+        everybody = self._manager.sessions(heard.place) if allowed else ()
+        here = [each for each in everybody if each.key.agent in allowed]
         answers = self._answers(heard, here)
         answering = {answer.request.agent_name for answer in answers}
         waiting = [each for each in here if each.key.agent not in answering]

@@ -252,16 +252,15 @@ class TurnRun:
             found = await shop.choice.settle(
                 self._session, self._turn.surface, lambda: shop.turns.messages(self._turn.id)
             )
+            if found and isinstance(found, str):
+                self._where = found
+                notice = Entry("notice", found, session=self._session.id, turn=self._turn.id)
+                await persist(shop.clock, shop.transcript.append, [notice])
         finally:
             self._beginning = False
         if isinstance(found, AskRequest):
             await self._pause(found, until=shop.clock.now(), note=CHOOSES)
-            return False
-        if found:
-            self._where = found
-            notice = Entry("notice", found, session=self._session.id, turn=self._turn.id)
-            await persist(shop.clock, shop.transcript.append, [notice])
-        return True
+        return isinstance(found, str)
 
     async def _in_workspace(self) -> PromptEnd | None:
         """Work once nobody else is at work in the same folder, and deliver what came of it."""
