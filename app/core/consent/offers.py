@@ -14,10 +14,14 @@ GO_ON: Final = "bridge:go-on"
 CANCEL: Final = "bridge:cancel"
 CHOICE: Final = "choice"
 """The kind of an option that is one of many things, and neither a yes nor a no."""
+HAND_OVER: Final = "bridge:hand-over:"
+"""Gives the words to another agent, whose name follows."""
 PAUSE_OPTIONS: Final = (
     AskOption(GO_ON, "Go on", "allow_once"),
     AskOption(CANCEL, "Cancel", "reject_once"),
 )
+COLLEAGUES: Final = 3
+"""Agents that a limited one can hand over to at once: more buttons would hide the first two."""
 
 _KINDS: Final = {
     "read": "reading",
@@ -28,6 +32,15 @@ _KINDS: Final = {
     "execute": "commands",
     "fetch": "fetches",
 }
+
+
+def with_colleagues(request: AskRequest, agents: Sequence[str]) -> AskRequest:
+    """Offer to give what waits to one of some other agents."""
+    offers = (
+        AskOption(f"{HAND_OVER}{agent}", f"Hand over to {agent}", "allow_once")
+        for agent in agents[:COLLEAGUES]
+    )
+    return replace(request, options=(*request.options, *offers))
 
 
 def allowing(options: Sequence[AskOption]) -> AskOption | None:
