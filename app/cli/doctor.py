@@ -95,9 +95,14 @@ async def _check(configuration: Configuration, report: Report) -> None:
         async for finding in check_github(configuration, report.vault):
             report.show(finding)
     if "slack" in configuration.services:
-        from app.cli.checks.slack import check_slack  # noqa: PLC0415 - 1.2 s that only this needs
+        from app.cli.checks.slack import (  # noqa: PLC0415 - 1.2 s that only this needs
+            check_hearing,
+            check_slack,
+        )
 
         async for finding in check_slack(configuration):
+            report.show(finding)
+        async for finding in check_hearing(configuration):
             report.show(finding)
 
 

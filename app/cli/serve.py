@@ -35,7 +35,9 @@ def serve(configuration: Configuration) -> None:
 async def _serve(base: Foundation) -> None:
     configuration = base.configuration
     there = platforms(base)
-    bridge = Bridge(base, there.adapters, tokens=there.forge, pulls=there.forge)
+    bridge = Bridge(
+        base, there.adapters, tokens=there.forge, pulls=there.forge, catalog=there.forge
+    )
     port = bound(configuration.host, configuration.port)
     link = await _log_in_link(bridge)
 

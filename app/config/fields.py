@@ -125,12 +125,12 @@ def _host(text: str) -> str:
 
 # An address with a password in it would show that to every agent, so there is none such.
 _REPOSITORY = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*|"
+    r"none|[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*|"
     r"https?://[^\s@]+|ssh://(?:[\w.-]+@)?[^\s@]+|file:///\S+"
 )
 _REPOSITORY_REMEDY = (
     "Write owner/name, an address without a password (https://, ssh:// or file://), "
-    "or folder: and an absolute path."
+    "folder: and an absolute path, or none."
 )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 HELP = """\
 `stop` ends what runs and holds what waits · `stop all` drops that too · `new` begins afresh
 `status` · `queue` shows what waits · `queue now` runs it · `queue drop` drops it
-`mode NAME` · `model NAME` · `repo OWNER/NAME|none` · `listen mention|latest|all`
-`quiet` `normal` `full` · `help`"""
+`mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
+`repo OWNER/NAME|none` for this conversation · with `always` for new ones in this channel or team"""
 
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
@@ -26,12 +26,18 @@ class Command:
 
     name: str
     argument: str = ""
+    always: bool = False
+    """Whether it shall count for more than the place: `repo OWNER/NAME always`."""
 
 
 def parse(text: str) -> Command | None:
     """Read a message as a command, or None if it is words for the agent."""
     words = text.strip().removeprefix("!").split()
-    if not words or len(words) > 2 or "\n" in text.strip():
+    if not words or "\n" in text.strip():
+        return None
+    if len(words) == 3 and (words[0].lower(), words[2].lower()) == ("repo", "always"):
+        return Command("repo", words[1], always=True)
+    if len(words) > 2:
         return None
     name, argument = words[0].lower(), words[1] if len(words) == 2 else ""
     if name in _VERBOSITY and not argument:

@@ -1,4 +1,4 @@
-"""Which repository a place has: its own, the one chosen there, its channel's, the default; pure.
+"""Which repository a place has: its own, the one chosen there, its area's, the default; pure.
 
 A folder of this machine comes from the settings or from whoever is signed in to the page, never
 from a platform: who may talk to an agent there must not be able to point it at any folder here.
@@ -33,8 +33,8 @@ class Directory:
     home: Path
     data_dir: Path
     default: str | None = None
-    channels: Mapping[str, str] = field(default_factory=dict)
-    teams: Mapping[str, str] = field(default_factory=dict)
+    areas: Mapping[PlaceKey, str] = field(default_factory=dict)
+    """The repositories of Slack channels and Linear teams."""
 
     def target(self, place: PlaceKey, chosen: str | None) -> Target:
         """Tell where agents work that are spoken to in a place."""
@@ -66,14 +66,25 @@ class Directory:
             return target
         return self.repository(now(self.host, target.name))
 
-    def chosen(self, place: PlaceKey, text: str) -> str:
-        """Check what somebody wants to choose for a place.
+    def fixes(self, place: PlaceKey) -> bool:
+        """Tell whether the settings say it for all places of the same area."""
+        return place.area in self.areas
+
+    def chosen(self, place: PlaceKey, text: str, *, always: bool = False) -> str:
+        """Check what somebody wants to choose for a place, or for its whole area.
 
         Raises:
             Conflict: it cannot be chosen there.
         """
         if place.service == "github":
             raise Conflict("On GitHub agents work in the repository they are called in.")
+        if always and place.area is None:
+            raise Conflict("Here each conversation has its own; leave out `always`.")
+        if always and self.fixes(place):
+            raise Conflict(
+                "For new conversations here the bridge's settings say it "
+                "(SLACK_CHANNEL_REPOS, LINEAR_TEAM_REPOS); without `always` this one is changed."
+            )
         if text.lower() == NONE:
             return NONE
         if text.startswith(FOLDER):
@@ -114,15 +125,8 @@ class Directory:
         return real
 
     def _named(self, place: PlaceKey, chosen: str | None) -> str | None:
-        first, _, _ = place.name.partition(":")
-        match place.service:
-            case "github":
-                return first
-            case _ if chosen is not None:
-                return chosen
-            case "slack" if first in self.channels:
-                return self.channels[first]
-            case "linear" if (team := first.partition("-")[0]) in self.teams:
-                return self.teams[team]
-            case _:
-                return self.default
+        if place.service == "github":
+            return place.name.partition(":")[0]
+        if chosen is not None:
+            return chosen
+        return self.default if place.area is None else self.areas.get(place.area, self.default)

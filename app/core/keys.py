@@ -21,6 +21,23 @@ class PlaceKey:
     service: str
     name: str
 
+    @property
+    def area(self) -> PlaceKey | None:
+        """What holds this place and others like it: a Slack channel, a Linear team; None if none.
+
+        An area is named as places are, but nobody talks in it.
+        """
+        match self.service:
+            case "slack":
+                name, _, rest = self.name.partition(":")
+                is_within = bool(rest)
+            case "linear":
+                name, _, number = self.name.partition("-")
+                is_within = number.isdecimal()  # where there is no issue, the name is a UUID
+            case _:
+                return None
+        return PlaceKey(self.service, name) if is_within else None
+
     def __str__(self) -> str:
         return f"{self.service}:{self.name}"
 

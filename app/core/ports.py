@@ -34,6 +34,7 @@ from app.core.workspaces import (
     Opened,
     Proposal,
     Repository,
+    Suggestion,
     Work,
     WorkspaceView,
 )
@@ -319,6 +320,18 @@ class TokenSource(Protocol):
         ...
 
 
+class RepositoryCatalog(Protocol):
+    """Which repositories there are to choose from."""
+
+    async def repositories(self, agent: str) -> Sequence[str]:
+        """List what an agent's own credentials open, by name, what changed last first.
+
+        Raises:
+            RepositoryError: it cannot be found out.
+        """
+        ...
+
+
 class PullRequests(Protocol):
     """Where changes are proposed."""
 
@@ -483,6 +496,23 @@ class ReportingAdapter(Adapter, Protocol):
         Raises:
             PostDelayed: not now.
             PostRejected: never.
+        """
+        ...
+
+
+@runtime_checkable
+class SuggestingAdapter(Adapter, Protocol):
+    """An adapter whose service can tell which repository a conversation is about."""
+
+    async def suggestions(
+        self, key: SessionKey, repositories: Sequence[Repository]
+    ) -> Sequence[Suggestion]:
+        """Tell which of these are likely.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
         """
         ...
 

@@ -193,7 +193,7 @@ class SessionManager:
             case "verbosity":
                 return (Effect("verbosity", value=command.argument),), f"Now {command.argument}."
             case "repo":
-                return self._choose(command.argument, place, sessions)
+                return self._choose(command, place, sessions)
             case "stop":
                 drop = command.argument == "all"
                 effects = _for_each(sessions, lambda each: self._stopping(each, drop=drop))
@@ -210,18 +210,24 @@ class SessionManager:
                 return (), "\n".join([await self._describe(session) for session in sessions])
 
     def _choose(
-        self, wanted: str, place: PlaceKey, sessions: Sequence[Session]
+        self, command: Command, place: PlaceKey, sessions: Sequence[Session]
     ) -> tuple[tuple[Effect, ...], str]:
         """Set the repository of a place; whoever is in it begins afresh there."""
-        if not wanted:
+        if not command.argument:
             chosen = self._decisions.place(place).repository
+            if chosen is None and place.area is not None and not self._directory.fixes(place):
+                chosen = self._decisions.place(place.area).repository
             return (), f"Repository: {self._directory.words(place, chosen)}."
         try:
-            chosen = self._directory.chosen(place, wanted)
+            chosen = self._directory.chosen(place, command.argument, always=command.always)
         except Conflict as error:
             return (), str(error)
-        effects = (Effect("repository", value=chosen), *_for_each(sessions, _beginning_afresh))
-        return effects, f"From the next message on: {self._directory.words(place, chosen)}."
+        wider = (Effect("remember", value=chosen),) if command.always else ()
+        # First the choice: whoever waits for it goes on, and is not in the way any more.
+        own = (Effect("repository", value=chosen), *wider)
+        effects = (*own, *_for_each(sessions, _beginning_afresh))
+        also = ", and in new conversations" if command.always else ""
+        return effects, f"From now on here{also}: {self._directory.words(place, chosen)}."
 
     def _stopping(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
         """Stop what runs or is about to; what was held before stays held, unless it is dropped."""

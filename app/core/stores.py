@@ -53,6 +53,10 @@ class DeliveryStore(Protocol):
         """Say what became of a delivery that led to no message."""
         ...
 
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        """List what an adapter heard and is still kept, the newest first."""
+        ...
+
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         """List deliveries without what they held, the newest first."""
         ...
@@ -79,6 +83,10 @@ class IntakeStore(Protocol):
 
     async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
         """Write what an operator changed; returns the posts to send."""
+        ...
+
+    async def pin(self, place: PlaceKey, repository: str) -> str:
+        """Give a place its repository if it has none; returns the one that it has."""
         ...
 
 

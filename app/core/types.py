@@ -302,8 +302,12 @@ class Effect:
         "listen",
         "verbosity",
         "repository",
+        "remember",
     ]
-    """`make way` stops what runs, and nothing else; `hand over` only if something waits to run."""
+    """`make way` stops what runs, and nothing else; `hand over` only if something waits to run.
+
+    `repository` is the place's, `remember` that of new places in the same area.
+    """
     session: int | None = None
     value: str = ""
 

@@ -92,7 +92,9 @@ BridgeUpdate = (
 )
 
 
-AskKind = Literal["permission", "question", "pause", "offer"]
+AskKind = Literal["permission", "question", "pause", "repository", "offer"]
+"""The bridge itself asks the last three: whether a turn shall go on, where it shall work, and
+whether one shall begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,6 @@ class AskRequest:
     tool: ToolUpdate | None = None
     arguments_hash: str = ""
     kind: AskKind = "permission"
-    """`pause`: the bridge itself asks whether a turn shall go on; `offer`: whether one shall begin.
-    """
     free_text: bool = False
     """Whether any words answer it, not only one of the options."""
     tool_kind: str = ""

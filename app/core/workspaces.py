@@ -39,6 +39,14 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A repository that a conversation may be about, and how likely that is, from 0 to 1."""
+
+    name: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Author:
     """Whose name stands in commits."""
 

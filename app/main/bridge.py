@@ -27,6 +27,7 @@ from app.core.ports import (
     AgentLauncher,
     ListeningAdapter,
     PullRequests,
+    RepositoryCatalog,
     TokenSource,
     WebhookAdapter,
 )
@@ -37,6 +38,7 @@ from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
+from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.workshop import Workshop
 from app.core.types import Session
@@ -87,6 +89,7 @@ class Bridge:
         timeouts: Mapping[str, float] | None = None,
         tokens: TokenSource | None = None,
         pulls: PullRequests | None = None,
+        catalog: RepositoryCatalog | None = None,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the usual."""
         configuration, stores, clock = base.configuration, base.stores, base.clock
@@ -145,6 +148,14 @@ class Bridge:
             posts=stores.posts,
             live=self._live,
             workspaces=workspaces,
+            choice=RepositoryChoice(
+                stores.decisions,
+                stores.sessions,
+                directory,
+                clock,
+                adapters=self._adapters,
+                catalog=catalog,
+            ),
             attachments=Attachments(self._adapters),
             surroundings=Surroundings(
                 stores.transcript,

@@ -92,6 +92,7 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
     from app.services.github.adapter import App, GithubAdapter  # noqa: PLC0415
     from app.services.github.api import GithubApi  # noqa: PLC0415
     from app.services.github.auth import AppAuth  # noqa: PLC0415
+    from app.services.github.catalog import Catalog  # noqa: PLC0415
     from app.services.github.directory import Directory  # noqa: PLC0415
     from app.services.github.forge import GithubForge  # noqa: PLC0415
     from app.services.github.mentions import BOT, Identity  # noqa: PLC0415
@@ -107,6 +108,7 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
 
     made: list[Adapter] = []
     repositories: dict[str, GithubRepositories] = {}
+    catalogs: dict[str, Catalog] = {}
     for agent, given in owned.items():
         auth = AppAuth(
             given.app_id,
@@ -133,8 +135,10 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
         made.append(GithubAdapter(agent, app, directory, clock))
         repositories[agent] = GithubRepositories(agent, app.api, directory)
+        catalogs[agent] = Catalog(app.api, clock, installation=given.installation_id)
     link = base.stores.sessions.link
-    return made, GithubForge(repositories, git_url=configuration.github_git_url, link=link)
+    forge = GithubForge(repositories, catalogs, git_url=configuration.github_git_url, link=link)
+    return made, forge
 
 
 def _webhook_paths(configuration: Configuration, service: str, agent: str) -> tuple[str, ...]:

@@ -26,8 +26,14 @@ def directory_of(configuration: Configuration) -> Directory:
         home=configuration.home,
         data_dir=configuration.data_dir,
         default=configuration.github_repo,
-        channels=configuration.slack_channel_repos,
-        teams=configuration.linear_team_repos,
+        areas={
+            PlaceKey(service, name): repository
+            for service, named in (
+                ("slack", configuration.slack_channel_repos),
+                ("linear", configuration.linear_team_repos),
+            )
+            for name, repository in named.items()
+        },
     )
 
 

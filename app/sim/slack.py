@@ -297,25 +297,46 @@ class Workspace:
         """
         with self.changed:
             message = self.message(ts)
-            button = next(
-                (b for b in buttons(message.blocks) if b["text"]["text"] == label and message.app),
-                None,
-            )
-            if button is None or message.app is None:
+            button = next((b for b in buttons(message.blocks) if b["text"]["text"] == label), None)
+            if button is None:
                 raise LookupError(f"there is no button {label!r} on {message.words!r}")
-            person = self.people[user]
-            action = {**button, "action_ts": self.ts(), "block_id": "b1"}
-            payload = {
-                "type": "block_actions",
-                "user": {"id": user, "username": person.name, "name": person.name},
-                "team": {"id": TEAM},
-                "api_app_id": message.app.id,
-                "container": {"type": "message", "message_ts": ts, "channel_id": message.channel},
-                "channel": {"id": message.channel},
-                "message": message.as_json(self.file_json, metadata=False),
-                "actions": [action],
-            }
-            self.emit(message.app, "interactive", payload)
+            self._act(user, message, button)
+
+    def choose(self, user: str, ts: str, label: str) -> None:
+        """Pick something from a list.
+
+        Raises:
+            LookupError: it is in no list of this message.
+        """
+        with self.changed:
+            message = self.message(ts)
+            for menu in lists(message.blocks):
+                for option in menu["options"]:
+                    if option["text"]["text"] == label:
+                        action = {key: menu[key] for key in ("type", "action_id", "placeholder")}
+                        self._act(user, message, {**action, "selected_option": option})
+                        return
+            raise LookupError(f"there is no {label!r} to choose on {message.words!r}")
+
+    def _act(self, user: str, message: Message, element: dict[str, Any]) -> None:
+        """Tell the app of a message that somebody used an element of it."""
+        assert message.app is not None, "only apps write such messages"
+        person = self.people[user]
+        payload = {
+            "type": "block_actions",
+            "user": {"id": user, "username": person.name, "name": person.name},
+            "team": {"id": TEAM},
+            "api_app_id": message.app.id,
+            "container": {
+                "type": "message",
+                "message_ts": message.ts,
+                "channel_id": message.channel,
+            },
+            "channel": {"id": message.channel},
+            "message": message.as_json(self.file_json, metadata=False),
+            "actions": [{**element, "action_ts": self.ts(), "block_id": "b1"}],
+        }
+        self.emit(message.app, "interactive", payload)
 
     def press_stop(self, user: str, app: App, channel: str, thread: str) -> None:
         """Press the native Stop button.
@@ -442,6 +463,13 @@ def buttons(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for block in blocks:
         if block["type"] == "actions":
             yield from (each for each in block["elements"] if each["type"] == "button")
+
+
+def lists(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """List the lists of a message from which people choose."""
+    for block in blocks:
+        if block["type"] == "actions":
+            yield from (each for each in block["elements"] if each["type"] == "static_select")
 
 
 def block_words(blocks: Iterable[dict[str, Any]]) -> Iterator[str]:

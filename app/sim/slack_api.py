@@ -15,6 +15,7 @@ from app.sim.slack import (
     Stream,
     Workspace,
     buttons,
+    lists,
 )
 
 NEEDED = {
@@ -57,6 +58,9 @@ SECTION = 3_000
 BLOCKS = 50
 BUTTON = 75
 VALUE = 2_000
+OPTIONS = 100
+OPTION_VALUE = 150
+ACTION_ID = 255
 STATUSES = {"processing", "active", "suspended", "closed"}
 
 Arguments = dict[str, Any]
@@ -347,9 +351,25 @@ def check_blocks(blocks: list[dict[str, Any]]) -> None:
     for button in buttons(blocks):
         if not 0 < len(button["text"]["text"]) <= BUTTON or len(button["value"]) > VALUE:
             raise SlackSays("invalid_blocks", detail=button)
-    names = [button["action_id"] for button in buttons(blocks)]
+    for menu in lists(blocks):
+        if not _is_good_list(menu):
+            raise SlackSays("invalid_blocks", detail=menu)
+    names = [element["action_id"] for element in (*buttons(blocks), *lists(blocks))]
     if len(names) != len(set(names)):
         raise SlackSays("invalid_blocks", detail="action_id twice")
+
+
+def _is_good_list(menu: dict[str, Any]) -> bool:
+    options = menu["options"]
+    values = {option["value"] for option in options}
+    return (
+        0 < len(options) <= OPTIONS
+        and len(values) == len(options)
+        and 0 < len(menu["action_id"]) <= ACTION_ID
+        and 0 < len(menu["placeholder"]["text"]) <= OPTION_VALUE
+        and all(0 < len(value) <= OPTION_VALUE for value in values)
+        and all(0 < len(option["text"]["text"]) <= BUTTON for option in options)
+    )
 
 
 def _is_good(block: dict[str, Any]) -> bool:

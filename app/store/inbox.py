@@ -24,9 +24,10 @@ from app.core.types import (
     PlaceView,
 )
 from app.store.admission import attach, begin_afresh, release
+from app.store.choices import choose, pin, remember
 from app.store.corrections import correct
 from app.store.database import Database
-from app.store.ledger import answer_ask
+from app.store.ledger import answer_ask, settle_choices
 from app.store.offers import hand_on_offers
 from app.store.posts import insert_post
 from app.store.tables import (
@@ -42,6 +43,7 @@ from app.store.tables import (
 )
 from app.store.turns import drop_queued, hand_over, stop_running, stop_session
 
+OPERATOR = "the operator"
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
 
@@ -125,6 +127,12 @@ class Deliveries:
         """Say what became of a delivery that led to no message."""
         await self._database.writer.run(lambda connection: _settle(connection, seq, state, reason))
 
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        """List what an adapter heard and is still kept, the newest first."""
+        query = select(delivery).where(delivery.c.adapter == adapter)
+        rows = await self._database.all(query.order_by(delivery.c.seq.desc()).limit(limit))
+        return [_delivery_of(row) for row in rows]
+
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         """List deliveries without what they held, the newest first."""
         shown = (delivery.c[name] for name in DeliveryLine.__slots__)
@@ -197,10 +205,18 @@ class Decisions:
             place_id = row.id
             now = self._now()
             return [
-                post for effect in effects for post in _apply(connection, effect, place_id, now)
+                post
+                for effect in effects
+                for post in _apply(connection, effect, place_id, now, by=OPERATOR)
             ]
 
         return await self._database.writer.run(write)
+
+    async def pin(self, where: PlaceKey, repository: str) -> str:
+        """Give a place its repository if it has none; returns the one that it has."""
+        return await self._database.writer.run(
+            lambda connection: pin(connection, where, repository)
+        )
 
 
 def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
@@ -221,8 +237,9 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
     posts: list[int] = []
+    speaker = made.heard.speaker.name
     for effect in made.effects:
-        posts.extend(_apply(connection, effect, place_id, now))
+        posts.extend(_apply(connection, effect, place_id, now, by=speaker))
     answers, unheard = _answer(connection, made, number, now)
     requests = (*made.requests, *unheard)
     turns = [attach(connection, request, place_id, number, now) for request in requests]
@@ -337,13 +354,12 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
     return number
 
 
-def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:
+def _apply(
+    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+) -> list[int]:
     """Make the lasting change of a command; returns the posts it finished."""
-    if effect.kind in {"listen", "verbosity", "repository"}:
-        change = {effect.kind: effect.value}
-        connection.execute(update(place).where(place.c.id == place_id).values(change))
-        return []
-    assert effect.session is not None
+    if effect.session is None:
+        return _apply_to_place(connection, effect, place_id, now, by=by)
     of_session = session.c.id == effect.session
     match effect.kind:
         case "stop":
@@ -362,6 +378,21 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
             connection.execute(
                 update(session).where(of_session).values({effect.kind: effect.value})
             )
+    return []
+
+
+def _apply_to_place(
+    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+) -> list[int]:
+    match effect.kind:
+        case "repository":
+            choose(connection, place_id, effect.value)
+            return list(settle_choices(connection, place_id, effect.value, by, now).posts)
+        case "remember":
+            remember(connection, place_id, effect.value)
+        case "listen" | "verbosity":
+            change = {effect.kind: effect.value}
+            connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []
 
 

@@ -23,6 +23,7 @@ from app.core.types import (
 from app.core.updates import Ask, AskRequest
 from app.store.admission import attach
 from app.store.asks import close_ask, open_ask, target_of
+from app.store.choices import choose, remember
 from app.store.database import Database
 from app.store.offers import decide_offer
 from app.store.posts import end_post, insert_post, turn_post_key
@@ -44,7 +45,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "offer")),
+        ask.c.kind.not_in(("pause", "repository", "offer")),
     )
     .order_by(ask.c.id)
 )
@@ -175,11 +176,13 @@ def answer_ask(
     row = connection.execute(_ONE, {"of": ask_id}).first()
     if row is None or row.state != "open" or row.deadline <= now:
         return None
-    change = {"state": "answered", "answer": answer, "answered_by": by}
-    answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
-    note = f"{by}: {answered.answer_name}"
-    data = {"decided": dict(by_person(answered))}
-    posts = close_ask(connection, row, change, note, now, data)
+    if row.kind == "repository":
+        of_session = session.c.id == row.session
+        place_id = connection.execute(select(session.c.place).where(of_session)).scalar_one()
+        choose(connection, place_id, answer)
+        remember(connection, place_id, answer)
+        return settle_choices(connection, place_id, answer, by, now)
+    posts, note = _close_answered(connection, row, answer, by, now)
     if row.kind == "pause":
         turns, more = _decide_pause(connection, row, answer, now)
     elif row.kind == "offer":
@@ -188,6 +191,39 @@ def answer_ask(
         turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
     sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
     return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), tuple(sessions))
+
+
+def settle_choices(
+    connection: Connection, place_id: int, answer: str, by: str, now: float
+) -> TakenAnswer:
+    """Let every turn of a place go on that waits until somebody says in which repository."""
+    rows = connection.execute(
+        select(ask)
+        .join(session, session.c.id == ask.c.session)
+        .where(session.c.place == place_id, ask.c.kind == "repository", ASK_IS_OPEN)
+        .order_by(ask.c.id)
+    ).all()
+    posts: list[int] = []
+    for row in rows:
+        posts += _close_answered(connection, row, answer, by, now)[0]
+        connection.execute(update(turn).where(turn.c.id == row.turn).values(paused=None))
+    return TakenAnswer(
+        posts=tuple(posts),
+        turns=tuple(TurnRef(row.session, row.turn) for row in rows),
+        asks=tuple(row.id for row in rows),
+        sessions=tuple(row.session for row in rows),
+    )
+
+
+def _close_answered(
+    connection: Connection, row: Row[Any], answer: str, by: str, now: float
+) -> tuple[list[int], str]:
+    """Close an ask as answered; returns the post that says so, and its words."""
+    change = {"state": "answered", "answer": answer, "answered_by": by}
+    answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
+    note = f"{by}: {answered.answer_name}"
+    data = {"decided": dict(by_person(answered))}
+    return close_ask(connection, row, change, note, now, data), note
 
 
 def _decide_parked(

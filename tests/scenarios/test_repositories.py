@@ -204,7 +204,7 @@ def test_the_repository_of_a_place_is_chosen_there(tmp_path: Path) -> None:
         said = here.command(f"repo {REPOSITORY}")
         post = here.tell("write b.txt together")
 
-        assert said == f"From the next message on: {REPOSITORY}, a clone for each agent."
+        assert said == f"From now on here: {REPOSITORY}, a clone for each agent."
         assert post.content["note"].endswith(PULL)
         (branch,) = here.branches()
         assert here.show("b.txt", branch) == "together"
@@ -221,7 +221,7 @@ def test_a_folder_is_worked_in_as_it_is(tmp_path: Path) -> None:
         said = here.command(f"repo folder:{project}")
         here.tell("write a.txt in place")
 
-        assert said == f"From the next message on: the folder {project}, one agent at a time."
+        assert said == f"From now on here: the folder {project}, one agent at a time."
         assert (project / "a.txt").read_text() == "in place\n"
 
 

@@ -20,12 +20,13 @@ from app.core.intake.access import Access
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import AgentListener, AgentSession, Clock
+from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
+from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.workshop import Workshop
 from app.core.types import (
@@ -200,8 +201,10 @@ class ScriptedAgent:
 class Presence(Recorder):
     """An adapter that hears in a delivery what the test put there; strangers may nothing."""
 
-    def __init__(self, agent: str, inbound: Mapping[str, Inbound], stir: Stir) -> None:
-        super().__init__(agent, pace=0.0)
+    def __init__(
+        self, agent: str, inbound: Mapping[str, Inbound], stir: Stir, service: str = "web"
+    ) -> None:
+        super().__init__(agent, pace=0.0, service=service)
         self._inbound = inbound
         self._stir = stir
 
@@ -235,6 +238,9 @@ class StirringDeliveries:
         await self._inner.settle(seq, state, reason)
         self.settled.append((state, reason))
         self._stir()
+
+    async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
+        return await self._inner.kept(adapter, limit=limit)
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
         return await self._inner.recent(before=before, limit=limit)
@@ -271,6 +277,9 @@ class Rules:
     place_prompt: str = ""
     page: str = ""
     """Where others reach the page, if they do."""
+    service: str = "web"
+    """Where the agents are."""
+    catalog: RepositoryCatalog | None = None
 
 
 @dataclass
@@ -319,7 +328,8 @@ class Desk:
 
     def session(self, place: str = "t1", agent: str = "demo") -> Session:
         """Read the session of an agent in a place."""
-        found = self.stores.sessions.find(SessionKey("web", place, agent))
+        service = next(iter(self.adapters)).partition(":")[0]
+        found = self.stores.sessions.find(SessionKey(service, place, agent))
         assert found is not None
         return found
 
@@ -340,7 +350,8 @@ class Desk:
 
     def posts(self, agent: str = "demo") -> list[PostSend]:
         """List what one agent's adapter was asked to send."""
-        return self.adapters[f"web:{agent}"].calls
+        [own] = (each for each in self.adapters.values() if each.agent == agent)
+        return own.calls
 
 
 @asynccontextmanager
@@ -380,7 +391,7 @@ def _joined(
 ) -> tuple[Desk, Outbox]:
     stir, vault, metrics = Stir(), Vault(rules.secrets), Metrics()
     inbound: dict[str, Inbound] = {}
-    presences = [Presence(agent, inbound, stir) for agent in rules.agents]
+    presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
     adapters = {presence.service_name: presence for presence in presences}
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
@@ -413,6 +424,14 @@ def _joined(
         posts=stores.posts,
         live=live,
         workspaces=workspaces,
+        choice=RepositoryChoice(
+            stores.decisions,
+            stores.sessions,
+            directory(folder),
+            clock,
+            adapters=adapters,
+            catalog=rules.catalog,
+        ),
         attachments=Attachments(adapters),
         surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
         ledger=ledger,

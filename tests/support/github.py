@@ -54,6 +54,13 @@ class Hub:
         """What a bridge has to know of it."""
         return credentials(self.github, self.apps)
 
+    def open_more(self, *names: str) -> None:
+        """Let every App into further repositories of the same owner."""
+        for name in names:
+            made = self.github.repository(name, PEOPLE)
+            for each in self.github.installations:
+                each.repositories.add(made.id)
+
     def call(self, bridge: BridgeProcess) -> None:
         """Send webhooks to a bridge from now on."""
         for name, app in self.apps.items():

@@ -14,9 +14,9 @@ from app.errors import PostRejected
 class Recorder:
     """The adapter port, in memory; it refuses what a platform refuses."""
 
-    def __init__(self, agent: str = "demo", *, pace: float = 1.0) -> None:
+    def __init__(self, agent: str = "demo", *, pace: float = 1.0, service: str = "web") -> None:
         self.agent = agent
-        self.service_name = adapter_name("web", agent)
+        self.service_name = adapter_name(service, agent)
         self.pace = pace
         self.calls: list[PostSend] = []
         self.failures: list[Exception] = []

@@ -11,7 +11,7 @@ from app.core.ports import Clock
 from app.core.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
-from app.sim.slack import App, Message
+from app.sim.slack import App, Message, lists
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import BridgeProcess, demo
 from tests.support.platform import Platform
@@ -118,6 +118,15 @@ class SlackWorld:
                 if block["type"] == "actions"
                 and any(button["text"]["text"] == label for button in block["elements"])
             ]
+
+        self.wait(shown)
+        return shown()[-1]
+
+    def wait_list(self, thread: str, name: str = "claude") -> Message:
+        """Wait until a message of an agent has a list to choose from."""
+
+        def shown() -> list[Message]:
+            return [each for each in self.answers(thread, name) if [*lists(each.blocks)]]
 
         self.wait(shown)
         return shown()[-1]

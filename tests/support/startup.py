@@ -183,7 +183,9 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     if plan.get("forge"):
         forge = Guarded("forge", Forge(Path(plan["forge"]), base.vault), points)
         _watch_git(points)
-    bridge = GuardedBridge(base, [*hooks, *adapters], tokens=forge, pulls=forge)
+    bridge = GuardedBridge(
+        base, [*hooks, *adapters], tokens=forge, pulls=forge, catalog=there.forge
+    )
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)

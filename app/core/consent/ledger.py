@@ -32,9 +32,11 @@ ANSWER_CHARACTERS = 10_000
 OPTION_CHARACTERS = 150
 """What a button may say: a little more than platforms show."""
 OPTIONS = 20
-"""Buttons of one ask; the most an agent was seen to offer is six."""
+"""Buttons of one ask of an agent; the most that one was seen to offer is six."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
+NAMED_OPTIONS = 10
+"""How many choices are named in words: what is read at a glance."""
 BRIDGE = "the bridge"
 """Who answers when an ask answers itself."""
 
@@ -162,6 +164,15 @@ class Ledger:
                     break
         return found
 
+    def unmet(self, session: int) -> str:
+        """Say what the bridge itself wants to be told before a session's turn can begin."""
+        for ask in self._asks.open_in(session):
+            if ask.kind == "repository":
+                *names, last = (option.id for option in ask.options)
+                more = ", ..." if len(names) > NAMED_OPTIONS else ""
+                return f"{ask.title} Say {', '.join(names[:NAMED_OPTIONS])}{more} or {last}."
+        return ""
+
     def settle(self, asks: Iterable[int]) -> None:
         """Wake whoever waits for asks that are closed by now."""
         for ask_id in asks:
@@ -245,6 +256,7 @@ class Ledger:
     def presentable(self, request: AskRequest) -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
         redact = self._vault.redact
+        most = None if request.kind == "repository" else OPTIONS
         return replace(
             request,
             call=redact(request.call),
@@ -252,7 +264,7 @@ class Ledger:
             subject=redact(request.subject)[:SUBJECT_CHARACTERS],
             options=tuple(
                 replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
-                for option in request.options[:OPTIONS]
+                for option in request.options[:most]
             ),
         )
 

@@ -12,6 +12,8 @@ SESSION: Final = "bridge:session"
 """Answers yes, and so to every further call of this kind until the conversation begins afresh."""
 GO_ON: Final = "bridge:go-on"
 CANCEL: Final = "bridge:cancel"
+CHOICE: Final = "choice"
+"""The kind of an option that is one of many things, and neither a yes nor a no."""
 HAND_OVER: Final = "bridge:hand-over:"
 """Gives the words to another agent, whose name follows."""
 PAUSE_OPTIONS: Final = (
@@ -95,9 +97,17 @@ def _says(title: str, line: str) -> bool:
 
 
 def meant(text: str, options: Sequence[AskOption]) -> str | None:
-    """Find the option that a whole message names, by its name or by its id."""
+    """Find the option that a whole message names, by its name or by its id.
+
+    Of `owner/name` the name alone will do, if no other choice ends so.
+    """
     word = text.strip().casefold()
     for option in options:
         if word and word in {option.name.strip().casefold(), option.id.casefold()}:
             return option.id
-    return None
+    ending = [
+        option.id
+        for option in options
+        if option.kind == CHOICE and word == option.id.casefold().rpartition("/")[2]
+    ]
+    return ending[0] if len(ending) == 1 else None

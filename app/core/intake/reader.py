@@ -36,6 +36,7 @@ from app.core.types import (
     DeliveryState,
     Heard,
     News,
+    Session,
     Speaker,
     Untagged,
 )
@@ -241,8 +242,12 @@ class Intake:
                 posts = await self._refused_here(delivery, heard)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
-        answers = self._answers(heard, allowed)
+        everybody = self._manager.sessions(heard.place) if allowed else ()
+        here = [each for each in everybody if each.key.agent in allowed]
+        answers = self._answers(heard, here)
         answering = {answer.request.agent_name for answer in answers}
+        waiting = [each for each in here if each.key.agent not in answering]
+        posts += self._reminders(delivery, heard, waiting)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else "refused"
@@ -262,15 +267,23 @@ class Intake:
         self._ledger.settle(accepted.answered)
         return accepted
 
-    def _answers(self, heard: Heard, agents: Sequence[str]) -> tuple[AskAnswer, ...]:
+    def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a message answers as a whole: on some services the usual way."""
-        if heard.speaker.kind == "agent" or heard.files or not agents:
+        if heard.speaker.kind == "agent" or heard.files:
             return ()
-        sessions = (s for s in self._manager.sessions(heard.place) if s.key.agent in agents)
         spoken = heard.text if heard.spoken is None else heard.spoken
         found = self._ledger.meant(sessions, spoken)
         return tuple(
             AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
+        )
+
+    def _reminders(
+        self, delivery: Delivery, heard: Heard, sessions: Sequence[Session]
+    ) -> tuple[NewPost, ...]:
+        """Remind people who speak on of what agents must be told before they can begin."""
+        unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
+        return tuple(
+            _notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
         )
 
     async def _correct(self, delivery: Delivery, changed: Changed) -> None:

@@ -33,6 +33,7 @@ from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 logger = logging.getLogger(__name__)
 
 PARKED = "Parked until the question above is answered."
+CHOOSES = "Waits until somebody says in which repository."
 BUDGET_WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""
 BUDGET_GRACE_SECONDS = 2.0
@@ -73,6 +74,8 @@ class TurnRun:
         self._patience = Patience(shop.clock)
         self._watches = Tasks(f"turn {turn.id}")
         self._shipped = ""
+        self._where = ""
+        """What is worth saying about where it works."""
         self._task: asyncio.Task[object] | None = None
         self._files: tuple[Attachment, ...] = ()
         self._post = shop.posts.of_turn(turn.id)
@@ -90,6 +93,8 @@ class TurnRun:
         """Run the turn to its end; only a shutdown leaves it open."""
         self._task = asyncio.current_task()
         try:
+            if not await self._knows_where():
+                return
             end = await self._in_workspace()
         except asyncio.CancelledError:
             ours = self._parked or self._stopping
@@ -193,6 +198,24 @@ class TurnRun:
         await self._shop.clock.sleep(BUDGET_GRACE_SECONDS)
         await agent.cancel()
 
+    async def _knows_where(self) -> bool:
+        """See to it that it is known where to work; else the turn waits, and people are asked."""
+        shop = self._shop
+        self._beginning = True
+        try:
+            found = await shop.choice.settle(
+                self._session, self._turn.surface, lambda: shop.turns.messages(self._turn.id)
+            )
+            if found and isinstance(found, str):
+                self._where = found
+                notice = Entry("notice", found, session=self._session.id, turn=self._turn.id)
+                await persist(shop.clock, shop.transcript.append, [notice])
+        finally:
+            self._beginning = False
+        if isinstance(found, AskRequest):
+            await self._pause(found, until=shop.clock.now(), note=CHOOSES)
+        return isinstance(found, str)
+
     async def _in_workspace(self) -> PromptEnd | None:
         """Work once nobody else is at work in the same folder, and deliver what came of it."""
         workspaces = self._shop.workspaces
@@ -201,7 +224,7 @@ class TurnRun:
             self._router.note = ANOTHER_IS_THERE
             self._progress()
         async with workspaces.attended(self._session, self, meanwhile=self._slot.lent):
-            self._router.note = ""
+            self._router.note = self._where
             end = await self._work()
             await self._ship(end)
         return end
@@ -300,7 +323,7 @@ class TurnRun:
 
     def _note_continuation(self) -> None:
         if self._turn.continued:
-            self._router.note = CARRIES_ON
+            self._router.note = " ".join(filter(None, (self._router.note, CARRIES_ON)))
         self._progress()
 
     async def _trouble(self, error: AgentError) -> None:
@@ -334,12 +357,17 @@ class TurnRun:
         ]
 
     async def _pause(
-        self, request: AskRequest, *, until: float, resume_at: float | None = None
+        self,
+        request: AskRequest,
+        *,
+        until: float,
+        resume_at: float | None = None,
+        note: str = "",
     ) -> None:
         """Put the turn back until somebody says go on, and ask for that."""
         shop = self._shop
         await self._router.close()
-        content = self._content("waiting", note=request.title)
+        content = self._content("waiting", note=note or request.title)
         posts = await persist(
             shop.clock,
             shop.turns.pause,

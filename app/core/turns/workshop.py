@@ -17,6 +17,7 @@ from app.core.posts import Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
+from app.core.turns.choice import RepositoryChoice
 from app.core.types import Session
 from app.vault import Vault
 
@@ -31,6 +32,7 @@ class Workshop:
     posts: PostStore
     live: LiveAgents
     workspaces: Workspaces
+    choice: RepositoryChoice
     attachments: Attachments
     surroundings: Surroundings
     ledger: Ledger

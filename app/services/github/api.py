@@ -28,6 +28,7 @@ from app.services.github.payloads import (
     CheckRun,
     Comment,
     Issue,
+    Opened,
     Pull,
     Review,
 )
@@ -118,6 +119,30 @@ class GithubApi:
         with self._told(path):
             async for item in self._github.getiter(path, jwt=self._auth.jwt(), iterable_key=None):
                 yield item
+
+    async def opened(self, installation: str | None) -> list[Opened]:
+        """List the repositories that the App can work in, in one installation or in all."""
+        numbers = [int(installation)] if installation else await self._installations()
+        return [each for number in numbers for each in await self._opened(number)]
+
+    async def _installations(self) -> list[int]:
+        found = await self.as_app(f"/app/installations?per_page={PAGE}") or []
+        return [each["id"] for each in found if not each.get("suspended_at")]
+
+    async def _opened(self, installation: int) -> list[Opened]:
+        token = await self._auth.listing(installation, self.as_app)
+        found: list[Opened] = []
+        if token is None:
+            return found
+        for page in range(1, MOST_PAGES + 1):
+            path = f"/installation/repositories?per_page={PAGE}&page={page}"
+            with self._told(path):
+                answer = await self._github.getitem(path, oauth_token=token)
+            some = [Opened.model_validate(each) for each in answer["repositories"]]
+            found += some
+            if len(some) < PAGE:
+                break
+        return [each for each in found if not each.archived and not each.disabled]
 
     # One repository.
 

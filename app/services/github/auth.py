@@ -32,6 +32,7 @@ LOGS: Mapping[str, str] = {"actions": "read", "metadata": "read"}
 """What it takes to see what a workflow wrote."""
 SHOWING: Mapping[str, str] = {"checks": "write", "metadata": "read"}
 """What it takes to show a turn as a check."""
+LOOKING: Mapping[str, str] = {"metadata": "read"}
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}
 
@@ -121,6 +122,15 @@ class AppAuth:
         self._installations.pop(repository, None)
         for key in [key for key in self._tokens if key[0] == repository]:
             del self._tokens[key]
+
+    async def listing(self, installation: int, call: AppCall) -> str | None:
+        """Get a token that can do nothing but look, in all repositories of an installation."""
+        asked = {"permissions": dict(LOOKING)}
+        made = await call(f"/app/installations/{installation}/access_tokens", asked)
+        if made is None:
+            return None
+        self._keep_secret(made["token"])
+        return str(made["token"])
 
     async def _mint(self, repository: str, permissions: Mapping[str, str], call: AppCall) -> _Token:
         number = await self.installation(repository, call)

@@ -5,12 +5,16 @@ An agent without an App of its own gets nothing: it never borrows the identity o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import httpx
+from gidgethub import GitHubException
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
 from app.errors import PostError, RepositoryError
+from app.services.github.catalog import Catalog
 from app.services.github.names import SERVICE, Spot
 from app.services.github.repositories import GithubRepositories
 
@@ -21,10 +25,16 @@ class GithubForge:
     """The ports of repositories, for all agents that are on GitHub."""
 
     def __init__(
-        self, repositories: Mapping[str, GithubRepositories], *, git_url: str, link: Link
+        self,
+        repositories: Mapping[str, GithubRepositories],
+        catalogs: Mapping[str, Catalog],
+        *,
+        git_url: str,
+        link: Link,
     ) -> None:
         """Speak for these agents; `link` makes a pull request a surface of a session."""
         self._repositories = repositories
+        self._catalogs = catalogs
         self._git_url = git_url
         self._link = link
 
@@ -41,6 +51,21 @@ class GithubForge:
             return await mine.token(repository.name, write=True)
         except PostError as error:
             raise RepositoryError(f"GitHub gives {agent} no token: {error}") from error
+
+    async def repositories(self, agent: str) -> Sequence[str]:
+        """List what an agent's App opens, by name, what changed last first.
+
+        Raises:
+            RepositoryError: GitHub does not say.
+        """
+        mine = self._catalogs.get(agent)
+        try:
+            return () if mine is None else await mine.names()
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            raise RepositoryError(
+                f"GitHub does not say which repositories {agent} may work in ({error}). Say "
+                "`repo OWNER/NAME` or `repo none`, or send the message again later."
+            ) from error
 
     async def author(self, agent: str) -> Author | None:
         """Tell whose name stands in an agent's commits; None leaves it to the bridge."""

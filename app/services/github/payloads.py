@@ -31,6 +31,14 @@ class Repository(_Shape):
     full_name: str
 
 
+class Opened(Repository):
+    """A repository that an App was let into."""
+
+    pushed_at: str | None = None
+    archived: bool = False
+    disabled: bool = False
+
+
 class Issue(_Shape):
     """An issue; a pull request is one too, and then says so."""
 

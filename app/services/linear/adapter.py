@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from app.config import LinearCredentials
@@ -15,6 +16,7 @@ from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Delivery, Earlier, File, Heard, Speaker
+from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
@@ -235,6 +237,31 @@ class LinearAdapter:
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Know nothing more: Linear sends along what was said before."""
         return ()
+
+    async def suggestions(
+        self, key: SessionKey, repositories: Sequence[Repository]
+    ) -> Sequence[Suggestion]:
+        """Have Linear tell which repositories an issue may be about.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
+        """
+        issue = (await self._api.call("duties", id=key.external))["agentSession"]["issue"]
+        if issue is None:
+            return ()
+        candidates = [
+            {"hostname": urlsplit(each.url).hostname or "", "repositoryFullName": each.name}
+            for each in repositories
+        ]
+        found = await self._api.call(
+            "suggestions", issue=issue["id"], session=key.external, candidates=candidates
+        )
+        return [
+            Suggestion(each["repositoryFullName"], each["confidence"])
+            for each in found["issueRepositorySuggestions"]["suggestions"]
+        ]
 
     async def fetch(self, file: File) -> File:
         """Lay a file into the uploads, or a note in its place that says why it is not there."""

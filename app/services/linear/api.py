@@ -40,6 +40,7 @@ DocumentName = Literal[
     "create_activity",
     "duties",
     "sessions",
+    "suggestions",
     "update_issue",
     "update_session",
     "user",

@@ -278,7 +278,7 @@ class SlackAdapter:
         event = {"type": "message", **message, "channel": channel}
         frame = {
             "type": "events_api",
-            "payload": {"event": event, "event_id": f"missed:{channel}:{message['ts']}"},
+            "payload": {"event": event, "event_id": f"{events.MISSED}{channel}:{message['ts']}"},
         }
         return await self._delivery(me, frame, orjson.dumps(frame))
 

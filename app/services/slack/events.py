@@ -18,6 +18,8 @@ from app.core.types import Answered, Changed, Delivery, File, Heard, Inbound, Sp
 from app.errors import DeliveryUnreadable
 
 SERVICE: Final = "slack"
+MISSED: Final = "missed:"
+"""Begins the id of an event that the bridge fetched itself, since nobody told it of it."""
 TITLE_CHARACTERS: Final = 80
 NAME_CHARACTERS: Final = 80
 FILE_FOLDER: Final = "slack"
@@ -179,12 +181,16 @@ class Reader:
         )
 
     def _pressed(self, payload: Event, known: Known) -> Inbound | None:
-        """Understand a button: the answer to an ask, or a command."""
+        """Understand a button or a choice: the answer to an ask, or a command."""
         if payload["type"] != "block_actions":
             return None
         action, user = payload["actions"][0], payload["user"]["id"]
-        match self.unseal(str(action.get("value", ""))):
+        picked = action.get("selected_option")
+        match self.unseal(str(action["action_id"] if picked else action.get("value", ""))):
             case ["ask", int(ask), str(option)]:
+                return Answered(ask, option, Speaker(user, known.names.get(user, user)))
+            case ["choice", int(ask)] if picked:
+                option = str(picked["value"])
                 return Answered(ask, option, Speaker(user, known.names.get(user, user)))
             case ["command", str(words)]:
                 message = payload["message"]

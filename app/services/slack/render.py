@@ -7,10 +7,12 @@ else is escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from app.core.consent.offers import CHOICE
 from app.core.posts import PostContent, Verbosity
+from app.core.updates import AskOption
 from app.services.slack.events import is_direct
 
 PART_CHARACTERS: Final = 10_000
@@ -21,6 +23,7 @@ SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
 TASK_CHARACTERS: Final = 200
 BUTTON_CHARACTERS: Final = 75
+"""Words on a button, and those of an option to choose."""
 SUMMARY_CHARACTERS: Final = 300
 """What a notification shows."""
 FINAL: Final = frozenset({"done", "failed", "stopped"})
@@ -164,13 +167,16 @@ def ending(content: PostContent) -> list[Block]:
 
 
 def ask(content: PostContent, seal: Sealing) -> list[Block]:
-    """Write a question with a button for each answer, or what was decided."""
+    """Write a question with a button for each answer or a list of choices, or what was decided."""
     blocks = list(_sections(content.text or "?"))
     if content.options and content.ask is not None:
-        number = content.ask
-        blocks.append(
-            _buttons([(option.name, seal("ask", number, option.id)) for option in content.options])
-        )
+        number, options = content.ask, content.options
+        if all(option.kind == CHOICE for option in options):
+            blocks.append(_list(options, seal("choice", number)))
+        else:
+            blocks.append(
+                _buttons([(option.name, seal("ask", number, option.id)) for option in options])
+            )
         if content.free_text:
             blocks.append(_context("Or answer in words."))
     blocks.extend(_note(content))
@@ -240,6 +246,34 @@ def _buttons(labelled: list[tuple[str, str]]) -> Block:
             for number, (label, value) in enumerate(labelled)
         ],
     }
+
+
+def _list(options: Sequence[AskOption], sealed: str) -> Block:
+    """Write choices as a list to pick from; what is picked is checked against the question."""
+    # The values of options are too short for a seal; the name of the list is not.
+    return {
+        "type": "actions",
+        "elements": [
+            {
+                "type": "static_select",
+                "action_id": sealed,
+                "placeholder": {"type": "plain_text", "text": "Choose"},
+                "options": [
+                    {
+                        "text": {"type": "plain_text", "text": _label(option.name)},
+                        "value": option.id,
+                    }
+                    for option in options
+                ],
+            }
+        ],
+    }
+
+
+def _label(name: str) -> str:
+    """Shorten a name in its middle: most often its beginning and its end tell it apart."""
+    half = BUTTON_CHARACTERS // 2
+    return name if len(name) <= BUTTON_CHARACTERS else f"{name[:half]}…{name[-half:]}"
 
 
 def _sections(text: str) -> Iterator[Block]:

@@ -43,6 +43,14 @@ def _make_token(asked: Asked) -> Reply:
     return Reply(201, made)
 
 
+@routes.on("GET", "/installation/repositories", "metadata", "read")
+def _opened(asked: Asked) -> Reply:
+    assert asked.token is not None, "its route wants one"
+    found = [asked.github.by_id[each] for each in sorted(asked.token.repositories)]
+    shown = asked.page([each.json() for each in found])
+    return Reply(200, {"total_count": len(found), "repositories": shown.body}, shown.headers)
+
+
 @routes.on("GET", "/app/hook/deliveries")
 def _deliveries(asked: Asked) -> Reply:
     return asked.page([each.json() for each in asked.github.hooks.of(asked.app)])

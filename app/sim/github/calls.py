@@ -88,6 +88,11 @@ class Route:
     needs: tuple[str, str] | None
     """A permission of a token, one of several; None: the App itself calls."""
 
+    @property
+    def of_repository(self) -> bool:
+        """Whether its path names a repository."""
+        return "owner" in self.pattern.groupindex
+
 
 class Routes:
     """The paths of one part of the API."""

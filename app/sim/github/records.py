@@ -95,7 +95,7 @@ class Records:
     ) -> Repository:
         """Make a repository with one commit, and say who may do what in it."""
         owner, _, name = full_name.partition("/")
-        made = Repository(self.account(owner, "Organization"), name, private)
+        made = Repository(self.account(owner, "Organization"), name, private, pushed=self.now())
         made.people = {
             self.account(login).login.lower(): role for login, role in (people or {}).items()
         }
@@ -421,6 +421,7 @@ class Records:
         """Tell everybody about branches that moved, and pull requests with them."""
         after = self.git.branches(repository.full_name)
         with self.changed:
+            repository.pushed = self.now() if after != before else repository.pushed
             for branch, sha in after.items():
                 if sha != before.get(branch):
                     parts = {

@@ -61,7 +61,9 @@ class Rest:
         if route.needs is None:
             return Asked(self._github, request, parts, self._app(request))
         token = self._token(request)
-        repository = self._repository(token, f"{parts['owner']}/{parts['name']}".lower())
+        repository = None
+        if route.of_repository:
+            repository = self._repository(token, f"{parts['owner']}/{parts['name']}".lower())
         names, level = route.needs
         if not any(is_granted(token.permissions, name, level) for name in names.split("|")):
             raise Refused(403, "Resource not accessible by integration")

@@ -100,6 +100,7 @@ class Installation:
             "permissions": self.app.permissions,
             "events": list(self.app.events),
             "repository_selection": "selected",
+            "suspended_at": stamp(0) if self.suspended else None,
         }
 
 
@@ -316,6 +317,9 @@ class Repository:
     issues: dict[int, Issue] = field(default_factory=dict)
     forked_from: Repository | None = None
     checks: list[Check] = field(default_factory=list)
+    archived: bool = False
+    pushed: float = 0.0
+    """When somebody last pushed to it."""
 
     @property
     def full_name(self) -> str:
@@ -349,6 +353,9 @@ class Repository:
             "html_url": f"https://github.example/{self.full_name}",
             "default_branch": "main",
             "fork": self.forked_from is not None,
+            "archived": self.archived,
+            "disabled": False,
+            "pushed_at": stamp(self.pushed),
         }
 
 

@@ -12,6 +12,9 @@ type Query {
   user(id: String!): User!
   agentActivity(id: String!): AgentActivity!
   agentSession(id: String!): AgentSession!
+  issueRepositorySuggestions(
+    issueId: String!, agentSessionId: String, candidateRepositories: [CandidateRepository!]!
+  ): RepositorySuggestionsPayload!
   agentSessions(first: Int, after: String, orderBy: PaginationOrderBy): AgentSessionConnection!
 }
 
@@ -130,6 +133,9 @@ type AgentActivityPromptContent { body: String! }
 type AgentActivityResponseContent { body: String! }
 type AgentActivityThoughtContent { body: String! }
 
+type RepositorySuggestionsPayload { suggestions: [RepositorySuggestion!]! }
+type RepositorySuggestion { repositoryFullName: String! hostname: String confidence: Float! }
+
 type AgentActivityPayload { success: Boolean! agentActivity: AgentActivity! }
 type AgentSessionPayload { success: Boolean! agentSession: AgentSession! }
 type IssuePayload { success: Boolean! issue: Issue }
@@ -146,6 +152,8 @@ input AgentActivityCreateInput {
   signal: AgentActivitySignal
   signalMetadata: JSONObject
 }
+
+input CandidateRepository { hostname: String! repositoryFullName: String! }
 
 input AgentSessionUpdateInput {
   addedExternalUrls: [AgentSessionExternalUrlInput!]

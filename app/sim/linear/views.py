@@ -35,6 +35,7 @@ class Views:
             "agentActivity": lambda id: self._activity(*space.activity(id)),  # noqa: A006 - as above
             "agentSession": lambda id: self._session(space.session(id)),  # noqa: A006 - as above
             "agentSessions": self._sessions,
+            "issueRepositorySuggestions": self._suggestions,
             "agentActivityCreate": lambda input: self._created(app, input),  # noqa: A006 - as above
             "agentSessionUpdate": lambda id, input: {  # noqa: A006 - as above
                 "success": True,
@@ -141,6 +142,26 @@ class Views:
         more = begin + first < len(ordered)
         page = {"hasNextPage": more, "endCursor": str(begin + len(shown))}
         return {"nodes": [self._session(each) for each in shown], "pageInfo": page}
+
+    def _suggestions(
+        self,
+        issueId: str,  # noqa: N803 - Linear's names
+        candidateRepositories: list[dict[str, str]],  # noqa: N803 - as above
+        agentSessionId: str | None = None,  # noqa: N803 - as above
+    ) -> dict[str, Any]:
+        """Show what is likely among what was offered; the issue and the session must be there."""
+        space = self._workspace
+        space.issue(issueId)
+        if agentSessionId is not None:
+            space.session(agentSessionId)
+        offered = {each["repositoryFullName"]: each["hostname"] for each in candidateRepositories}
+        likely = {name: much for name, much in space.likely.items() if name in offered}
+        return {
+            "suggestions": [
+                {"repositoryFullName": name, "hostname": offered[name], "confidence": confidence}
+                for name, confidence in likely.items()
+            ]
+        }
 
     def _session(self, session: LinearSession) -> dict[str, Any]:
         dismissed = session.dismissed_at

@@ -194,6 +194,8 @@ class Workspace:
         self.apps: dict[str, App] = {}
         self.issues: dict[str, Issue] = {}
         self.sessions: dict[str, LinearSession] = {}
+        self.likely: dict[str, float] = {}
+        """Which repositories Linear takes its issues to be about, and how sure it is of each."""
         self.duplicate_code = "INPUT_ERROR"
         """What an id that was used before is refused with; nobody has published that."""
         self.faults: list[str] = []
@@ -304,15 +306,23 @@ class Workspace:
             self._heard_of(session)
         return session
 
+    def issue(self, issue_id: str) -> Issue:
+        """Find an issue.
+
+        Raises:
+            LinearRefusal: there is none.
+        """
+        if issue_id not in self.issues:
+            raise LinearRefusal("Entity not found: Issue")
+        return self.issues[issue_id]
+
     def update_issue(self, issue_id: str, given: Mapping[str, Any]) -> Issue:
         """Move an issue or give it to an agent.
 
         Raises:
-            LinearRefusal: there is no such state or agent.
+            LinearRefusal: there is no such issue, state or agent.
         """
-        if issue_id not in self.issues:
-            raise LinearRefusal("Entity not found: Issue")
-        issue = self.issues[issue_id]
+        issue = self.issue(issue_id)
         if "stateId" in given:
             found = [state for state in self.states if state.id == given["stateId"]]
             if not found:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.checks import Finding, Verdict
-from app.cli.checks.slack import check_slack
+from app.cli.checks.slack import check_hearing, check_slack
 from app.cli.manifests import slack as print_manifest
 from app.config import Configuration, load
+from app.core.clock import SystemClock
 from app.errors import NotFound
 from app.services.slack.manifest import EVENTS, SCOPES
 from app.sim.slack import EVENTS as ALL_EVENTS
@@ -19,10 +20,17 @@ from app.sim.slack import SCOPES as ALL_SCOPES
 from app.sim.slack import App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import DEMO
+from tests.support.memory import delivery, open_stores
 
 pytestmark = pytest.mark.anyio
 
 Configure = Callable[..., Configuration]
+
+GIVEN = {
+    "SLACK_API_URL": "http://127.0.0.1:1/api/",
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "SLACK_APP_TOKEN": "xapp-1",
+}
 
 
 @pytest.fixture
@@ -114,10 +122,72 @@ async def test_a_token_that_slack_refuses_is_named_without_its_value(
     assert given[name] not in f"{finding}"
 
 
-async def test_a_slack_that_cannot_be_reached_is_a_warning(configure: Configure) -> None:
-    given = {"SLACK_API_URL": "http://127.0.0.1:1/api/"}
-    given |= {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+def frame(type_: str, channel_type: str = "") -> bytes:
+    event = {"type": type_, **({"channel_type": channel_type} if channel_type else {})}
+    return json.dumps({"type": "events_api", "payload": {"event": event}}).encode()
 
-    [finding] = await findings(configure(**given))
+
+async def heard(configuration: Configuration, *bodies: bytes, **more: str) -> Finding:
+    """Say what is found once the default agent's app was sent these."""
+    configuration.data_dir.mkdir()
+    with open_stores(configuration.data_dir, SystemClock()) as (_, stores):
+        for body in bodies:
+            await stores.deliveries.add(delivery("slack:claude", body, **more))
+    [finding] = [finding async for finding in check_hearing(configuration)]
+    return finding
+
+
+SAMPLES = {
+    "agent_session_stopped": frame("agent_session_stopped"),
+    "app_mention": frame("app_mention"),
+    "message.channels": frame("message", "channel"),
+    "message.groups": frame("message", "group"),
+    "message.im": frame("message", "im"),
+    "message.mpim": frame("message", "mpim"),
+}
+
+
+async def test_an_app_that_was_told_everything_hears_everything(configure: Configure) -> None:
+    finding = await heard(configure(**GIVEN), *SAMPLES.values())
+
+    assert set(SAMPLES) == set(EVENTS)
+    assert (finding.verdict, finding.reason) == (Verdict.OK, "every kind has arrived lately")
+
+
+@pytest.mark.parametrize("event", EVENTS)
+async def test_what_never_arrived_is_named_without_a_verdict(
+    configure: Configure, event: str
+) -> None:
+    others = {**SAMPLES, event: b"no frame at all"}
+
+    finding = await heard(configure(**GIVEN), *others.values())
+
+    assert finding.verdict is Verdict.OK
+    assert f"not yet: {event}." in finding.reason
+
+
+async def test_mentions_without_messages_are_a_fault_in_the_subscriptions(
+    configure: Configure,
+) -> None:
+    finding = await heard(configure(**GIVEN), SAMPLES["app_mention"], SAMPLES["message.im"])
+
+    assert finding.verdict is Verdict.WARNING
+    assert "message.channels" in finding.remedy
+
+
+async def test_what_the_bridge_fetched_itself_proves_nothing(configure: Configure) -> None:
+    finding = await heard(
+        configure(**GIVEN), frame("message", "channel"), delivery_id="missed:C1:1.0"
+    )
+
+    assert "arrived lately: none" in finding.reason
+
+
+async def test_before_the_first_start_nothing_was_heard(configure: Configure) -> None:
+    assert [finding async for finding in check_hearing(configure(**GIVEN))] == []
+
+
+async def test_a_slack_that_cannot_be_reached_is_a_warning(configure: Configure) -> None:
+    [finding] = await findings(configure(**GIVEN))
 
     assert finding.verdict is Verdict.WARNING

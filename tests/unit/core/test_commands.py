@@ -22,6 +22,8 @@ from app.core.commands import HELP, Command, parse
         ("listen latest", Command("listen", "latest")),
         ("quiet", Command("verbosity", "quiet")),
         ("help", Command("help")),
+        ("repo acme/app", Command("repo", "acme/app")),
+        ("!repo acme/app Always", Command("repo", "acme/app", always=True)),
     ],
 )
 def test_a_whole_message_is_a_command(text: str, command: Command) -> None:
@@ -43,6 +45,9 @@ def test_a_whole_message_is_a_command(text: str, command: Command) -> None:
         "stop\nall",
         "help me",
         "queue up",
+        "repo acme/app now",
+        "mode fast always",
+        "repo acme/app always always",
     ],
 )
 def test_words_for_the_agent_are_no_command(text: str) -> None:

@@ -23,8 +23,11 @@ def directory(tmp_path: Path) -> Directory:
         home=tmp_path / "home",
         data_dir=tmp_path / "data",
         default="acme/default",
-        channels={"C1": "acme/channel", "C2": "folder:~/project"},
-        teams={"ENG": "acme/team"},
+        areas={
+            PlaceKey("slack", "C1"): "acme/channel",
+            PlaceKey("slack", "C2"): "folder:~/project",
+            PlaceKey("linear", "ENG"): "acme/team",
+        },
     )
 
 
@@ -96,3 +99,29 @@ def test_a_folder_is_chosen_on_the_page(directory: Directory) -> None:
 
     assert directory.chosen(WEB, text) == text
     assert directory.words(WEB, text).endswith("project, one agent at a time")
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        (WEB, "leave out `always`"),
+        (PlaceKey("slack", "C1:1"), "SLACK_CHANNEL_REPOS"),
+        (PlaceKey("linear", "ENG-1"), "LINEAR_TEAM_REPOS"),
+        (PlaceKey("github", "octo/cat:7"), "in the repository they are called in"),
+    ],
+)
+def test_what_the_operator_set_for_an_area_is_not_changed_from_within(
+    directory: Directory, place: PlaceKey, why: str
+) -> None:
+    with pytest.raises(Conflict, match=why):
+        directory.chosen(place, "acme/app", always=True)
+
+
+def test_an_area_without_a_setting_can_be_given_one(directory: Directory) -> None:
+    assert directory.chosen(PlaceKey("slack", "C9:1"), "acme/app", always=True) == "acme/app"
+
+
+def test_a_default_leaves_an_area_open_and_a_setting_for_it_does_not(directory: Directory) -> None:
+    assert directory.fixes(PlaceKey("slack", "C1:1"))
+    assert not directory.fixes(PlaceKey("slack", "C9:1"))
+    assert not directory.fixes(WEB)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.keys import SERVICES, SessionKey
+from app.core.keys import SERVICES, PlaceKey, SessionKey
 from app.errors import NotFound
 
 externals = st.text(min_size=1)
@@ -49,3 +49,19 @@ def test_any_other_text_is_refused_or_read_back_as_it_was(text: str) -> None:
 
 def test_the_adapter_of_a_key_is_qualified_by_its_agent() -> None:
     assert SessionKey("slack", "C1:1.2", "codex").adapter == "slack:codex"
+
+
+@pytest.mark.parametrize(
+    ("place", "area"),
+    [
+        (PlaceKey("slack", "C1:1700.1"), PlaceKey("slack", "C1")),
+        (PlaceKey("slack", "C1"), None),
+        (PlaceKey("linear", "ENG-12"), PlaceKey("linear", "ENG")),
+        (PlaceKey("linear", "ENG"), None),
+        (PlaceKey("linear", "0a1b2c3d-0a1b-4c2d-8e3f-001122334455"), None),
+        (PlaceKey("github", "octo/cat:7"), None),
+        (PlaceKey("web", "t1"), None),
+    ],
+)
+def test_threads_have_a_channel_and_issues_a_team(place: PlaceKey, area: PlaceKey | None) -> None:
+    assert place.area == area

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.consent.offers import allowing, meant, refusing, text_of, with_session_offer
+from app.core.consent.offers import (
+    CHOICE,
+    allowing,
+    meant,
+    refusing,
+    text_of,
+    with_session_offer,
+)
 from app.core.updates import AskOption, AskRequest
 
 ONCE = AskOption("a", "Allow once", "allow_once")
@@ -49,6 +56,17 @@ def test_an_option_is_meant_by_its_whole_name_or_id() -> None:
     assert meant("R", (ONCE, REJECT)) == "r"
     assert meant("allow", (ONCE, REJECT)) is None
     assert meant("", (AskOption("", "", ""),)) is None
+
+
+def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:
+    names = ("acme/api", "acme/site", "other/site")
+    choices = tuple(AskOption(name, name, CHOICE) for name in names)
+
+    assert meant("API", choices) == "acme/api"
+    assert meant("acme/site", choices) == "acme/site"
+    assert meant("site", choices) is None
+    assert meant("", choices) is None
+    assert meant("once", (AskOption("allow/once", "Allow", "allow_once"),)) is None
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,30 @@ def test_a_button_answers_its_ask_by_the_id_of_the_option() -> None:
     assert read(press(SEAL.close("ask", 7, "allow"))) == Answered(7, "allow", Speaker("U2", "Bob"))
 
 
+def pick(name: str, value: str) -> dict[str, Any]:
+    frame = press("")
+    picked = {"text": {"type": "plain_text", "text": "x"}, "value": value}
+    action = {"type": "static_select", "action_id": name, "action_ts": "13.0"}
+    frame["payload"]["actions"] = [{**action, "selected_option": picked}]
+    return frame
+
+
+def test_what_is_picked_from_a_list_answers_the_ask_that_the_list_is_sealed_for() -> None:
+    heard = read(pick(SEAL.close("choice", 7), "acme/app"))
+
+    assert heard == Answered(7, "acme/app", Speaker("U2", "Bob"))
+
+
+@pytest.mark.parametrize("name", ["", "choice.7", Seal("another key").close("choice", 7)])
+def test_a_list_that_the_bridge_did_not_write_decides_nothing(name: str) -> None:
+    with pytest.raises(DeliveryUnreadable):
+        read(pick(name, "acme/app"))
+
+
+def test_a_list_answers_nothing_but_choices() -> None:
+    assert read(press(SEAL.close("choice", 7))) is None
+
+
 def test_a_button_can_be_a_command() -> None:
     heard = read(press(SEAL.close("command", "queue now")))
 

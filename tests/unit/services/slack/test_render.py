@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from app.core.posts import Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.slack import render
-from app.sim.slack import block_words, buttons
+from app.services.slack.auth import Seal
+from app.sim.slack import block_words, buttons, lists
 from app.sim.slack_api import check_blocks
 
 BUSY = PostContent(
@@ -155,3 +156,17 @@ def test_slack_takes_every_message(text: str, state: str, level: Any, last: bool
     check_blocks(render.message(content, line, level, last=last, seal=seal))
     check_blocks(render.ending(content))
     check_blocks(render.notice(content))
+
+
+def test_choices_are_a_list_that_slack_takes_however_long_their_names_are() -> None:
+    longest = f"{'o' * 39}/{'n' * 100}"
+    names = [longest, *(f"acme/r{number}" for number in range(98)), "none"]
+    options = tuple(AskOption(name, name, "choice") for name in names)
+    content = PostContent(kind="ask", state="open", text="Which?", ask=7, options=options)
+
+    blocks = render.ask(content, Seal("a key").close)
+
+    check_blocks(blocks)
+    [menu] = lists(blocks)
+    assert [option["value"] for option in menu["options"]] == names
+    assert not list(buttons(blocks))

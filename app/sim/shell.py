@@ -1,0 +1,110 @@
+"""Somebody at a terminal who talks to agents on a simulated Slack."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Final, Self, TextIO
+
+from app.sim.slack import Message, buttons, lists
+from app.sim.slack_server import SimulatedSlack
+
+HELP: Final = """\
+Put these into .env, start the bridge, then write here as Ann:
+  @claude fix the login test   speaks to an agent, in a new thread
+  > and the other one          goes on in that thread
+  /Allow once                  presses a button, or chooses from a list
+"""
+LOOK_SECONDS: Final = 0.5
+"""How often is looked anew although nothing moved: a stream that nobody closed ends by itself."""
+
+
+class Shell:
+    """One person, one channel, and an app for each agent."""
+
+    def __init__(self, slack: SimulatedSlack, agents: Sequence[str], out: TextIO) -> None:
+        self._slack = slack
+        self._out = out
+        self._apps = {name: slack.app(name) for name in agents}
+        self._ann = slack.person("Ann")
+        self._channel = slack.channel("general", [self._ann, *self._apps.values()])
+        self._thread: str | None = None
+        self._shown: dict[str, str] = {}
+        self._over = False
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name="shell")
+
+    def __enter__(self) -> Self:
+        self._say("\n".join([HELP, *self.settings(), ""]))
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._slack.changed:
+            self._over = True
+            self._slack.changed.notify_all()
+        self._watcher.join()
+
+    def settings(self) -> Iterator[str]:
+        """Write what a bridge has to be told."""
+        yield f"SLACK_API_URL={self._slack.url}"
+        for name, app in self._apps.items():
+            suffix = name.upper().replace("-", "_")
+            yield f"SLACK_BOT_TOKEN__{suffix}={app.token}"
+            yield f"SLACK_APP_TOKEN__{suffix}={app.app_token}"
+
+    def write(self, line: str) -> None:
+        """Say something, or press what is offered."""
+        if line.startswith("/"):
+            self._press(line.removeprefix("/").strip())
+        elif line.startswith(">") and self._thread is not None:
+            words = self._addressed(line.removeprefix(">").strip())
+            self._slack.say(self._ann, self._channel, words, thread=self._thread)
+        elif line:
+            self._thread = self._slack.say(self._ann, self._channel, self._addressed(line))
+
+    def _addressed(self, line: str) -> str:
+        """Write mentions as Slack does."""
+        users = {name: app.user for name, app in self._apps.items()}
+        names = "|".join(map(re.escape, sorted(users, key=len, reverse=True)))
+        return re.sub(rf"@({names})\b", lambda found: f"<@{users[found[1]]}>", line)
+
+    def _press(self, label: str) -> None:
+        with self._slack.changed:
+            for message in reversed(self._slack.messages):
+                if label in _pressable(message):
+                    self._slack.click(self._ann, message.ts, label)
+                    return
+                if label in _choosable(message):
+                    self._slack.choose(self._ann, message.ts, label)
+                    return
+        self._say(f"Nothing is called {label!r}.")
+
+    def _watch(self) -> None:
+        """Show what agents write, whenever they have written it to its end."""
+        with self._slack.changed:
+            while not self._over:
+                for message in self._slack.messages:
+                    if message.app is not None and not self._slack.streaming(message):
+                        self._show(message)
+                self._slack.changed.wait(LOOK_SECONDS)
+
+    def _show(self, message: Message) -> None:
+        assert message.app is not None, "people need not be told what they wrote"
+        offered = [f"[{label}]" for label in (*_pressable(message), *_choosable(message))]
+        words = "\n".join(filter(None, (message.words, " ".join(offered))))
+        if self._shown.get(message.ts) != words:
+            self._shown[message.ts] = words
+            whisper = " (only to you)" if message.only_for else ""
+            self._say(f"{message.app.name}{whisper}: {words}")
+
+    def _say(self, words: str) -> None:
+        print(words, file=self._out, flush=True)
+
+
+def _pressable(message: Message) -> list[str]:
+    return [each["text"]["text"] for each in buttons(message.blocks)]
+
+
+def _choosable(message: Message) -> list[str]:
+    return [each["text"]["text"] for menu in lists(message.blocks) for each in menu["options"]]
