@@ -438,6 +438,16 @@ class GatheringAdapter(Adapter, Protocol):
 
 
 @runtime_checkable
+class AnnouncingAdapter(Adapter, Protocol):
+    """An adapter whose platform wants to hear of a turn before its agent starts."""
+
+    @property
+    def first_word_seconds(self) -> float:
+        """How long the agent waits for that: a platform that is down must not keep it for ever."""
+        ...
+
+
+@runtime_checkable
 class WebhookAdapter(Adapter, Protocol):
     """An adapter whose events arrive over HTTP."""
 

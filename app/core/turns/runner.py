@@ -327,6 +327,8 @@ class TurnRun:
     async def _begin(self) -> str | None:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
+        if self._post is not None:
+            await shop.outbox.announced(self._post.id)
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
         prompt, told = await self._compose(live)
         committed = await persist(

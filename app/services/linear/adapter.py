@@ -14,6 +14,7 @@ from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
+from app.core.tasks import Tasks
 from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook
@@ -22,7 +23,7 @@ from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
 from app.services.linear.files import fetched
 from app.services.linear.missed import Page
-from app.services.linear.presence import Presence, Work
+from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
 from app.services.linear.webhook import Identity
 
@@ -48,6 +49,8 @@ class LinearAdapter:
 
     pace = 5.0
     """Linear counts calls per hour; people who look see the plan and the last action."""
+    first_word_seconds = 10.0
+    """After that Linear calls the agent unresponsive, and nothing is won by waiting longer."""
 
     def __init__(
         self,
@@ -86,6 +89,7 @@ class LinearAdapter:
         self._members: dict[str, _Member] = {}
         self._presence = Presence()
         self._missed = asyncio.Event()
+        self._tasks = Tasks(f"linear of {agent}")
 
     @property
     def trouble(self) -> str:
@@ -280,6 +284,7 @@ class LinearAdapter:
 
     async def close(self) -> None:
         """Let go of the connection."""
+        await self._tasks.close()
         await self._api.close()
 
     async def _send_turn(self, post: PostSend) -> None:
@@ -298,7 +303,15 @@ class LinearAdapter:
         if ended:
             self._presence.leave(session, post.marker)
         elif post.op == "create":
-            await self._etiquette.begins(post)
+            conversation = self._presence.at(session, now)
+            self._tasks.start(self._begin_politely(post, conversation), name=str(post.target))
+            await asyncio.sleep(0)  # so that it is the next on the line, before any further post
+
+    async def _begin_politely(self, post: PostSend, conversation: Conversation) -> None:
+        """Move the issue while the agent starts; after the last word nothing is moved."""
+        async with conversation.line:
+            if post.marker in conversation.turns:
+                await self._etiquette.begins(post)
 
     async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
         """Make one call; only the first and the last word of a turn are worth a failure."""

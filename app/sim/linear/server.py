@@ -67,6 +67,10 @@ class Linear(People):
         """Files that people put into issues and comments, by their path."""
         self.forbidden: set[str] = set()
         """Fields that no app may ask for."""
+        self.held: set[str] = set()
+        """Fields that are not answered until they are taken out of here."""
+        self.waiting: list[str] = []
+        """The fields that somebody waits for."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -172,16 +176,31 @@ class Linear(People):
             if app is None:
                 return (401, _errors("Not authenticated", "AUTHENTICATION_ERROR"), {}), False
             request = json.loads(body)
-            answer = self.answer(app, request)
             try:
                 operation = read_operation(str(request.get("query", "")))
                 name, kind = operation.selections[0].name, operation.kind
             except GraphqlInvalid:
                 name, kind = "unreadable", ""
+            self._hold(name)
+            answer = self.answer(app, request)
             self._note(app.user.name, name, dict(request.get("variables") or {}), answer)
             lost = kind == "mutation" and answer[0] == 200 and self.lose_answers > 0
             self.lose_answers -= lost
             return answer, lost
+
+    def _hold(self, field: str) -> None:
+        """Let a call wait for as long as its field is held back; others are answered meanwhile."""
+        if field in self.held:
+            self.waiting.append(field)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: field not in self.held, WAIT_SECONDS)
+            self.waiting.remove(field)
+
+    def release(self, field: str) -> None:
+        """Answer the calls that were held back."""
+        with self.changed:
+            self.held.discard(field)
+            self.changed.notify_all()
 
     def _note(self, app: str, field: str, variables: dict[str, Any], answer: Answer) -> None:
         self.calls.append(Call(app, field, variables, answer[0], self.workspace.now()))

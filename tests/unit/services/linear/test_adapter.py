@@ -487,11 +487,31 @@ async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scen
     begin = replace(STARTING, message_id=scene.session.id)
     scene.linear.move(scene.session.issue, "completed")
     await scene.send("create", begin, "ab-1")
+    await scene.send("finish", DONE, "ab-1")
     scene.linear.move(scene.session.issue, "backlog")
     await scene.send("create", replace(begin, asker="automation"), "ab-2")
+    await scene.send("finish", DONE, "ab-2")
 
     assert scene.session.issue.state.type == "backlog"
+    assert scene.linear.fields().count("agentSession") == 2  # it has looked
     assert "issueUpdate" not in scene.linear.fields()
+
+
+async def test_the_issue_moves_while_the_agent_starts_and_before_anything_else_is_said(
+    scene: Scene,
+) -> None:
+    await scene.send("create", replace(STARTING, message_id=scene.session.id))
+    told = scene.linear.fields()
+    await scene.send("finish", DONE)
+
+    assert told == ["agentActivityCreate"]
+    assert scene.linear.fields() == [
+        "agentActivityCreate",
+        "agentSession",
+        "issueUpdate",
+        "agentActivityCreate",
+    ]
+    assert scene.session.issue.state.type == "started"
 
 
 async def test_a_pull_request_makes_the_agent_the_delegate_where_nobody_is(scene: Scene) -> None:
