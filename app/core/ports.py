@@ -448,6 +448,24 @@ class AnnouncingAdapter(Adapter, Protocol):
 
 
 @runtime_checkable
+class InstallableAdapter(Adapter, Protocol):
+    """An adapter whose application an admin of the platform installs in a browser."""
+
+    def consent_address(self, back: str, state: str) -> str | None:
+        """Say where the admin consents and is sent `back` from; None if nothing is to be done."""
+        ...
+
+    async def install(self, code: str, back: str) -> str:
+        """Take what the admin brings back; returns who the agent is there.
+
+        Raises:
+            ServiceRefused: the platform gives nothing for it.
+            PostDelayed: not now.
+        """
+        ...
+
+
+@runtime_checkable
 class WebhookAdapter(Adapter, Protocol):
     """An adapter whose events arrive over HTTP."""
 

@@ -13,6 +13,7 @@ from app.core.stores import (
     LoginStore,
     PostStore,
     ProcessStore,
+    SealedStore,
     SessionStore,
     TranscriptStore,
     TurnStore,
@@ -23,6 +24,7 @@ from app.store.inbox import Decisions, Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
 from app.store.posts import Posts
+from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
 from app.store.turns import Turns
@@ -42,6 +44,7 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
+    sealed: SealedStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float]) -> Stores:
@@ -57,4 +60,5 @@ class Stores:
             processes=Processes(database),
             logins=Logins(database, now),
             checkouts=CheckoutRows(database),
+            sealed=SealedRows(database, now),
         )

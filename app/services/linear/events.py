@@ -53,6 +53,11 @@ class LinearIssue:
     team: str
 
 
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """Somebody took the application out of the workspace."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -111,7 +116,7 @@ class _Event(_Model):
     previous: tuple[_Comment, ...] | None = Field(default=None, alias="previousComments")
 
 
-def heard(delivery: Delivery, agent: str) -> Heard | None:
+def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
     """Understand what an agent was told; None if it is of no concern.
 
     Raises:
@@ -130,6 +135,8 @@ def heard(delivery: Delivery, agent: str) -> Heard | None:
             return _prompted(event, agent)
         case "AppUserNotification", "issueUnassignedFromYou":
             return _taken_away(event, agent)
+        case "OAuthApp", "revoked":
+            return Revoked()
         case _:
             return None
 

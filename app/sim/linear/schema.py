@@ -29,6 +29,8 @@ type User {
   active: Boolean!
   guest: Boolean!
   app: Boolean!
+  isAssignable: Boolean!
+  isMentionable: Boolean!
   organization: Organization!
 }
 

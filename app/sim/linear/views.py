@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.sim.linear.workspace import (
+from app.sim.linear.records import (
     Activity,
     App,
     Comment,
@@ -13,9 +13,9 @@ from app.sim.linear.workspace import (
     LinearSession,
     Person,
     State,
-    Workspace,
     moment,
 )
+from app.sim.linear.workspace import Workspace
 
 _CONTENT = "AgentActivity{}Content"
 
@@ -94,9 +94,17 @@ class Views:
         }
         return event
 
+    def revoked(self, app: App) -> dict[str, Any]:
+        """Tell an app that it was taken out of the workspace; that has no user any more."""
+        envelope = self._envelope(app, "OAuthApp", "revoked")
+        del envelope["appUserId"]
+        return envelope
+
     def user(self, person: Person) -> dict[str, Any]:
         """Show a user."""
         organization = {"id": self._workspace.id, "name": "Acme", "urlKey": "acme"}
+        apps = self._workspace.apps.values()
+        scope = next((app.scope for app in apps if app.user is person), "").split(",")
         return {
             "id": person.id,
             "name": person.name,
@@ -105,6 +113,8 @@ class Views:
             "active": person.active,
             "guest": person.guest,
             "app": person.app,
+            "isAssignable": not person.app or "app:assignable" in scope,
+            "isMentionable": not person.app or "app:mentionable" in scope,
             "organization": organization,
         }
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.keys import PlaceKey
 from app.core.types import Delivery, Heard, Speaker
 from app.errors import DeliveryUnreadable
-from app.services.linear.events import LinearIssue, heard, upload_path
+from app.services.linear.events import LinearIssue, Revoked, heard, upload_path
 from app.sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
@@ -52,11 +52,11 @@ def stored(body: bytes) -> Delivery:
 
 def last(linear: Linear) -> Heard:
     found = heard(stored(linear.hooks.sent[-1].body), "claude")
-    assert found is not None
+    assert isinstance(found, Heard)
     return found
 
 
-def changed(linear: Linear, **parts: Any) -> Heard | None:
+def changed(linear: Linear, **parts: Any) -> Heard | Revoked | None:
     event = json.loads(linear.hooks.sent[-1].body)
     return heard(stored(json.dumps({**event, **parts}).encode()), "claude")
 
@@ -171,7 +171,7 @@ def test_earlier_comments_are_context_once(
         previousComments=[{"body": "one"}, {"body": "two"}],
     )
 
-    assert said is not None
+    assert isinstance(said, Heard)
     assert said.context.count("one") == 1
     assert said.context.endswith("Said before:\n\ntwo")
 
@@ -207,7 +207,7 @@ def test_a_session_without_an_issue_is_a_place_of_its_own(
 
     said = heard(stored(json.dumps(event).encode()), "claude")
 
-    assert said is not None
+    assert isinstance(said, Heard)
     assert said.place == PlaceKey("linear", session.id)
 
 
@@ -218,11 +218,17 @@ def test_a_session_without_an_issue_is_a_place_of_its_own(
         {"type": "AgentSessionEvent", "action": "archived"},
         {"type": "AppUserNotification", "action": "issueNewComment"},
         {"type": "PermissionChange", "action": "teamAccessChanged"},
-        {"type": "OAuthApp", "action": "revoked"},
+        {"type": "OAuthApp", "action": "created"},
     ],
 )
 def test_other_events_are_of_no_concern(event: dict[str, str]) -> None:
     assert heard(stored(json.dumps(event).encode()), "claude") is None
+
+
+def test_an_application_that_was_taken_out_of_the_workspace_is_heard_of() -> None:
+    event = {"type": "OAuthApp", "action": "revoked", "oauthClientId": "c1"}
+
+    assert heard(stored(json.dumps(event).encode()), "claude") == Revoked()
 
 
 @given(Json)
