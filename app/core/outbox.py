@@ -285,6 +285,7 @@ class Outbox:
             content,
             text=redact(content.text),
             note=redact(content.note),
+            url=redact(content.url),
             plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
             tools=tuple(
                 replace(tool, title=redact(tool.title), output=redact(tool.output))

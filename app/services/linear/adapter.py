@@ -389,9 +389,8 @@ class LinearAdapter:
             "content": dict(activity.content),
             "ephemeral": activity.ephemeral,
         }
-        if activity.options:
-            wanted["signal"] = "select"
-            wanted["signalMetadata"] = {"options": [dict(each) for each in activity.options]}
+        if activity.signal is not None:
+            wanted["signal"], wanted["signalMetadata"] = activity.signal
         try:
             await self._api.call("create_activity", input=wanted)
         except LinearFailed:

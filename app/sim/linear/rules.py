@@ -58,6 +58,12 @@ def check_signal(kind: str, signal: str | None, metadata: Any) -> None:
         options = (metadata or {}).get("options")
         if not options or any(set(option) != {"label", "value"} for option in options):
             raise LinearRefusal("select needs options with label and value")
+    else:
+        given = metadata or {}
+        if not str(given.get("url", "")).startswith(("https://", "http://")):
+            raise LinearRefusal("auth needs a url")
+        if not set(given) <= {"url", "userId", "providerName"}:
+            raise LinearRefusal(f"auth does not know {sorted(given)}")
 
 
 def checked_plan(plan: Any) -> list[dict[str, str]]:

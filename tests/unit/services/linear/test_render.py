@@ -21,9 +21,8 @@ def shown(content: PostContent, before: Shown | None = None, *, busy: bool = Fal
     for step in found:
         if isinstance(step.call, Activity):
             check_content(dict(step.call.content), ephemeral=step.call.ephemeral)
-            if step.call.options:
-                metadata = {"options": list(step.call.options)}
-                check_signal(step.call.content["type"], "select", metadata)
+            signal, metadata = step.call.signal or (None, None)
+            check_signal(step.call.content["type"], signal, metadata)
         else:
             checked_plan(step.call.fields.get("plan", []))
     return found

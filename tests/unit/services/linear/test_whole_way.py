@@ -12,18 +12,23 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.acp.elicitation import consent
 from app.config import LinearCredentials
+from app.core.ports import AgentListener
 from app.core.types import Delivery
-from app.errors import StoreUnavailable
+from app.core.updates import TextUpdate
+from app.errors import AgentLoginNeeded, StoreUnavailable
 from app.server.front import Front
 from app.services.linear.adapter import LinearAdapter
 from app.sim.linear import App, Linear, LinearSession
 from app.sim.linear.hooks import HookDelivery
 from app.vault import Vault
 from tests.support.clock import ManualClock
-from tests.support.desk import Desk, running_desk
+from tests.support.desk import Desk, at_once, running_desk
 
 pytestmark = pytest.mark.anyio
+
+TRACKER = "https://tracker.example.com/oauth?app=1"
 
 
 @dataclass
@@ -129,6 +134,51 @@ async def test_a_linear_that_is_down_keeps_no_agent_from_starting(tmp_path: Path
         way.linear.release("agentActivityCreate")
 
         await way.shown(session, "complete")
+
+
+async def test_an_account_is_linked_where_the_agent_says_and_the_work_goes_on(
+    tmp_path: Path,
+) -> None:
+    async def link_first(listener: AgentListener) -> None:
+        answer = await listener.on_ask(consent("Link your tracker.", url=TRACKER))
+        await listener.on_update(TextUpdate(f"{answer}, thank you"))
+
+    async with way_in(tmp_path) as way:
+        way.desk.launcher.script = link_first
+        session, delivery = await way.delegate()
+        assert await way.deliver(delivery) == 200
+        await way.shown(session, "awaitingInput")
+        way.linear.reply(session, way.linear.person("Ann"), "done")
+        assert await way.deliver(way.linear.hooks.sent[-1]) == 200
+        await way.shown(session, "complete")
+
+        (question,) = session.of_type("elicitation")
+        assert question.signal == "auth"
+        assert question.signal_metadata == {"url": TRACKER, "providerName": "tracker.example.com"}
+        assert question.body.endswith("Reply `Done` or `Decline` here afterwards.")
+        assert session.response == "done, thank you"
+
+
+async def test_an_agent_that_is_not_logged_in_asks_with_the_command_and_goes_on_when_told(
+    tmp_path: Path,
+) -> None:
+    async def refuse() -> None:
+        raise AgentLoginNeeded("demo", -32000, "Authentication required")
+
+    async with way_in(tmp_path) as way:
+        way.desk.launcher.opening = refuse
+        session, delivery = await way.delegate()
+        assert await way.deliver(delivery) == 200
+        await way.shown(session, "awaitingInput")
+        way.desk.launcher.opening = at_once
+        way.linear.pick(session, way.linear.person("Ann"), "Go on")
+        assert await way.deliver(way.linear.hooks.sent[-1]) == 200
+        await way.shown(session, "complete")
+
+        (question,) = session.of_type("elicitation")
+        assert question.signal == "select"  # it is the operator's account, nobody else's
+        assert "agent-bridge agents login demo" in question.body
+        assert session.response == "ok"
 
 
 async def test_what_could_not_be_kept_is_found_when_linear_repeats_it_and_only_once(
