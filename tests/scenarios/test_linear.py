@@ -128,6 +128,18 @@ def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
         assert session.response.endswith("Stopped.")
 
 
+def test_taking_the_issue_away_counts_whoever_does_it(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        guest = world.linear.person("Gus", guest=True)
+        session = world.assign("hold never")
+        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
+
+        world.linear.undelegate(session.issue, guest)
+        world.wait_end(session)
+
+        assert session.response.endswith("Stopped.")
+
+
 def test_an_ask_is_shown_with_its_options_and_an_answer_on_the_page_lets_the_work_go_on(
     tmp_path: Path,
 ) -> None:

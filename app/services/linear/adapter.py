@@ -351,7 +351,8 @@ class LinearAdapter:
                 case Activity():
                     await self._act(session, post.marker, call)
                 case Change():
-                    await self._api.call("update_session", id=session, input=call.fields)
+                    if fields := await self._etiquette.new_to(session, call.fields):
+                        await self._api.call("update_session", id=session, input=fields)
                     await self._etiquette.shows(post, call)
         except (LinearFailed, LinearRefused) as error:
             gone = isinstance(error, LinearRefused) and error.missing

@@ -39,6 +39,7 @@ DocumentName = Literal[
     "activity",
     "create_activity",
     "duties",
+    "links",
     "sessions",
     "update_issue",
     "update_session",

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.core.hidden import visible
 from app.core.keys import PlaceKey
 from app.core.types import Delivery, File, Heard, Speaker
 from app.errors import DeliveryUnreadable
@@ -71,12 +72,17 @@ class _Team(_Model):
     key: str
 
 
-class _Issue(_Model):
+class _Parent(_Model):
     identifier: str
     title: str
-    url: str
     description: str | None = None
+
+
+class _Issue(_Parent):
+    url: str
     team: _Team | None = None
+    parent: _Parent | None = None
+    """Known only where Linear was asked for it: what it sends by itself is in its summary."""
 
 
 class _Comment(_Model):
@@ -153,8 +159,10 @@ def _created(event: _Event, agent: str) -> Heard:
     comment = session.comment.body if session.comment else ""
     is_mention = bool(comment.strip()) and not _THREAD.match(comment)
     issue = session.issue
-    task = f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
-    context = _context(event, task if is_mention else "")
+    written = _written(issue)
+    # Whoever gives an issue to an agent means what everybody can read in it.
+    task, _ = visible(written)
+    context = _context(event, written if is_mention else "")
     return Heard(
         place=_place(session),
         external=session.id,
@@ -166,7 +174,7 @@ def _created(event: _Event, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        files=_files(comment if is_mention else task, context),
+        files=_files(comment if is_mention else written, context),
         context=context,
         metadata=_metadata(issue),
     )
@@ -208,6 +216,7 @@ def _taken_away(event: _Event, agent: str) -> Heard | None:
         title=_title(issue),
         link=issue.url,
         metadata=_metadata(issue),
+        withdrawn=True,
     )
 
 
@@ -255,6 +264,10 @@ def _file(name: str, upload: str) -> File:
     return File(safe, media_type, f"linear-{upload}/{safe}")
 
 
+def _written(issue: _Parent | None) -> str:
+    return f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
+
+
 def _title(issue: _Issue | None) -> str:
     return f"{issue.identifier} {issue.title}" if issue else ""
 
@@ -268,7 +281,10 @@ def _metadata(issue: _Issue | None) -> LinearIssue | None:
 def _context(event: _Event, task: str) -> str:
     """Put together what came along; Linear's own summary may hold the rest already."""
     given = event.prompt_context or ""
+    issue = event.session.issue if event.session else None
     parts = [given or task]
+    if issue is not None and issue.parent is not None:
+        parts.append(f"This is a part of:\n\n{_written(issue.parent)}")
     parts += _unless_in(given, "Guidance of the workspace:", event.guidance or ())
     parts += _unless_in(given, "Said before:", event.previous or ())
     return "\n\n".join(filter(None, parts))

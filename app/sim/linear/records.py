@@ -82,6 +82,7 @@ class Issue:
     title: str
     description: str
     state: State
+    parent: Issue | None = None
     delegate: Person | None = None
     assignee: Person | None = None
     comments: list[Comment] = field(default_factory=list)

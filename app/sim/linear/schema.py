@@ -94,7 +94,13 @@ type AgentSession {
   comment: Comment
   issue: Issue
   plan: JSON
+  externalLinks: [AgentSessionExternalLink!]!
   activities(last: Int, filter: AgentActivityFilter): AgentActivityConnection!
+}
+
+type AgentSessionExternalLink {
+  label: String!
+  url: String!
 }
 
 type AgentSessionConnection {

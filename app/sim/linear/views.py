@@ -166,6 +166,7 @@ class Views:
             "comment": self._comment(session.comment),
             "issue": self._issue(session.issue),
             "plan": session.plan,
+            "externalLinks": session.urls,
             "activities": lambda last=50, filter=None: {  # noqa: A006 - Linear's name
                 "nodes": [
                     self._activity(session, each)
@@ -216,7 +217,7 @@ class Views:
             "state": _state(issue.state),
             "delegate": self.user(issue.delegate) if issue.delegate else None,
             "assignee": self.user(issue.assignee) if issue.assignee else None,
-            "parent": None,
+            "parent": self._issue(issue.parent) if issue.parent else None,
             "comments": lambda last=50: {
                 "nodes": [self._comment(each) for each in issue.comments][-last:]
             },

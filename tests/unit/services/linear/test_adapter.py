@@ -526,6 +526,23 @@ async def test_a_pull_request_makes_the_agent_the_delegate_where_nobody_is(scene
     assert scene.session.urls == [{"label": "PR 7", "url": facts[0].url}]
 
 
+async def test_links_of_an_earlier_turn_do_not_stand_there_twice(scene: Scene) -> None:
+    page, pull = Fact("Details", "https://b.example.com/t/1"), Fact("PR", "https://g.example.com/1")
+    await scene.send("finish", replace(DONE, facts=(page,)))
+    await scene.send("finish", replace(DONE, facts=(page, pull)), "ab-2")
+    await scene.send("finish", replace(DONE, facts=(page, pull)), "ab-3")
+
+    assert [link["url"] for link in scene.session.urls] == [page.url, pull.url]
+    assert scene.linear.fields().count("agentSessionUpdate") == 2
+
+
+async def test_links_are_shown_although_linear_does_not_tell_which_it_has(scene: Scene) -> None:
+    scene.linear.forbidden = {"agentSession"}
+    await scene.send("finish", replace(DONE, facts=(Fact("Details", "https://b.example.com"),)))
+
+    assert [link["label"] for link in scene.session.urls] == ["Details"]
+
+
 async def test_manners_are_never_worth_a_failure(scene: Scene) -> None:
     scene.linear.workspace.states.clear()
 

@@ -77,28 +77,34 @@ class Way:
 async def way_in(folder: Path) -> AsyncIterator[Way]:
     clock = ManualClock()
     with Linear(clock.now) as linear:
-        app = linear.agent("demo")
-        adapter = LinearAdapter(
-            "demo",
-            LinearCredentials(
-                webhook_secret=SecretStr(app.webhook_secret),
-                access_token=SecretStr(next(iter(app.tokens))),
-            ),
-            api_url=linear.url,
-            clock=clock,
-            vault=Vault(),
-            is_default=True,
-        )
-        front = Front(_nowhere, lambda delivery: way.take(delivery), clock, hosts=["bridge.test"])
-        front.open([adapter])
-        async with running_desk(folder, clock=clock, guests=[adapter]) as desk:
-            way = Way(linear, clock, app, front, desk)
-            async with asyncio.TaskGroup() as group:
-                listening = group.create_task(adapter.listen(way.take))
-                await clock.asleep(2)
-                yield way
-                listening.cancel()
-        await adapter.close()
+        async with run(folder, clock, linear, linear.agent("demo")) as way:
+            yield way
+
+
+@asynccontextmanager
+async def run(folder: Path, clock: ManualClock, linear: Linear, app: App) -> AsyncIterator[Way]:
+    """Run a bridge on a folder until it is over."""
+    adapter = LinearAdapter(
+        "demo",
+        LinearCredentials(
+            webhook_secret=SecretStr(app.webhook_secret),
+            access_token=SecretStr(next(iter(app.tokens))),
+        ),
+        api_url=linear.url,
+        clock=clock,
+        vault=Vault(),
+        is_default=True,
+    )
+    front = Front(_nowhere, lambda delivery: way.take(delivery), clock, hosts=["bridge.test"])
+    front.open([adapter])
+    async with running_desk(folder, clock=clock, guests=[adapter]) as desk:
+        way = Way(linear, clock, app, front, desk)
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(adapter.listen(way.take))
+            await clock.asleep(2)
+            yield way
+            listening.cancel()
+    await adapter.close()
 
 
 async def _nowhere(*_: object) -> None:
@@ -202,6 +208,28 @@ async def test_what_could_not_be_kept_is_found_when_linear_repeats_it_and_only_o
 
         assert len(way.desk.launcher.told("prompt")) == 1
         assert [row.state for row in rows] == ["done"]
+
+
+async def test_what_was_acknowledged_is_dealt_with_once_however_late_the_bridge_is_back(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    with Linear(clock.now) as linear:
+        app = linear.agent("demo")
+        async with run(tmp_path, clock, linear, app) as way:
+            # As a bridge leaves it that dies right after the acknowledgement.
+            await way.desk.intake.close()
+            session, delivery = await way.delegate()
+            assert await way.deliver(delivery) == 200
+        await clock.advance(3 * 3600.0)
+        assert session.activities == []
+
+        async with run(tmp_path, clock, linear, app) as later:
+            await later.shown(session, "complete")
+
+            assert session.activities[0].body == "On it."
+            assert session.response == "ok"
+            assert len(later.desk.launcher.told("prompt")) == 1
 
 
 async def test_what_was_acknowledged_is_not_repeated_by_linear_nor_by_looking(
