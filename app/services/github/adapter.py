@@ -91,6 +91,10 @@ class GithubAdapter:
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
         return events.whole_review(heard, *found, self._directory.us)
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""
         repository = Spot.parse(place.name).repository

@@ -1,4 +1,4 @@
-"""Reads what was said on an issue or pull request, as data: without hidden text, oldest first."""
+"""Reads what was said on an issue or pull request, oldest first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from app.core.types import Earlier
 from app.services.github.api import GithubApi
 from app.services.github.events import speaker_of, strip_hunk
-from app.services.github.hidden import strip
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import Account, Comment, Issue, Review
@@ -56,9 +55,7 @@ def _is_others(said: _Said, reader: str, us: Identities) -> bool:
 
 def _known(said: _Said, us: Identities) -> Earlier:
     who = said.account or Account(id=0, login="ghost")
-    shown = strip(said.text)
-    words = "\n".join(filter(None, (shown.text, shown.remark)))
-    return Earlier(str(said.name), speaker_of(who, us), words)
+    return Earlier(str(said.name), speaker_of(who, us), said.text)
 
 
 def _issue(issue: Issue) -> Iterator[_Said]:
