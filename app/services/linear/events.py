@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core.hidden import visible
 from app.core.keys import PlaceKey
 from app.core.types import Delivery, File, Heard, Speaker
 from app.errors import DeliveryUnreadable
+from app.markdown.hidden import strip
 
 Part = TypeVar("Part")
 
@@ -161,15 +161,17 @@ def _created(event: _Event, agent: str) -> Heard:
     issue = session.issue
     written = _written(issue)
     # Whoever gives an issue to an agent means what everybody can read in it.
-    task, _ = visible(written)
+    task = strip(written)
     context = _context(event, written if is_mention else "")
+    if not is_mention:
+        context = "\n\n".join(filter(None, (context, task.remark)))
     return Heard(
         place=_place(session),
         external=session.id,
         # Not the comment: two agents that are mentioned in it have a session each.
         message_id=session.id,
         speaker=_speaker(session.creator, event, agent),
-        text=comment if is_mention else task,
+        text=comment if is_mention else task.text,
         spoken=_after_mentions(comment) if is_mention else None,
         mentions=(agent,),
         title=_title(issue),

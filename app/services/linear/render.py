@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from app.core.posts import Fact, PostContent, ToolLine
@@ -31,6 +30,7 @@ FIRST: Final = "first"
 LAST: Final = "last"
 """Names the activity that a turn ends with."""
 
+_HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
 _FINISHED: Final = {"completed", "failed"}
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "read": ("Reading", "Read"),
@@ -61,7 +61,8 @@ class Activity:
     def signal(self) -> tuple[str, Mapping[str, Any]] | None:
         """What tells Linear how to show it, if it is more than words."""
         if self.link:
-            return "auth", {"url": self.link, "providerName": urlsplit(self.link).hostname or ""}
+            host = _HOST.match(self.link)
+            return "auth", {"url": self.link, "providerName": host[1] if host else self.link}
         return ("select", {"options": list(self.options)}) if self.options else None
 
 

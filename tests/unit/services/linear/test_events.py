@@ -236,6 +236,7 @@ def test_a_task_is_what_everybody_can_read_in_the_issue(
 
     assert "the door" in said.text
     assert "keys" not in said.text
+    assert "hidden text removed" in said.context
     assert [file.name for file in said.files] == ["door.png"]
 
 
