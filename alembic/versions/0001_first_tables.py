@@ -56,6 +56,13 @@ def upgrade() -> None:
     )
     op.create_index("repository_number", "repository", ["host", "number"], unique=False)
     op.create_table(
+        "sealed",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("kept_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
         "place",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("service", sa.String(), nullable=False),

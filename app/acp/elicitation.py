@@ -29,6 +29,9 @@ from app.core.updates import AskOption, AskRequest
 MAX_FIELDS = 20  # questions one after another; who asks for more is not asking a person
 MAX_TRIES = 3  # answers that do not fit, until the form is given up
 
+URL_CHARACTERS = 2_000
+"""What browsers and platforms take as an address; a longer one is shown as words only."""
+
 DECLINE = AskOption("decline", "Decline", "reject_once")
 SKIP = AskOption("skip", "Skip", "skip")
 DONE = AskOption("done", "Done", "answer")
@@ -128,6 +131,7 @@ def consent(message: str, *, url: str = "", call: str = "") -> AskRequest:
         options=(DONE, DECLINE),
         arguments_hash=_hash([message, url]),
         kind="question",
+        url=url if len(url) <= URL_CHARACTERS else "",
     )
 
 

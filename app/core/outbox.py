@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from app.core.clock import persist
 from app.core.keys import SessionKey
-from app.core.ports import Adapter, Clock, Counters
+from app.core.ports import Adapter, AnnouncingAdapter, Clock, Counters
 from app.core.posts import Post, PostContent, PostSend, PostSent
 from app.core.stores import PostStore
 from app.core.tasks import Tasks
@@ -71,6 +71,7 @@ class Outbox:
         self._vault = vault
         self._counters = counters
         self._lanes: dict[SessionKey, _Lane] = {}
+        self._awaited: dict[int, asyncio.Event] = {}
         self._tasks = Tasks("outbox")
         self._timers = Tasks("outbox pace")
 
@@ -92,6 +93,28 @@ class Outbox:
             post = self._posts.post(post_id)
             if post is not None:
                 self._send(post)
+
+    async def announced(self, post_id: int) -> None:
+        """Wait until the platform has a post, for as long as its adapter wants that."""
+        post = self._posts.post(post_id)
+        adapter = None if post is None else self._adapters.get(post.target.adapter)
+        if post is None or post.state != "new" or not isinstance(adapter, AnnouncingAdapter):
+            return
+        arrived = self._awaited[post_id] = asyncio.Event()
+
+        async def lose_patience(seconds: float) -> None:
+            await self._clock.sleep(seconds)
+            logger.warning("post %d has not arrived in %g s; its turn begins", post_id, seconds)
+            arrived.set()
+
+        patience = self._timers.start(
+            lose_patience(adapter.first_word_seconds), name=f"post {post_id}"
+        )
+        try:
+            await arrived.wait()
+        finally:
+            patience.cancel()
+            del self._awaited[post_id]
 
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show how far a turn has come; it is asked for its content only when that is sent."""
@@ -117,7 +140,10 @@ class Outbox:
             while adapter is not None and (lane.committed or lane.progress):
                 if lane.committed:
                     # Taken out first: what is committed meanwhile puts it in again.
-                    await self._send_committed(adapter, lane, lane.committed.popleft())
+                    post_id = lane.committed.popleft()
+                    await self._send_committed(adapter, lane, post_id)
+                    if (arrived := self._awaited.get(post_id)) is not None:
+                        arrived.set()
                 elif (wait := self._pause(adapter, lane)) > 0:
                     self._rest(target, lane, wait)
                     break
@@ -259,6 +285,7 @@ class Outbox:
             content,
             text=redact(content.text),
             note=redact(content.note),
+            url=redact(content.url),
             plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
             tools=tuple(
                 replace(tool, title=redact(tool.title), output=redact(tool.output))

@@ -487,6 +487,16 @@ class NamingAdapter(Adapter, Protocol):
 
 
 @runtime_checkable
+class AnnouncingAdapter(Adapter, Protocol):
+    """An adapter whose platform wants to hear of a turn before its agent starts."""
+
+    @property
+    def first_word_seconds(self) -> float:
+        """How long the agent waits for that: a platform that is down must not keep it for ever."""
+        ...
+
+
+@runtime_checkable
 class ReportingAdapter(Adapter, Protocol):
     """An adapter that can look how checks of proposed changes ended."""
 
@@ -513,6 +523,24 @@ class SuggestingAdapter(Adapter, Protocol):
             PostDelayed: not now.
             PostRejected: never.
             ServiceRefused: not with these credentials.
+        """
+        ...
+
+
+@runtime_checkable
+class InstallableAdapter(Adapter, Protocol):
+    """An adapter whose application an admin of the platform installs in a browser."""
+
+    def consent_address(self, back: str, state: str) -> str | None:
+        """Say where the admin consents and is sent `back` from; None if nothing is to be done."""
+        ...
+
+    async def install(self, code: str, back: str) -> str:
+        """Take what the admin brings back; returns who the agent is there.
+
+        Raises:
+            ServiceRefused: the platform gives nothing for it.
+            PostDelayed: not now.
         """
         ...
 

@@ -49,6 +49,8 @@ class PostContent:
     options: tuple[AskOption, ...] = ()
     free_text: bool = False
     """Whether any words answer the ask, not only one of the options."""
+    url: str = ""
+    """What the ask wants a person to open; the text has it too."""
     verbosity: Verbosity | None = None
     """How much the place wants to see; None: whatever is usual there."""
     asker: str = ""

@@ -518,3 +518,19 @@ class LoginStore(Protocol):
     async def revoke_all(self) -> None:
         """End every log-in and every link."""
         ...
+
+
+class SealedStore(Protocol):
+    """Secrets that others gave the bridge; only whoever sealed them can read them."""
+
+    def kept(self, name: str) -> str | None:
+        """Read what is kept under a name."""
+        ...
+
+    async def keep(self, name: str, value: str) -> None:
+        """Keep something under a name, in place of what was there."""
+        ...
+
+    async def take(self, name: str) -> str | None:
+        """Give away what is kept under a name: of all who want it, one gets it."""
+        ...

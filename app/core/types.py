@@ -124,6 +124,8 @@ class Heard:
     """What came with the message and is not its speaker's words: data for the agent."""
     metadata: object = None
     """What the service itself must remember of the event: a typed value of that service."""
+    withdrawn: bool = False
+    """Whether the platform says that the work was taken away: that counts whoever did it."""
 
 
 @dataclass(frozen=True, slots=True)

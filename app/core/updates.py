@@ -122,6 +122,8 @@ class AskRequest:
     """What kind of call it is about, where that is beyond doubt."""
     subject: str = ""
     """What exactly would be run or touched."""
+    url: str = ""
+    """What a person is to open, such as where an account is linked; the title has it too."""
 
 
 @dataclass(frozen=True, slots=True)

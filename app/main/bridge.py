@@ -25,6 +25,7 @@ from app.core.outbox import Outbox
 from app.core.ports import (
     Adapter,
     AgentLauncher,
+    InstallableAdapter,
     ListeningAdapter,
     PullRequests,
     RepositoryCatalog,
@@ -64,6 +65,7 @@ from app.repos.shoes import Shoes
 from app.server.application import build
 from app.server.door import Door
 from app.server.front import Front
+from app.server.installations import Installations
 from app.server.pages import uploads
 from app.server.parts import Check, Parts
 from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
@@ -233,6 +235,17 @@ class Bridge:
             base_url=configuration.base_url,
             secret_key=base.secrets.secret_key,
         )
+        self._installs = Installations(
+            {
+                name: adapter
+                for name, adapter in self._adapters.items()
+                if isinstance(adapter, InstallableAdapter)
+            },
+            stores.sealed,
+            clock,
+            base_url=configuration.base_url,
+            secret_key=base.secrets.secret_key,
+        )
 
     def application(self) -> Front:
         """Build what serves HTTP: the front for webhooks, the application behind it."""
@@ -271,6 +284,8 @@ class Bridge:
             ready=self.ready,
             missing=missing_agents(base.configuration),
             workspaces=self._workspaces,
+            installs=self._installs,
+            troubles=self._listeners.troubles,
         )
 
     async def start(self, *, resume: bool = True) -> None:

@@ -156,7 +156,13 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
     ]
     if not found:
         return
-    from app.services.linear.adapter import LinearAdapter  # noqa: PLC0415 - httpx takes 0.1 s
+    # httpx takes 0.1 s, and ciphers half of that.
+    from app.config.sealing import Sealer  # noqa: PLC0415
+    from app.services.linear.adapter import LinearAdapter  # noqa: PLC0415
+    from app.services.linear.grants import Grants  # noqa: PLC0415
+    from app.services.linear.manifest import install_address  # noqa: PLC0415
+
+    sealer = Sealer(base.secrets.secret_key)
 
     def home(key: SessionKey) -> PlaceKey | None:
         session = base.stores.sessions.find(key)
@@ -173,4 +179,6 @@ def _linear(base: Foundation) -> Iterator[Adapter]:
             bots=[who.id for who in configuration.allowed_bots if who.service == "linear"],
             home=home,
             uploads=configuration.data_dir / "uploads",
+            grants=Grants(adapter_name("linear", agent), base.stores.sealed, sealer),
+            install_url=install_address(configuration.base_url, agent),
         )

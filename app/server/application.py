@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import api, login, pages, problems
+from app.server import api, install, login, pages, problems
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
@@ -45,6 +45,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     problems.install(application)
     login.install(application)
     application.include_router(api.router)
+    application.include_router(install.router)
     pages.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])
     application.add_api_route("/readyz", ready, methods=["GET"])

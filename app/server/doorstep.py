@@ -1,4 +1,4 @@
-"""The plain pages for whoever is not signed in: what happened, and how to get a log-in link.
+"""The plain pages at the door: what happened, and how to get in or to try again.
 
 They run no script and load nothing.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from html import escape
 from typing import Final
 
 from fastapi.responses import HTMLResponse
@@ -27,6 +28,11 @@ pre { margin: 0 0 1em; padding: 12px 14px; border: 1px solid var(--line); border
   background: var(--card); white-space: pre-wrap; overflow-wrap: anywhere; }
 a { color: var(--accent); }
 """
+_LINKS: Final = """<p>For a new link, run this on the machine of the bridge, with the same settings:
+</p>
+<pre>agent-bridge login</pre>
+<p>After <code>make run</code> it is <code>.venv/bin/agent-bridge login</code> in the same folder;
+in a container, <code>docker compose exec bridge agent-bridge login</code>.</p>"""
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -64,7 +70,19 @@ def signed_out() -> HTMLResponse:
     return _page(200, "You are signed out", words)
 
 
-def _page(status: int, title: str, words: str) -> HTMLResponse:
+def installed(agent: str, found: str) -> HTMLResponse:
+    """Tell an admin that an agent's application is installed."""
+    words = f'<p>It is {escape(found)}. <a href="/">Open the page</a>.</p>'
+    return _page(200, f"{escape(agent)} is installed", words, links=False)
+
+
+def not_installed(again: str, reason: str) -> HTMLResponse:
+    """Tell an admin that an agent's application was not installed, and why."""
+    words = f'<p>{escape(reason)}</p><p><a href="{escape(again)}">Begin again</a>.</p>'
+    return _page(400, "Nothing was installed", words, links=False)
+
+
+def _page(status: int, title: str, words: str, *, links: bool = True) -> HTMLResponse:
     content = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -75,10 +93,7 @@ def _page(status: int, title: str, words: str) -> HTMLResponse:
 <p class="brand">Agent Bridge</p>
 <h1>{title}</h1>
 {words}
-<p>For a new link, run this on the machine of the bridge, with the same settings:</p>
-<pre>agent-bridge login</pre>
-<p>After <code>make run</code> it is <code>.venv/bin/agent-bridge login</code> in the same folder;
-in a container, <code>docker compose exec bridge agent-bridge login</code>.</p>
+{_LINKS if links else ""}
 </main>
 """
     return HTMLResponse(content, status_code=status, headers=_HEADERS)

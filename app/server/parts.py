@@ -17,6 +17,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore, PostStore, SessionStore, TranscriptStore, TurnStore
 from app.server.door import Door
+from app.server.installations import Installations
 from app.server.metrics import Metrics
 
 
@@ -77,8 +78,11 @@ class Parts:
     """Where attachments are kept."""
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
+    installs: Installations
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
+    troubles: Callable[[], Mapping[str, str]] = dict
+    """Says of each adapter that listens what is wrong with it; nothing, if nothing is."""
 
 
 def parts_of(request: Request) -> Parts:

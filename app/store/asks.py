@@ -73,6 +73,7 @@ def open_ask(
         ask=ask_id,
         options=request.options,
         free_text=request.free_text,
+        url=request.url,
     )
     target = target_of(connection, ref.turn)
     post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)

@@ -15,6 +15,7 @@ from app.core.stores import (
     PostStore,
     ProcessStore,
     ProposalStore,
+    SealedStore,
     SessionStore,
     TranscriptStore,
     TurnStore,
@@ -27,6 +28,7 @@ from app.store.logins import Logins
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
 from app.store.turns import Turns
@@ -48,6 +50,7 @@ class Stores:
     checkouts: CheckoutStore
     proposals: ProposalStore
     names: NameStore
+    sealed: SealedStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float]) -> Stores:
@@ -65,4 +68,5 @@ class Stores:
             checkouts=CheckoutRows(database),
             proposals=ProposalRows(database, now),
             names=Names(database),
+            sealed=SealedRows(database, now),
         )

@@ -315,3 +315,12 @@ login = Table(
     Column("used_at", Float),
     Column("revoked_at", Float),
 )
+
+# Secrets that others gave the bridge, sealed under their name with BRIDGE_SECRET_KEY.
+sealed = Table(
+    "sealed",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("kept_at", Float, nullable=False),
+)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.linear import LinearWorld
+
+HELD_SECONDS = 1.0
+"""How long Linear is held back: an agent that did not wait would have started long before."""
 
 
 def test_an_assigned_issue_is_acknowledged_worked_on_and_answered(tmp_path: Path) -> None:
@@ -33,6 +38,21 @@ def test_the_first_activity_does_not_wait_for_the_agent(tmp_path: Path) -> None:
         world.wait_status(session, "active")
 
         assert session.activities[0].body == "On it."
+
+
+def test_no_process_is_started_before_linear_has_the_first_activity(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        world.linear.held = {"agentActivityCreate"}
+        session = world.assign("say hello")
+        world.linear.wait(lambda: bool(world.linear.waiting))
+        with pytest.raises(TimeoutError):
+            world.linear.wait(lambda: world.bridge.rows(PROCESSES) != [(0,)], HELD_SECONDS)
+
+        world.linear.release("agentActivityCreate")
+        world.wait_end(session)
+
+        assert session.response == "hello"
+        assert not world.linear.workspace.is_unresponsive(session)
 
 
 def test_a_mention_asks_something_and_leaves_the_issue_where_it_is(tmp_path: Path) -> None:
@@ -103,6 +123,18 @@ def test_taking_the_issue_away_stops_the_work(tmp_path: Path) -> None:
         world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
 
         world.linear.undelegate(session.issue, world.ann)
+        world.wait_end(session)
+
+        assert session.response.endswith("Stopped.")
+
+
+def test_taking_the_issue_away_counts_whoever_does_it(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        guest = world.linear.person("Gus", guest=True)
+        session = world.assign("hold never")
+        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
+
+        world.linear.undelegate(session.issue, guest)
         world.wait_end(session)
 
         assert session.response.endswith("Stopped.")
@@ -219,3 +251,4 @@ def test_an_answer_that_got_lost_doubles_nothing(tmp_path: Path) -> None:
 
 PROMPTED = "select count(*) from turn where state = 'prompted'"
 UNSENT = "select count(*) from post where state in ('new', 'closing')"
+PROCESSES = "select count(*) from process"

@@ -20,7 +20,7 @@ from app.core.intake.access import Access
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
+from app.core.ports import Adapter, AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
@@ -356,12 +356,16 @@ class Desk:
 
 @asynccontextmanager
 async def open_desk(
-    folder: Path, *, clock: Clock | None = None, rules: Rules | None = None
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    rules: Rules | None = None,
+    guests: Sequence[Adapter] = (),
 ) -> AsyncIterator[Desk]:
-    """Join a core; nothing of it runs before `start`."""
+    """Join a core; nothing of it runs before `start`. Guests are adapters of real platforms."""
     clock, rules = clock or SystemClock(), rules or Rules()
     with open_stores(folder, clock) as (database, stores):
-        desk, outbox = _joined(folder, clock, rules, database, stores)
+        desk, outbox = _joined(folder, clock, rules, database, stores, guests)
         try:
             yield desk
         finally:
@@ -375,10 +379,14 @@ async def open_desk(
 
 @asynccontextmanager
 async def running_desk(
-    folder: Path, *, clock: Clock | None = None, rules: Rules | None = None
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    rules: Rules | None = None,
+    guests: Sequence[Adapter] = (),
 ) -> AsyncIterator[Desk]:
     """Join a core that reads its inbox and runs turns."""
-    async with open_desk(folder, clock=clock, rules=rules) as desk:
+    async with open_desk(folder, clock=clock, rules=rules, guests=guests) as desk:
         await desk.engine.start()
         desk.engine.resume()
         desk.ledger.start()
@@ -387,12 +395,17 @@ async def running_desk(
 
 
 def _joined(
-    folder: Path, clock: Clock, rules: Rules, database: Database, stores: Stores
+    folder: Path,
+    clock: Clock,
+    rules: Rules,
+    database: Database,
+    stores: Stores,
+    guests: Sequence[Adapter],
 ) -> tuple[Desk, Outbox]:
     stir, vault, metrics = Stir(), Vault(rules.secrets), Metrics()
     inbound: dict[str, Inbound] = {}
     presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
-    adapters = {presence.service_name: presence for presence in presences}
+    adapters: dict[str, Adapter] = {each.service_name: each for each in (*presences, *guests)}
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir)
@@ -485,7 +498,7 @@ def _joined(
         clock=clock,
         stir=stir,
         launcher=launcher,
-        adapters=adapters,
+        adapters={presence.service_name: presence for presence in presences},
         deliveries=deliveries,
         live=live,
         engine=engine,

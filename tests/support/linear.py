@@ -33,6 +33,8 @@ class LinearWorld:
     """Whether the bridge mints its tokens."""
     settings: dict[str, str] = field(default_factory=dict)
     entry: dict[str, Any] = field(default_factory=dict)
+    page: bool = False
+    """Whether the agents are on the page too."""
 
     def __post_init__(self) -> None:
         self.linear = Linear()
@@ -47,10 +49,14 @@ class LinearWorld:
             self.platform,
             agents={name: demo(**self.entry) for name in self.agents},
             settings=settings,
+            page=self.page,
         )
         for name, app in self.apps.items():
             address = f"http://127.0.0.1:{self.bridge.port}/webhooks/linear"
             app.webhook_url = address if name == self.agents[0] else f"{address}/{name}"
+            app.callbacks.append(
+                f"http://127.0.0.1:{self.bridge.port}/install/linear/{name}/callback"
+            )
 
     def __enter__(self) -> Self:
         self.linear.__enter__()

@@ -28,6 +28,7 @@ from app.core.updates import AskOption, AskRequest
 from app.server.application import build
 from app.server.door import Door
 from app.server.front import Front
+from app.server.installations import Installations
 from app.server.metrics import Metrics
 from app.server.pages.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
@@ -128,6 +129,9 @@ class Office:
             uploads=folder / "uploads",
             admin_token=ADMIN_TOKEN,
             ready=_ready,
+            installs=Installations(
+                {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
+            ),
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
         )
         self._outbox = outbox

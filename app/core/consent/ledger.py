@@ -262,6 +262,7 @@ class Ledger:
             call=redact(request.call),
             title=redact(request.title)[:TITLE_CHARACTERS],
             subject=redact(request.subject)[:SUBJECT_CHARACTERS],
+            url=redact(request.url),
             options=tuple(
                 replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
                 for option in request.options[:most]

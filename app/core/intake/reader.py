@@ -325,6 +325,9 @@ class Intake:
             if adapter is None:
                 posts.append(_notice(delivery, heard, agent, f"{agent} cannot be reached here."))
                 continue
+            if heard.withdrawn:
+                allowed.append(agent)
+                continue
             why = await self._access.refusal(adapter, heard.speaker, heard.place)
             if why is None:
                 allowed.append(agent)

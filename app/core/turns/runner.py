@@ -306,6 +306,8 @@ class TurnRun:
     async def _begin(self) -> str | None:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
+        if self._post is not None:
+            await shop.outbox.announced(self._post.id)
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
         briefing = await brief(shop, self._session, self._turn, live)
         self._router.note = " ".join(filter(None, (self._router.note, briefing.note)))

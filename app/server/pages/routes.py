@@ -61,6 +61,7 @@ async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREA
         assets=addresses(),
         events=f"/events?threads={threads}",
         missing=tuple(Missing(each.title, each.install) for each in parts.missing),
+        troubles=sight.troubles_of(parts),
         examples=cast[picked].examples or EXAMPLES,
         picked=picked,
     )

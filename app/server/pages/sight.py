@@ -17,6 +17,7 @@ from app.services.web.views import (
     Member,
     Place,
     ThreadList,
+    Trouble,
     Waiting,
     money,
     shown_state,
@@ -65,6 +66,17 @@ def cast_of(parts: Parts) -> Cast:
             examples=card.examples,
         )
         for card in parts.agents.values()
+    )
+
+
+def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
+    """List what keeps agents from being heard, with the way to mend it here."""
+    return tuple(
+        Trouble(
+            name, words, f"/install/{name.replace(':', '/')}" if parts.installs.knows(name) else ""
+        )
+        for name, words in parts.troubles().items()
+        if words
     )
 
 

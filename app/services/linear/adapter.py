@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
+from app.core.tasks import Tasks
 from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
@@ -23,8 +24,10 @@ from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
 from app.services.linear.files import fetched
+from app.services.linear.grants import Grants
+from app.services.linear.members import Members
 from app.services.linear.missed import Page
-from app.services.linear.presence import Presence, Work
+from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
 from app.services.linear.webhook import Identity
 
@@ -34,15 +37,7 @@ Take = Callable[[Delivery], Awaitable[None]]
 
 LOOK_SECONDS: Final = 60.0
 """How often silence is looked for, and how often at most for what was missed."""
-MEMBER_SECONDS: Final = 300.0
-"""How long it is remembered who is a member: whoever leaves is out soon."""
 STILL_AT_IT: Final = "Still working on this."
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    refusal: str | None
-    until: float
 
 
 class LinearAdapter:
@@ -50,6 +45,8 @@ class LinearAdapter:
 
     pace = 5.0
     """Linear counts calls per hour; people who look see the plan and the last action."""
+    first_word_seconds = 10.0
+    """After that Linear calls the agent unresponsive, and nothing is won by waiting longer."""
 
     def __init__(
         self,
@@ -63,11 +60,14 @@ class LinearAdapter:
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
         uploads: Path = Path("uploads"),
+        grants: Grants | None = None,
+        install_url: str = "",
     ) -> None:
         """Be one agent.
 
         `bots` are heard by id, `home` knows the place of a conversation, since an issue gets
         another name when it moves to another team, and `uploads` is where files are laid.
+        `grants` keeps what an admin consents to at `install_url`.
         """
         self.agent = agent
         self.service_name = adapter_name(events.SERVICE, agent)
@@ -80,14 +80,23 @@ class LinearAdapter:
         self._secret = credentials.webhook_secret
         self._expected = credentials.agent_id
         self._clock = clock
-        self._api = LinearApi(
-            api_url, Tokens(self.service_name, credentials, api_url, clock, vault), clock
+        self._tokens = Tokens(
+            self.service_name,
+            credentials,
+            api_url,
+            clock,
+            vault,
+            grants=grants,
+            install_url=install_url,
         )
+        self._api = LinearApi(api_url, self._tokens, clock)
         self._etiquette = Etiquette(self.service_name, self._api)
         self._identity: Identity | None = None
-        self._members: dict[str, _Member] = {}
+        self._members = Members(self._api, clock)
         self._presence = Presence()
         self._missed = asyncio.Event()
+        self._installed = asyncio.Event()
+        self._tasks = Tasks(f"linear of {agent}")
 
     @property
     def trouble(self) -> str:
@@ -123,6 +132,9 @@ class LinearAdapter:
             DeliveryUnreadable: it makes no sense.
         """
         heard = events.heard(delivery, self.agent)
+        if isinstance(heard, events.Revoked):
+            self._tasks.start(self._look_at_token(), name="a look at the token")
+            return None
         if heard is None:
             return None
         key = SessionKey(events.SERVICE, heard.external, self.agent)
@@ -137,21 +149,60 @@ class LinearAdapter:
         Raises:
             ServiceRefused: Linear does not know the agent as it is set up.
         """
-        await self._identify()
+        await self._identified()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_for_missed(take))
             group.create_task(self._show_life())
 
-    async def _identify(self) -> None:
-        """Find out who the agent is, however long Linear cannot be reached."""
+    # How the application gets into a workspace.
+
+    def consent_address(self, back: str, state: str) -> str | None:
+        """Say where an admin consents to the installation; None if it needs none."""
+        return self._tokens.consent_address(back, state)
+
+    async def install(self, code: str, back: str) -> str:
+        """Take what an admin brings back from there; returns who the agent is and where.
+
+        Raises:
+            ServiceRefused: Linear gives nothing for it.
+            PostDelayed: not now.
+        """
+        await self._api.install(code, back)
+        viewer = await self._identify()
+        self._installed.set()
+        self._missed.set()
+        return f"{viewer['name']} in {viewer['organization']['name']}"
+
+    async def _look_at_token(self) -> None:
+        """Find out whether the token still works, and let the trouble be seen if it does not."""
+        try:
+            await self._api.call("viewer")
+        except (PostError, ServiceRefused) as error:
+            logger.warning("%s", error)
+
+    async def _identified(self) -> None:
+        """Find out who the agent is, however long that takes: until Linear is back, or installed.
+
+        Raises:
+            ServiceRefused: nothing that happens while the bridge runs can change it.
+        """
         while True:
+            self._installed.clear()
             try:
-                viewer = (await self._api.call("viewer"))["viewer"]
+                await self._identify()
             except PostDelayed as error:
                 logger.warning("%s: %s", self.service_name, error)
                 await self._clock.sleep(error.retry_after or LOOK_SECONDS)
+            except ServiceRefused as error:
+                if not self._tokens.installable:
+                    raise
+                logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
+                await self._installed.wait()
             else:
-                break
+                return
+
+    async def _identify(self) -> dict[str, Any]:
+        viewer: dict[str, Any] = (await self._api.call("viewer"))["viewer"]
         if self._expected is not None and viewer["id"] != self._expected:
             raise ServiceRefused(
                 self.service_name,
@@ -165,6 +216,7 @@ class LinearAdapter:
                 "Install the application with actor=app and take the token that this gives.",
             )
         self._identity = Identity(viewer["id"], viewer["organization"]["id"])
+        return viewer
 
     async def _look_for_missed(self, take: Take) -> None:
         while True:
@@ -214,25 +266,7 @@ class LinearAdapter:
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
         """Let members of the organisation; guests, apps and strangers are none."""
-        now = self._clock.monotonic()
-        known = self._members.get(speaker.id)
-        if known is None or known.until <= now:
-            why = await self._why_no_member(speaker.id)
-            known = self._members[speaker.id] = _Member(why, now + MEMBER_SECONDS)
-        return known.refusal
-
-    async def _why_no_member(self, user_id: str) -> str | None:
-        if user_id == events.AUTOMATION.id:
-            return f"automations are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
-        try:
-            user = (await self._api.call("user", id=user_id))["user"]
-        except LinearRefused:
-            return "only members of the organisation may use this agent"
-        if user["app"]:
-            return f"apps are heard only when ALLOWED_BOTS names {events.SERVICE}:{user_id}"
-        if user["guest"] or not user["active"]:
-            return "only full members of the organisation may use this agent"
-        return None
+        return await self._members.refusal(speaker.id)
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Know nothing more: Linear sends along what was said before."""
@@ -311,6 +345,7 @@ class LinearAdapter:
 
     async def close(self) -> None:
         """Let go of the connection."""
+        await self._tasks.close()
         await self._api.close()
 
     async def _send_turn(self, post: PostSend) -> None:
@@ -329,7 +364,15 @@ class LinearAdapter:
         if ended:
             self._presence.leave(session, post.marker)
         elif post.op == "create":
-            await self._etiquette.begins(post)
+            conversation = self._presence.at(session, now)
+            self._tasks.start(self._begin_politely(post, conversation), name=str(post.target))
+            await asyncio.sleep(0)  # so that it is the next on the line, before any further post
+
+    async def _begin_politely(self, post: PostSend, conversation: Conversation) -> None:
+        """Move the issue while the agent starts; after the last word nothing is moved."""
+        async with conversation.line:
+            if post.marker in conversation.turns:
+                await self._etiquette.begins(post)
 
     async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
         """Make one call; only the first and the last word of a turn are worth a failure."""
@@ -339,7 +382,8 @@ class LinearAdapter:
                 case Activity():
                     await self._act(session, post.marker, call)
                 case Change():
-                    await self._api.call("update_session", id=session, input=call.fields)
+                    if fields := await self._etiquette.new_to(session, call.fields):
+                        await self._api.call("update_session", id=session, input=fields)
                     await self._etiquette.shows(post, call)
         except (LinearFailed, LinearRefused) as error:
             gone = isinstance(error, LinearRefused) and error.missing
@@ -377,9 +421,8 @@ class LinearAdapter:
             "content": dict(activity.content),
             "ephemeral": activity.ephemeral,
         }
-        if activity.options:
-            wanted["signal"] = "select"
-            wanted["signalMetadata"] = {"options": [dict(each) for each in activity.options]}
+        if activity.signal is not None:
+            wanted["signal"], wanted["signalMetadata"] = activity.signal
         try:
             await self._api.call("create_activity", input=wanted)
         except LinearFailed:

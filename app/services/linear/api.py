@@ -39,6 +39,7 @@ DocumentName = Literal[
     "activity",
     "create_activity",
     "duties",
+    "links",
     "sessions",
     "suggestions",
     "update_issue",
@@ -58,6 +59,8 @@ class LinearRefused(PostRejected):
     def __init__(self, message: str, code: str) -> None:
         self.missing = _MISSING in message.lower() or code == "ENTITY_NOT_FOUND"
         """Whether what was named is not there."""
+        self.forbidden = code == "FORBIDDEN"
+        """Whether it is there, but not for this token."""
         super().__init__(f"Linear: {message} ({code})")
 
 
@@ -116,8 +119,18 @@ class LinearApi:
             raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
         return bytes(content)
 
+    async def install(self, code: str, back: str) -> None:
+        """Exchange the code that an admin brings back for tokens, and keep them.
+
+        Raises:
+            PostDelayed: not now.
+            ServiceRefused: Linear gives none for it.
+        """
+        await self._tokens.install(code, back, self._exchange)
+
     async def close(self) -> None:
         """Let go of the connection."""
+        await self._tokens.close()
         if self._client is not None:
             await self._client.aclose()
 

@@ -1,26 +1,34 @@
-"""The token of one agent: given by hand, or minted for its OAuth application and renewed in time.
+"""The token of one agent: given by hand, minted for its OAuth application, or granted to it.
 
-A token is opened only where it is sent, and everything that leaves is checked against it.
+A token is opened only where it is sent, and everything that leaves is checked against it. Whatever
+Linear gives in exchange for something that works once is committed before it is used.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator
 
 from app.config import LinearCredentials
 from app.core.ports import Clock
+from app.core.tasks import Tasks
 from app.errors import PostDelayed, ServiceRefused
+from app.services.linear.grants import Grant, Grants
 
 SCOPES: Final = ("read", "write", "app:assignable", "app:mentionable")
 """What an agent needs; asking for another set would revoke the tokens it has."""
 EARLY_SECONDS: Final = 3600.0
 """How long before its end a token is renewed: longer than any call, much shorter than its life."""
+GRACE_SECONDS: Final = 2.0
+"""What a renewal gets at the end of the bridge. One that is cut off is asked for again at the next
+start: for half an hour Linear answers a refresh token that was used as it did the first time."""
+
+REVOKED: Final = "Linear takes no token of the installation any more: it was revoked or replaced"
 
 Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
 """Sends a form to an address; gives back status and answer."""
@@ -34,12 +42,27 @@ class Register(Protocol):
         ...
 
 
-class _Minted(BaseModel):
+class _Given(BaseModel):
+    """What Linear gives in exchange for credentials, a code or a refresh token."""
+
     model_config = ConfigDict(extra="ignore")
 
     access_token: SecretStr
     expires_in: float
+    refresh_token: SecretStr | None = None
     scope: str = ""
+
+    @field_validator("scope", mode="before")
+    @classmethod
+    def _joined(cls, scope: object) -> object:
+        """Join a list: old applications get one."""
+        return ",".join(map(str, scope)) if isinstance(scope, list) else scope
+
+
+class _Error(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +71,43 @@ class _Held:
     until: float
 
 
+class _GrantEnded(ServiceRefused):
+    """What was offered in exchange for tokens is of no use any more."""
+
+
 class Tokens:
     """One agent's token, whichever way it comes."""
 
     def __init__(
-        self, name: str, credentials: LinearCredentials, api_url: str, clock: Clock, vault: Register
+        self,
+        name: str,
+        credentials: LinearCredentials,
+        api_url: str,
+        clock: Clock,
+        vault: Register,
+        *,
+        grants: Grants | None = None,
+        install_url: str = "",
     ) -> None:
+        """Hold the token of an adapter, whose application is installed at `install_url`."""
         self._name = name
         self._credentials = credentials
+        self._api_url = api_url
         self._address = token_address(api_url)
         self._clock = clock
         self._vault = vault
+        self._grants = grants
+        self._install_url = install_url
         self._held: _Held | None = None
-        self._lock = asyncio.Lock()
+        self._renewing: asyncio.Task[_Held | ServiceRefused | PostDelayed] | None = None
+        self._tasks = Tasks(f"tokens of {name}")
         self.lacking: tuple[str, ...] = ()
-        """The scopes that a minted token should have and has not."""
+        """The scopes that a token should have and has not, as far as Linear told."""
+
+    @property
+    def installable(self) -> bool:
+        """Whether an admin can install the application."""
+        return self._grants is not None and self._credentials.client_secret is not None
 
     async def current(self, exchange: Exchange) -> SecretStr:
         """Give the token to use now.
@@ -71,8 +116,17 @@ class Tokens:
             ServiceRefused: there is none to be had.
             PostDelayed: not now.
         """
-        async with self._lock:
-            return await self._current(exchange)
+        if self._credentials.client_secret is None:
+            assert self._credentials.access_token is not None, "checked when settings were read"
+            return self._credentials.access_token
+        held = self._held = self._held or self._kept()
+        if held is None or self._clock.now() > held.until - EARLY_SECONDS:
+            try:
+                held = await self._renewed(exchange)
+            except PostDelayed:
+                if held is None or self._clock.now() >= held.until:
+                    raise
+        return held.token
 
     async def renewed(self, old: SecretStr, exchange: Exchange) -> SecretStr:
         """Give another token than one that Linear does not take any more.
@@ -81,13 +135,39 @@ class Tokens:
             ServiceRefused: there is none to be had.
             PostDelayed: not now.
         """
-        async with self._lock:
-            if self._held is not None and self._held.token == old:
-                self._held = None
-            token = await self._current(exchange)
-        if token == old:
+        if self._credentials.client_secret is None:
             raise self.refused("Linear does not take the token")
-        return token
+        held = self._held
+        if held is None or held.token == old:
+            held = await self._renewed(exchange)
+        return held.token
+
+    def consent_address(self, back: str, state: str) -> str | None:
+        """Say where an admin consents to the installation; None if it needs none."""
+        if not self.installable:
+            return None
+        asked = {
+            "client_id": self._credentials.client_id or "",
+            "redirect_uri": back,
+            "response_type": "code",
+            "scope": ",".join(SCOPES),
+            "actor": "app",
+            "prompt": "consent",
+            "state": state,
+        }
+        return f"{authorize_address(self._api_url)}?{urlencode(asked)}"
+
+    async def install(self, code: str, back: str, exchange: Exchange) -> None:
+        """Exchange the code that an admin brings back for a grant, and keep it.
+
+        Raises:
+            ServiceRefused: Linear gives none for it.
+            PostDelayed: not now.
+        """
+        while self._renewing is not None:  # what it gives must not replace the new grant
+            await asyncio.wait({self._renewing})
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back}
+        await self._alone(self._granted(exchange, form))
 
     def refused(self, cause: str) -> ServiceRefused:
         """Say what is wrong with the credentials, and what to do."""
@@ -99,40 +179,141 @@ class Tokens:
         else:
             remedy = (
                 "Check LINEAR_CLIENT_ID and LINEAR_CLIENT_SECRET, and that client credentials "
-                "are switched on in the application's settings."
+                "are switched on in the application's settings"
             )
+            remedy += f", or install it: {self._install_url}" if self._install_url else "."
         return ServiceRefused(self._name, cause, remedy)
 
-    async def _current(self, exchange: Exchange) -> SecretStr:
-        given = self._credentials
-        if given.client_id is None or given.client_secret is None:
-            assert given.access_token is not None, "checked when the settings were read"
-            return given.access_token
-        if self._held is None or self._clock.now() > self._held.until - EARLY_SECONDS:
-            self._held = await self._mint(exchange, given.client_id, given.client_secret)
-        return self._held.token
+    async def close(self) -> None:
+        """Let a renewal that is under way come to its end."""
+        await self._tasks.close(grace=GRACE_SECONDS)
 
-    async def _mint(self, exchange: Exchange, client: str, secret: SecretStr) -> _Held:
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": client,
-            "client_secret": secret.get_secret_value(),
-            "scope": ",".join(SCOPES),
+    def _kept(self) -> _Held | None:
+        """Take up what the last run kept.
+
+        Raises:
+            ServiceRefused: it was of no use any more.
+        """
+        grant = self._grant()
+        return None if grant is None else self._hold(grant)
+
+    def _grant(self) -> Grant | None:
+        """Read the grant, if the application was installed.
+
+        Raises:
+            ServiceRefused: it is of no use any more.
+        """
+        client = self._credentials.client_id
+        grant = self._grants.read(client) if self._grants is not None and client else None
+        if grant is not None and grant.ended:
+            raise self._uninstalled(grant.ended)
+        return grant
+
+    def _uninstalled(self, cause: str) -> _GrantEnded:
+        remedy = f"Install the application again: {self._install_url}"
+        return _GrantEnded(self._name, cause, remedy)
+
+    async def _renewed(self, exchange: Exchange) -> _Held:
+        """Renew the token, once for all who want it renewed at the same time."""
+        if self._renewing is None:
+            return await self._alone(self._renew(exchange))
+        return _given(await asyncio.shield(self._renewing))
+
+    async def _alone(self, renewal: Coroutine[Any, Any, _Held]) -> _Held:
+        """Run a renewal that is finished even when whoever wanted it is gone."""
+
+        async def run() -> _Held | ServiceRefused | PostDelayed:
+            try:
+                return await renewal
+            except (ServiceRefused, PostDelayed) as error:
+                return error  # for all who wait
+            finally:
+                self._renewing = None
+
+        self._renewing = self._tasks.start(run(), name="renewal")
+        return _given(await asyncio.shield(self._renewing))
+
+    async def _renew(self, exchange: Exchange) -> _Held:
+        grant = self._grant()
+        if grant is None:
+            form = {"grant_type": "client_credentials", "scope": ",".join(SCOPES)}
+            return self._hold(self._made(await self._ask(exchange, form)))
+        try:
+            form = {"grant_type": "refresh_token", "refresh_token": grant.refresh}
+            return await self._granted(exchange, form)
+        except _GrantEnded:
+            assert self._grants is not None, "there is a grant"
+            self._held = None
+            await self._grants.keep(Grant(grant.client, ended=REVOKED), self._clock)
+            raise self._uninstalled(REVOKED) from None
+
+    async def _granted(self, exchange: Exchange, form: dict[str, str]) -> _Held:
+        """Exchange what works once for a grant; it is committed before it is used."""
+        assert self._grants is not None, "only who can be installed gets here"
+        grant = self._made(await self._ask(exchange, form))
+        if not grant.refresh:
+            grant = replace(grant, refresh=form.get("refresh_token", ""))
+        await self._grants.keep(grant, self._clock)
+        return self._hold(grant)
+
+    async def _ask(self, exchange: Exchange, form: dict[str, str]) -> _Given:
+        """Ask for tokens.
+
+        Raises:
+            _GrantEnded: what was offered in exchange is of no use any more.
+            ServiceRefused: Linear gives none.
+            PostDelayed: not now.
+        """
+        given = self._credentials
+        assert given.client_id is not None, "checked when the settings were read"
+        assert given.client_secret is not None, "checked by whoever asks"
+        own = {
+            "client_id": given.client_id,
+            "client_secret": given.client_secret.get_secret_value(),
         }
-        status, answer = await exchange(self._address, form)
+        status, answer = await exchange(self._address, form | own)
         if status >= 500 or status == 429:
             raise PostDelayed(f"Linear gives no token now (status {status})")
         try:
-            minted = _Minted.model_validate(answer)
+            return _Given.model_validate(answer)
         except ValidationError:
-            raise self.refused(f"Linear gives no token (status {status})") from None
-        self._vault.register(minted.access_token.get_secret_value())
-        granted = set(minted.scope.replace(",", " ").split())
+            cause = f"Linear gives no token (status {status})"
+            if _Error.model_validate(answer).error == "invalid_grant":
+                raise self._uninstalled(cause) from None
+            raise self.refused(cause) from None
+
+    def _made(self, given: _Given) -> Grant:
+        """Make a grant of what Linear gave, and keep its tokens out of whatever leaves."""
+        refresh = given.refresh_token
+        return Grant(
+            client=self._credentials.client_id or "",
+            access=given.access_token.get_secret_value(),
+            refresh="" if refresh is None else refresh.get_secret_value(),
+            until=self._clock.now() + given.expires_in,
+            scope=given.scope,
+        )
+
+    def _hold(self, grant: Grant) -> _Held:
+        self._vault.register(*filter(None, (grant.access, grant.refresh)))
+        granted = set(grant.scope.replace(",", " ").split())
         self.lacking = tuple(scope for scope in SCOPES if granted and scope not in granted)
-        return _Held(minted.access_token, self._clock.now() + minted.expires_in)
+        self._held = _Held(SecretStr(grant.access), grant.until)
+        return self._held
+
+
+def _given(result: _Held | ServiceRefused | PostDelayed) -> _Held:
+    if isinstance(result, _Held):
+        return result
+    raise result
 
 
 def token_address(api_url: str) -> str:
-    """Say where tokens are minted: beside the GraphQL API."""
+    """Say where tokens are given: beside the GraphQL API."""
     parts = urlsplit(api_url)
     return urlunsplit((parts.scheme, parts.netloc, "/oauth/token", "", ""))
+
+
+def authorize_address(api_url: str) -> str:
+    """Say where people consent: on Linear's own site, not on its API's."""
+    parts = urlsplit(api_url)
+    return urlunsplit((parts.scheme, parts.netloc.removeprefix("api."), "/oauth/authorize", "", ""))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from app.core.posts import PostSend
 from app.errors import PostError, ServiceRefused
 from app.services.linear import events
-from app.services.linear.api import LinearApi
+from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.render import Change
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,24 @@ class Etiquette:
                 return
             if (issue["delegate"] or {}).get("id") == me:
                 await self._take_on(post, issue)
+
+    async def new_to(self, session: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out links that the session has from an earlier turn: they would stand there twice.
+
+        Raises:
+            PostDelayed: not now.
+        """
+        links = fields.get("addedExternalUrls", ())
+        if not links:
+            return dict(fields)
+        try:
+            found = await self._api.call("links", id=session)
+        except LinearRefused:
+            return dict(fields)  # better twice than never
+        there = {link["url"] for link in found["agentSession"]["externalLinks"]}
+        new = [link for link in links if link["url"] not in there]
+        rest = {name: each for name, each in fields.items() if name != "addedExternalUrls"}
+        return {**rest, "addedExternalUrls": new} if new else rest
 
     async def shows(self, post: PostSend, change: Change) -> None:
         """Become the delegate of an issue that has none, once there is a pull request for it."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from app.core.keys import PlaceKey
 from app.core.types import Delivery, File, Heard, Speaker
 from app.errors import DeliveryUnreadable
+from app.markdown.hidden import strip
 
 Part = TypeVar("Part")
 
@@ -53,6 +54,11 @@ class LinearIssue:
     team: str
 
 
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """Somebody took the application out of the workspace."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -66,12 +72,17 @@ class _Team(_Model):
     key: str
 
 
-class _Issue(_Model):
+class _Parent(_Model):
     identifier: str
     title: str
-    url: str
     description: str | None = None
+
+
+class _Issue(_Parent):
+    url: str
     team: _Team | None = None
+    parent: _Parent | None = None
+    """Known only where Linear was asked for it: what it sends by itself is in its summary."""
 
 
 class _Comment(_Model):
@@ -111,7 +122,7 @@ class _Event(_Model):
     previous: tuple[_Comment, ...] | None = Field(default=None, alias="previousComments")
 
 
-def heard(delivery: Delivery, agent: str) -> Heard | None:
+def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
     """Understand what an agent was told; None if it is of no concern.
 
     Raises:
@@ -130,6 +141,8 @@ def heard(delivery: Delivery, agent: str) -> Heard | None:
             return _prompted(event, agent)
         case "AppUserNotification", "issueUnassignedFromYou":
             return _taken_away(event, agent)
+        case "OAuthApp", "revoked":
+            return Revoked()
         case _:
             return None
 
@@ -146,20 +159,24 @@ def _created(event: _Event, agent: str) -> Heard:
     comment = session.comment.body if session.comment else ""
     is_mention = bool(comment.strip()) and not _THREAD.match(comment)
     issue = session.issue
-    task = f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
-    context = _context(event, task if is_mention else "")
+    written = _written(issue)
+    # Whoever gives an issue to an agent means what everybody can read in it.
+    task = strip(written)
+    context = _context(event, written if is_mention else "")
+    if not is_mention:
+        context = "\n\n".join(filter(None, (context, task.remark)))
     return Heard(
         place=_place(session),
         external=session.id,
         # Not the comment: two agents that are mentioned in it have a session each.
         message_id=session.id,
         speaker=_speaker(session.creator, event, agent),
-        text=comment if is_mention else task,
+        text=comment if is_mention else task.text,
         spoken=_after_mentions(comment) if is_mention else None,
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        files=_files(comment if is_mention else task, context),
+        files=_files(comment if is_mention else written, context),
         context=context,
         metadata=_metadata(issue),
     )
@@ -201,6 +218,7 @@ def _taken_away(event: _Event, agent: str) -> Heard | None:
         title=_title(issue),
         link=issue.url,
         metadata=_metadata(issue),
+        withdrawn=True,
     )
 
 
@@ -248,6 +266,10 @@ def _file(name: str, upload: str) -> File:
     return File(safe, media_type, f"linear-{upload}/{safe}")
 
 
+def _written(issue: _Parent | None) -> str:
+    return f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
+
+
 def _title(issue: _Issue | None) -> str:
     return f"{issue.identifier} {issue.title}" if issue else ""
 
@@ -261,7 +283,10 @@ def _metadata(issue: _Issue | None) -> LinearIssue | None:
 def _context(event: _Event, task: str) -> str:
     """Put together what came along; Linear's own summary may hold the rest already."""
     given = event.prompt_context or ""
+    issue = event.session.issue if event.session else None
     parts = [given or task]
+    if issue is not None and issue.parent is not None:
+        parts.append(f"This is a part of:\n\n{_written(issue.parent)}")
     parts += _unless_in(given, "Guidance of the workspace:", event.guidance or ())
     parts += _unless_in(given, "Said before:", event.previous or ())
     return "\n\n".join(filter(None, parts))

@@ -19,19 +19,25 @@ REASONS: Final = {
 EVENTS: Final = {
     "Agent session events": "somebody gave the agent an issue, mentioned it, replied or said stop",
     "Inbox notifications": "somebody took an issue away from the agent",
+    "OAuth app revoked": "somebody took the agent out of the workspace",
 }
+
+
+def install_address(base_url: str, agent: str) -> str:
+    """Say where an admin installs an agent's application."""
+    return f"{base_url}/install/linear/{agent}"
 
 
 def steps(agent: str, *, name: str, base_url: str, path: str, suffix: str) -> str:
     """Say what to fill in, and which settings the bridge gets from it."""
+    install = install_address(base_url, agent)
     return "\n".join(
         [
             f"How to put {agent} into Linear:",
             f"1. Open {NEW_APPLICATION} as an admin of the workspace and fill in:",
             f"   Application name   {name}",
-            f"   Callback URL       {base_url}/",
-            "                      (Linear wants one; the bridge never uses it)",
-            "   Client credentials on",
+            f"   Callback URL       {install}/callback",
+            "   Client credentials on, or off and installed in step 4",
             "   Webhooks           on",
             f"   Webhook URL        {base_url}{path}",
             f"   Events             {', '.join(EVENTS)}",
@@ -41,7 +47,10 @@ def steps(agent: str, *, name: str, base_url: str, path: str, suffix: str) -> st
             f"   Webhook signing secret LINEAR_WEBHOOK_SECRET{suffix}",
             "3. Set BRIDGE_BASE_URL to an https address under which Linear reaches the bridge,",
             "   run `agent-bridge doctor`, then `agent-bridge serve`.",
-            f"4. In Linear: give an issue to {name}, or mention it in a comment.",
+            "4. Without client credentials, or for the workspace of somebody else: sign in to the",
+            f"   page of the bridge, then open {install}",
+            "   and consent as an admin of the workspace. Tokens are then renewed by themselves.",
+            f"5. In Linear: give an issue to {name}, or mention it in a comment.",
             "",
             "Why the agent wants these scopes:",
             *(f"   {scope}: {REASONS[scope]}" for scope in SCOPES),

@@ -30,6 +30,7 @@ FIRST: Final = "first"
 LAST: Final = "last"
 """Names the activity that a turn ends with."""
 
+_HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
 _FINISHED: Final = {"completed", "failed"}
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "read": ("Reading", "Read"),
@@ -53,6 +54,16 @@ class Activity:
     ephemeral: bool = False
     options: tuple[Mapping[str, str], ...] = ()
     """What people may choose from."""
+    link: str = ""
+    """Where people link an account; Linear shows either this or options."""
+
+    @property
+    def signal(self) -> tuple[str, Mapping[str, Any]] | None:
+        """What tells Linear how to show it, if it is more than words."""
+        if self.link:
+            host = _HOST.match(self.link)
+            return "auth", {"url": self.link, "providerName": host[1] if host else self.link}
+        return ("select", {"options": list(self.options)}) if self.options else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +234,16 @@ def _ask(content: PostContent) -> Iterator[Activity]:
     match content.state:
         case "open":
             options = tuple({"label": each.name, "value": each.id} for each in content.options)
-            yield Activity(FIRST, _said("elicitation", content.text), options=options)
+            # Linear has one signal for an activity: where a link is shown, options are words.
+            names = " or ".join(f"`{each.name}`" for each in content.options)
+            then = f"Reply {names} here afterwards." if content.url and names else ""
+            words = "\n\n".join(filter(None, (content.text, then)))
+            yield Activity(
+                FIRST,
+                _said("elicitation", words),
+                options=() if content.url else options,
+                link=content.url,
+            )
         case "cancelled":
             return  # its turn ends, and says so
         case state:

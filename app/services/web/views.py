@@ -65,6 +65,16 @@ class Missing:
     install: str
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps an agent from being heard on a service."""
+
+    name: str
+    words: str
+    install: str = ""
+    """Where its application is installed, if that may help."""
+
+
 @dataclass(frozen=True)
 class Cast:
     """All agents of the bridge, by name."""
@@ -201,6 +211,7 @@ class Page:
     after: int = 0
     earlier: str = ""
     missing: tuple[Missing, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     examples: tuple[str, ...] = field(default_factory=tuple)
     picked: str = ""
 

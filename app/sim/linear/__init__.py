@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from app.sim.linear.records import App, Comment, Issue, LinearSession, Person
 from app.sim.linear.server import Linear
-from app.sim.linear.workspace import App, Comment, Issue, LinearSession, Person
 
 __all__ = ["App", "Comment", "Issue", "Linear", "LinearSession", "Person"]

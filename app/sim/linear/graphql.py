@@ -230,6 +230,11 @@ class Execution:
         """What is asked for or done, at the top."""
         return tuple(chosen.name for chosen in self._operation.selections)
 
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something."""
+        return self._root == "Mutation"
+
     def answer(self, root: Mapping[str, Any]) -> dict[str, Any]:
         """Answer from a tree whose values are plain, or functions of a field's arguments."""
         return self._select(self._root, self._operation.selections, root)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import httpx
 
-from app.sim.linear.workspace import App, new_id
+from app.sim.linear.records import App, new_id
 
 ANSWER_SECONDS: Final = 5.0
 """How long Linear waits for an answer."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 
 from app.sim.linear.hooks import Hooks
-from app.sim.linear.views import Views
-from app.sim.linear.workspace import (
+from app.sim.linear.records import (
     Activity,
     App,
     Comment,
     Issue,
     LinearSession,
     Person,
-    Workspace,
     new_id,
 )
+from app.sim.linear.views import Views
+from app.sim.linear.workspace import Workspace
 
 _THREAD = "This thread is for an agent session with {}."
 """The comment that Linear itself puts above a session that began with a delegation."""

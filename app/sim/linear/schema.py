@@ -32,6 +32,8 @@ type User {
   active: Boolean!
   guest: Boolean!
   app: Boolean!
+  isAssignable: Boolean!
+  isMentionable: Boolean!
   organization: Organization!
 }
 
@@ -95,7 +97,13 @@ type AgentSession {
   comment: Comment
   issue: Issue
   plan: JSON
+  externalLinks: [AgentSessionExternalLink!]!
   activities(last: Int, filter: AgentActivityFilter): AgentActivityConnection!
+}
+
+type AgentSessionExternalLink {
+  label: String!
+  url: String!
 }
 
 type AgentSessionConnection {

@@ -13,17 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from app.sim.linear.graphql import Execution, GraphqlInvalid, read_operation
 from app.sim.linear.hooks import Hooks
+from app.sim.linear.oauth import Oauth
 from app.sim.linear.people import People
+from app.sim.linear.records import App, new_id
+from app.sim.linear.rules import LinearRefusal
 from app.sim.linear.schema import SCHEMA
 from app.sim.linear.views import Views
-from app.sim.linear.workspace import App, LinearRefusal, Workspace, new_id
+from app.sim.linear.workspace import Workspace
 
-TOKEN_SECONDS: Final = 30 * 24 * 3600
-"""How long a token lives that an app got for its own credentials."""
 WAIT_SECONDS: Final = 30.0
 """How long a test waits for something to be true: long, since machines may be busy."""
 
@@ -58,6 +59,7 @@ class Linear(People):
         views = Views(workspace)
         super().__init__(workspace, views, Hooks(now))
         self.views = views
+        self.oauth = Oauth(workspace)
         self.calls: list[Call] = []
         self.limited_until: float | None = None
         """Until when every call is answered with the rate limit."""
@@ -67,8 +69,14 @@ class Linear(People):
         """Files that people put into issues and comments, by their path."""
         self.forbidden: set[str] = set()
         """Fields that no app may ask for."""
+        self.held: set[str] = set()
+        """Fields that are not answered until they are taken out of here."""
+        self.waiting: list[str] = []
+        """The fields that somebody waits for."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
+        self.lose_tokens = 0
+        """How many tokens are given without an answer."""
         self._server = _Server(("127.0.0.1", 0), self._handler())
         # Looks often whether it is to end: tests begin and end many.
         self._thread = threading.Thread(
@@ -109,6 +117,12 @@ class Linear(People):
         self.uploads[path] = content
         return f"![{name}](https://uploads.linear.app/{path})"
 
+    def revoke(self, app: App) -> None:
+        """Take an app out of the workspace, and tell it."""
+        with self.changed:
+            self.oauth.revoke(app)
+        self.hooks.send(app, self.views.revoked(app))
+
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""
         return [call.field for call in self.calls]
@@ -127,31 +141,14 @@ class Linear(People):
             execution = Execution(SCHEMA, str(request.get("query", "")), variables)
             if not self.forbidden.isdisjoint(execution.fields):
                 return 200, {"data": None, **_errors("Not allowed", "FORBIDDEN")}, {}
+            if execution.writes and "write" not in app.scope.split(","):
+                words = "Invalid scope: `write` required"
+                return 200, {"data": None, **_errors(words, "FORBIDDEN")}, {}
             return 200, {"data": execution.answer(self.views.root(app))}, {}
         except GraphqlInvalid as error:
             return 400, _errors(str(error), "GRAPHQL_VALIDATION_FAILED"), {}
         except LinearRefusal as error:
             return 200, {"data": None, **_errors(str(error), error.code)}, {}
-
-    def mint(self, form: dict[str, str]) -> Answer:
-        """Give an app a token for its own credentials; it revokes none that has the same scope."""
-        apps = {app.client_id: app for app in self.workspace.apps.values()}
-        app = apps.get(form.get("client_id", ""))
-        if form.get("grant_type") != "client_credentials" or app is None:
-            return 400, {"error": "invalid_client"}, {}
-        if form.get("client_secret") != app.client_secret:
-            return 401, {"error": "invalid_client"}, {}
-        if form.get("scope") != app.scope:
-            return 400, {"error": "invalid_scope"}, {}
-        token = f"lin_oauth_{new_id()}"
-        app.tokens[token] = self.workspace.now() + TOKEN_SECONDS
-        answer = {
-            "access_token": token,
-            "token_type": "Bearer",
-            "expires_in": TOKEN_SECONDS - 1,
-            "scope": app.scope,
-        }
-        return 200, answer, {}
 
     def owner(self, authorization: str) -> App | None:
         """Tell whose token this is."""
@@ -165,23 +162,41 @@ class Linear(People):
         with self.changed:
             if path == "/oauth/token":
                 form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-                answer = self.mint(form)
-                self._note("-", "token", {}, answer)
-                return answer, False
+                self._hold("token")
+                given: Answer = (503, {}, {}) if self.down else (*self.oauth.give(form), {})
+                self._note("-", "token", {"grant": form.get("grant_type")}, given)
+                lost = self.lose_tokens > 0
+                self.lose_tokens -= lost
+                return given, lost
             app = self.owner(authorization)
             if app is None:
                 return (401, _errors("Not authenticated", "AUTHENTICATION_ERROR"), {}), False
             request = json.loads(body)
-            answer = self.answer(app, request)
             try:
                 operation = read_operation(str(request.get("query", "")))
                 name, kind = operation.selections[0].name, operation.kind
             except GraphqlInvalid:
                 name, kind = "unreadable", ""
+            self._hold(name)
+            answer = self.answer(app, request)
             self._note(app.user.name, name, dict(request.get("variables") or {}), answer)
             lost = kind == "mutation" and answer[0] == 200 and self.lose_answers > 0
             self.lose_answers -= lost
             return answer, lost
+
+    def _hold(self, field: str) -> None:
+        """Let a call wait for as long as its field is held back; others are answered meanwhile."""
+        if field in self.held:
+            self.waiting.append(field)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: field not in self.held, WAIT_SECONDS)
+            self.waiting.remove(field)
+
+    def release(self, field: str) -> None:
+        """Answer the calls that were held back."""
+        with self.changed:
+            self.held.discard(field)
+            self.changed.notify_all()
 
     def _note(self, app: str, field: str, variables: dict[str, Any], answer: Answer) -> None:
         self.calls.append(Call(app, field, variables, answer[0], self.workspace.now()))
@@ -194,7 +209,11 @@ class Linear(People):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                """Give a file to whoever has a token."""
+                """Let an admin consent, or give a file to whoever has a token."""
+                address = urlsplit(self.path)
+                if address.path == "/oauth/authorize":
+                    self._consent({name: v[0] for name, v in parse_qs(address.query).items()})
+                    return
                 owner = linear.owner(self.headers.get("authorization", ""))
                 content = linear.uploads.get(self.path.removeprefix("/uploads/"))
                 status = 401 if owner is None else 404 if content is None else 200
@@ -203,6 +222,18 @@ class Linear(People):
                 self.send_header("content-length", str(len(given)))
                 self.end_headers()
                 self.wfile.write(given)
+
+            def _consent(self, asked: dict[str, str]) -> None:
+                try:
+                    with linear.changed:
+                        where = linear.oauth.consent(asked)
+                except LinearRefusal as error:
+                    self.send_error(400, str(error))
+                    return
+                self.send_response(302)
+                self.send_header("location", where)
+                self.send_header("content-length", "0")
+                self.end_headers()
 
             def do_POST(self) -> None:
                 length = int(self.headers["content-length"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.sim.linear.workspace import (
+from app.sim.linear.records import (
     Activity,
     App,
     Comment,
@@ -13,9 +13,9 @@ from app.sim.linear.workspace import (
     LinearSession,
     Person,
     State,
-    Workspace,
     moment,
 )
+from app.sim.linear.workspace import Workspace
 
 _CONTENT = "AgentActivity{}Content"
 
@@ -95,9 +95,17 @@ class Views:
         }
         return event
 
+    def revoked(self, app: App) -> dict[str, Any]:
+        """Tell an app that it was taken out of the workspace; that has no user any more."""
+        envelope = self._envelope(app, "OAuthApp", "revoked")
+        del envelope["appUserId"]
+        return envelope
+
     def user(self, person: Person) -> dict[str, Any]:
         """Show a user."""
         organization = {"id": self._workspace.id, "name": "Acme", "urlKey": "acme"}
+        apps = self._workspace.apps.values()
+        scope = next((app.scope for app in apps if app.user is person), "").split(",")
         return {
             "id": person.id,
             "name": person.name,
@@ -106,6 +114,8 @@ class Views:
             "active": person.active,
             "guest": person.guest,
             "app": person.app,
+            "isAssignable": not person.app or "app:assignable" in scope,
+            "isMentionable": not person.app or "app:mentionable" in scope,
             "organization": organization,
         }
 
@@ -177,6 +187,7 @@ class Views:
             "comment": self._comment(session.comment),
             "issue": self._issue(session.issue),
             "plan": session.plan,
+            "externalLinks": session.urls,
             "activities": lambda last=50, filter=None: {  # noqa: A006 - Linear's name
                 "nodes": [
                     self._activity(session, each)
@@ -227,7 +238,7 @@ class Views:
             "state": _state(issue.state),
             "delegate": self.user(issue.delegate) if issue.delegate else None,
             "assignee": self.user(issue.assignee) if issue.assignee else None,
-            "parent": None,
+            "parent": self._issue(issue.parent) if issue.parent else None,
             "comments": lambda last=50: {
                 "nodes": [self._comment(each) for each in issue.comments][-last:]
             },

@@ -8,179 +8,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
+
+from app.sim.linear.records import (
+    Activity,
+    App,
+    Comment,
+    Issue,
+    LinearSession,
+    Person,
+    State,
+    new_id,
+)
+from app.sim.linear.rules import LinearRefusal, check_content, check_signal, checked_plan
 
 FIRST_ACTIVITY_SECONDS: Final = 10.0
 """After that Linear shows a new session as unresponsive."""
 STALE_SECONDS: Final = 30 * 60.0
 """After that without a word Linear shows a session as stale."""
 
-_REQUIRED: Final[Mapping[str, frozenset[str]]] = {
-    "thought": frozenset({"body"}),
-    "action": frozenset({"action", "parameter"}),
-    "elicitation": frozenset({"body"}),
-    "response": frozenset({"body"}),
-    "error": frozenset({"body"}),
-}
-_OPTIONAL: Final[Mapping[str, frozenset[str]]] = {"action": frozenset({"result"})}
 _STATUS: Final = {"elicitation": "awaitingInput", "response": "complete", "error": "error"}
-_PLAN_STATES: Final = {"pending", "inProgress", "completed", "canceled"}
-
-
-class LinearRefusal(Exception):
-    """What Linear answers instead of doing something."""
-
-    def __init__(self, message: str, code: str = "INPUT_ERROR") -> None:
-        self.code = code
-        super().__init__(message)
-
-
-@dataclass(slots=True)
-class Person:
-    """A user of the workspace; apps are users too."""
-
-    id: str
-    name: str
-    guest: bool = False
-    app: bool = False
-    active: bool = True
-
-    def child(self) -> dict[str, Any]:
-        """Show it as a webhook does."""
-        name = self.name.lower()
-        return {
-            "id": self.id,
-            "name": self.name,
-            "email": f"{name}@example.com",
-            "url": f"https://linear.app/acme/profiles/{name}",
-        }
-
-
-@dataclass(slots=True)
-class App:
-    """One OAuth application with actor=app: an agent."""
-
-    user: Person
-    client_id: str
-    client_secret: str
-    webhook_secret: str
-    webhook_url: str = ""
-    tokens: dict[str, float] = field(default_factory=dict)
-    """Tokens, and when each expires."""
-    scope: str = "read,write,app:assignable,app:mentionable"
-
-
-@dataclass(slots=True)
-class Comment:
-    """What stands below an issue."""
-
-    id: str
-    body: str
-    user: Person | None
-
-    def child(self, issue: Issue) -> dict[str, Any]:
-        """Show it as a webhook does."""
-        author = self.user.id if self.user else None
-        return {"id": self.id, "body": self.body, "userId": author, "issueId": issue.id}
-
-
-@dataclass(slots=True)
-class State:
-    """One column of a team's board."""
-
-    id: str
-    name: str
-    type: str
-    position: float
-
-
-@dataclass(slots=True)
-class Issue:
-    """One issue of the one team, ENG."""
-
-    id: str
-    number: int
-    title: str
-    description: str
-    state: State
-    delegate: Person | None = None
-    assignee: Person | None = None
-    comments: list[Comment] = field(default_factory=list)
-
-    @property
-    def identifier(self) -> str:
-        """The name that people use."""
-        return f"ENG-{self.number}"
-
-    @property
-    def url(self) -> str:
-        """Where people read it."""
-        return f"https://linear.app/acme/issue/{self.identifier}"
-
-
-@dataclass(slots=True)
-class Activity:
-    """One activity, by an agent or by a person."""
-
-    id: str
-    user: Person
-    content: dict[str, Any]
-    created_at: float
-    ephemeral: bool = False
-    signal: str | None = None
-    signal_metadata: dict[str, Any] | None = None
-
-    @property
-    def type(self) -> str:
-        """Which kind it is."""
-        return str(self.content["type"])
-
-    @property
-    def body(self) -> str:
-        """What it says, if it says something."""
-        return str(self.content.get("body", ""))
-
-
-@dataclass(slots=True)
-class LinearSession:
-    """One agent session, with every activity there ever was."""
-
-    id: str
-    app: App
-    issue: Issue
-    creator: Person | None
-    comment: Comment
-    created_at: float
-    updated_at: float
-    status: str = "pending"
-    activities: list[Activity] = field(default_factory=list)
-    plan: list[dict[str, str]] = field(default_factory=list)
-    urls: list[dict[str, str]] = field(default_factory=list)
-    dismissed_at: float | None = None
-    stopping: bool = False
-    """Whether somebody pressed stop since the last words."""
-    stopped: bool = False
-    """Whether the agent confirmed it: nothing may follow until somebody says something."""
-    answered_at: float | None = None
-    """When the agent was first heard of."""
-
-    def of_type(self, *types: str) -> list[Activity]:
-        """List its activities of some types."""
-        return [activity for activity in self.activities if activity.type in types]
-
-    @property
-    def visible(self) -> list[Activity]:
-        """What people see: ephemeral ones only until something follows."""
-        last = len(self.activities) - 1
-        return [a for at, a in enumerate(self.activities) if not a.ephemeral or at == last]
-
-    @property
-    def response(self) -> str:
-        """What the agent answered; there is one answer."""
-        (answer,) = self.of_type("response")
-        return answer.body
 
 
 class Workspace:
@@ -349,66 +196,3 @@ class Workspace:
         session.updated_at = self.now()
         if session.answered_at is None:
             session.answered_at = self.now()
-
-
-def check_content(content: Any, *, ephemeral: bool) -> None:
-    """Refuse content of another shape than the published one.
-
-    Raises:
-        LinearRefusal: it is.
-    """
-    kind = str(content.get("type")) if isinstance(content, dict) else "none"
-    if kind not in _REQUIRED:
-        raise LinearRefusal(f"content.type {kind!r} is not one that agents may create")
-    given = set(content) - {"type"}
-    if not _REQUIRED[kind] <= given <= _REQUIRED[kind] | _OPTIONAL.get(kind, frozenset()):
-        raise LinearRefusal(f"content of type {kind} has the fields {sorted(given)}")
-    if not all(isinstance(content[name], str) for name in given):
-        raise LinearRefusal(f"content of type {kind} must be made of text")
-    if not content[min(_REQUIRED[kind])].strip():
-        raise LinearRefusal(f"content of type {kind} is empty")
-    if ephemeral and kind not in {"thought", "action"}:
-        raise LinearRefusal("only thoughts and actions may be ephemeral")
-
-
-def check_signal(kind: str, signal: str | None, metadata: Any) -> None:
-    """Refuse a signal that agents may not give, or not like that.
-
-    Raises:
-        LinearRefusal: it is one.
-    """
-    if signal is None:
-        return
-    if kind != "elicitation" or signal not in {"select", "auth"}:
-        raise LinearRefusal(f"the signal {signal} is not for agents' activities of type {kind}")
-    if signal == "select":
-        options = (metadata or {}).get("options")
-        if not options or any(set(option) != {"label", "value"} for option in options):
-            raise LinearRefusal("select needs options with label and value")
-
-
-def checked_plan(plan: Any) -> list[dict[str, str]]:
-    """Refuse a plan that is no list of steps.
-
-    Raises:
-        LinearRefusal: it is none.
-    """
-    right = isinstance(plan, list) and all(
-        isinstance(step, dict)
-        and set(step) == {"content", "status"}
-        and step["status"] in _PLAN_STATES
-        for step in plan
-    )
-    if not right:
-        raise LinearRefusal("plan must be a list of steps with content and status")
-    return list(plan)
-
-
-def new_id() -> str:
-    """Make an id as Linear does."""
-    return str(uuid.uuid4())
-
-
-def moment(seconds: float) -> str:
-    """Write a time as Linear does."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

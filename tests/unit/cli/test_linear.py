@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from app.agents.catalog import known_agents
 from app.cli.checks import Finding, Verdict
+from app.cli.checks import linear as checks
 from app.cli.checks.linear import check_linear, webhook
 from app.cli.manifests import linear as manifest
-from app.config import Configuration, load
+from app.config import Configuration, ensure_secrets, load
+from app.config.sealing import Sealer
+from app.core.clock import SystemClock
 from app.errors import NotFound
 from app.services.linear.auth import SCOPES
+from app.services.linear.grants import Grant, Grants
 from app.sim.linear import App, Linear
 from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.linear import credentials
+from tests.support.memory import open_stores
 
 pytestmark = pytest.mark.anyio
 
 Configure = Callable[..., Configuration]
+Keep = Callable[[Configuration, Grant], Awaitable[None]]
 
 
 @pytest.fixture
@@ -64,6 +70,7 @@ def test_the_manifest_of_the_default_agent_has_the_plain_path_and_names(
 
     assert "https://bridge.example.com/webhooks/linear\n" in words
     assert "LINEAR_CLIENT_ID\n" in words
+    assert "https://bridge.example.com/install/linear/demo/callback\n" in words
     assert all(scope in words for scope in SCOPES)
 
 
@@ -121,6 +128,74 @@ async def test_a_linear_that_does_not_answer_is_a_problem(
 
     assert token.verdict is Verdict.PROBLEM
     assert "LINEAR_API_URL" in token.remedy
+
+
+async def test_the_scopes_that_a_token_lacks_are_named(configure: Configure, app: App) -> None:
+    app.scope = "read,app:mentionable"
+
+    (token, _) = await findings(configure(**credentials(app, "demo")))
+
+    assert token.reason == "the token lacks app:assignable, write"
+
+
+async def test_looking_changes_nothing_at_linear(
+    configure: Configure, linear: Linear, app: App
+) -> None:
+    session = linear.delegate(linear.issue("Do this"), app, linear.person("Ann"))
+    (token, _) = await findings(configure(**credentials(app, "demo")))
+
+    assert token.verdict is Verdict.OK
+    assert linear.fields() == ["viewer", "agentSessionUpdate"]
+    assert (session.activities, session.plan) == ([], [])
+
+
+async def test_what_linear_does_not_tell_is_said_to_be_unknown(
+    configure: Configure, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unclear(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(checks, "may_write", unclear)
+    (token, _) = await findings(configure(**credentials(app, "demo")))
+
+    assert token.verdict is Verdict.WARNING
+    assert "could not be found out" in token.reason
+
+
+@pytest.fixture
+def keep() -> Keep:
+    """Keep a grant as the bridge does."""
+
+    async def kept(configuration: Configuration, grant: Grant) -> None:
+        clock = SystemClock()
+        sealer = Sealer(ensure_secrets(configuration).secret_key)
+        with open_stores(configuration.data_dir, clock) as (_, stores):
+            await Grants("linear:demo", stores.sealed, sealer).keep(grant, clock)
+
+    return kept
+
+
+async def test_an_installation_is_looked_at_and_never_renewed(
+    configure: Configure, linear: Linear, app: App, keep: Keep
+) -> None:
+    configuration = configure(**credentials(app, "demo", minted=True))
+    token, later = next(iter(app.tokens)), SystemClock().now() + 3600
+
+    await keep(configuration, Grant(app.client_id, token, "refresh", later))
+    (works, _) = await findings(configuration)
+    await keep(configuration, Grant(app.client_id, "no token", "refresh", later))
+    (refused, _) = await findings(configuration)
+    await keep(configuration, Grant(app.client_id, token, "refresh", 0.0))
+    (old, _) = await findings(configuration)
+    await keep(configuration, Grant(app.client_id, ended="it was revoked"))
+    (ended, _) = await findings(configuration)
+
+    assert (works.verdict, works.reason) == (Verdict.OK, "is demo in Acme")
+    assert (refused.verdict, "renews" in refused.remedy) == (Verdict.PROBLEM, True)
+    assert (old.verdict, "renewed" in old.reason) == (Verdict.OK, True)
+    assert (ended.verdict, ended.reason) == (Verdict.PROBLEM, "it was revoked")
+    assert "https://bridge.example.com/install/linear/demo" in ended.remedy
+    assert "token" not in linear.fields()
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "http://bridge.example.com"])

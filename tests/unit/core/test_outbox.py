@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,3 +256,45 @@ async def test_progress_that_is_put_off_is_shown_when_it_may_be(scene: Scene) ->
     await scene.recorder.sent(3)
 
     assert ops(scene)[1:] == [("append", "the last before a long silence")] * 2
+
+
+class Announcer(Recorder):
+    """A recorder of a platform that wants to hear of a turn before its agent starts."""
+
+    first_word_seconds = 10.0
+
+
+@pytest.fixture
+async def announcing(tmp_path: Path) -> AsyncIterator[Scene]:
+    clock = ManualClock()
+    recorder = Announcer()
+    with open_stores(tmp_path, clock) as (database, stores):
+        outbox = Outbox(stores.posts, {"web:demo": recorder}, clock, Vault(), Metrics())
+        yield Scene(database, stores, clock, recorder, outbox)
+        await outbox.close(grace=0)
+
+
+async def test_a_turn_waits_for_its_first_word_as_long_as_the_platform_is_worth_it(
+    announcing: Scene,
+) -> None:
+    announcing.recorder.failures = [PostDelayed("not now", retry_after=60.0)]
+    post = await announcing.create("p1")
+    waiting = asyncio.ensure_future(announcing.outbox.announced(post))
+    await announcing.clock.asleep(2)
+
+    await announcing.clock.advance(9.0)
+    assert not waiting.done()
+    await announcing.clock.advance(1.0)
+
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_nobody_waits_for_a_first_word_that_arrived_or_never_will(announcing: Scene) -> None:
+    announcing.recorder.failures = [PostRejected("no such session")]
+    refused = await announcing.create("p1")
+    await asyncio.wait_for(announcing.outbox.announced(refused), 5)
+    arrived = await announcing.create("p2")
+    await asyncio.wait_for(announcing.outbox.announced(arrived), 5)
+    await asyncio.wait_for(announcing.outbox.announced(arrived), 5)
+
+    assert announcing.clock.now() == ManualClock().now()

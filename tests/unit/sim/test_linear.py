@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.workspace import LinearRefusal, new_id
+from app.sim.linear.records import new_id
+from app.sim.linear.rules import LinearRefusal
 from tests.support.clock import START, ManualClock
 
 THOUGHT = {"type": "thought", "body": "Hm."}

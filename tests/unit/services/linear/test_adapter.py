@@ -487,11 +487,31 @@ async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scen
     begin = replace(STARTING, message_id=scene.session.id)
     scene.linear.move(scene.session.issue, "completed")
     await scene.send("create", begin, "ab-1")
+    await scene.send("finish", DONE, "ab-1")
     scene.linear.move(scene.session.issue, "backlog")
     await scene.send("create", replace(begin, asker="automation"), "ab-2")
+    await scene.send("finish", DONE, "ab-2")
 
     assert scene.session.issue.state.type == "backlog"
+    assert scene.linear.fields().count("agentSession") == 2  # it has looked
     assert "issueUpdate" not in scene.linear.fields()
+
+
+async def test_the_issue_moves_while_the_agent_starts_and_before_anything_else_is_said(
+    scene: Scene,
+) -> None:
+    await scene.send("create", replace(STARTING, message_id=scene.session.id))
+    told = scene.linear.fields()
+    await scene.send("finish", DONE)
+
+    assert told == ["agentActivityCreate"]
+    assert scene.linear.fields() == [
+        "agentActivityCreate",
+        "agentSession",
+        "issueUpdate",
+        "agentActivityCreate",
+    ]
+    assert scene.session.issue.state.type == "started"
 
 
 async def test_a_pull_request_makes_the_agent_the_delegate_where_nobody_is(scene: Scene) -> None:
@@ -504,6 +524,23 @@ async def test_a_pull_request_makes_the_agent_the_delegate_where_nobody_is(scene
     assert issue.delegate is scene.app.user
     assert issue.state.type == "started"
     assert scene.session.urls == [{"label": "PR 7", "url": facts[0].url}]
+
+
+async def test_links_of_an_earlier_turn_do_not_stand_there_twice(scene: Scene) -> None:
+    page, pull = Fact("Details", "https://b.example.com/t/1"), Fact("PR", "https://g.example.com/1")
+    await scene.send("finish", replace(DONE, facts=(page,)))
+    await scene.send("finish", replace(DONE, facts=(page, pull)), "ab-2")
+    await scene.send("finish", replace(DONE, facts=(page, pull)), "ab-3")
+
+    assert [link["url"] for link in scene.session.urls] == [page.url, pull.url]
+    assert scene.linear.fields().count("agentSessionUpdate") == 2
+
+
+async def test_links_are_shown_although_linear_does_not_tell_which_it_has(scene: Scene) -> None:
+    scene.linear.forbidden = {"agentSession"}
+    await scene.send("finish", replace(DONE, facts=(Fact("Details", "https://b.example.com"),)))
+
+    assert [link["label"] for link in scene.session.urls] == ["Details"]
 
 
 async def test_manners_are_never_worth_a_failure(scene: Scene) -> None:

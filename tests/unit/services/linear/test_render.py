@@ -8,7 +8,7 @@ from uuid import UUID
 from app.core.posts import Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
-from app.sim.linear.workspace import check_content, check_signal, checked_plan
+from app.sim.linear.rules import check_content, check_signal, checked_plan
 
 WORKING = PostContent(kind="turn", state="working")
 READ = ToolLine("1", "app.py", "completed", "read")
@@ -21,9 +21,8 @@ def shown(content: PostContent, before: Shown | None = None, *, busy: bool = Fal
     for step in found:
         if isinstance(step.call, Activity):
             check_content(dict(step.call.content), ephemeral=step.call.ephemeral)
-            if step.call.options:
-                metadata = {"options": list(step.call.options)}
-                check_signal(step.call.content["type"], "select", metadata)
+            signal, metadata = step.call.signal or (None, None)
+            check_signal(step.call.content["type"], signal, metadata)
         else:
             checked_plan(step.call.fields.get("plan", []))
     return found

@@ -1,0 +1,41 @@
+"""Keeps secrets that others gave the bridge, each sealed before it comes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from app.store.database import Database
+from app.store.tables import sealed
+
+
+class SealedRows:
+    """The port of sealed secrets on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def kept(self, name: str) -> str | None:
+        """Read what is kept under a name."""
+        row = self._database.one(select(sealed.c.value).where(sealed.c.name == name))
+        return None if row is None else str(row.value)
+
+    async def keep(self, name: str, value: str) -> None:
+        """Keep something under a name, in place of what was there."""
+        new = {"value": value, "kept_at": self._now()}
+        change = (
+            insert(sealed)
+            .values(name=name, **new)
+            .on_conflict_do_update(index_elements=[sealed.c.name], set_=new)
+        )
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def take(self, name: str) -> str | None:
+        """Give away what is kept under a name: of all who want it, one gets it."""
+        change = delete(sealed).where(sealed.c.name == name).returning(sealed.c.value)
+        return await self._database.writer.run(
+            lambda connection: connection.execute(change).scalar_one_or_none()
+        )
