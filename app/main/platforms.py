@@ -118,6 +118,8 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
             paths=_webhook_paths(configuration, "github", agent),
             api=GithubApi(auth, clock, api_url=configuration.github_api_url),
             installation=given.installation_id,
+            uploads=configuration.data_dir / "uploads",
+            web_url=configuration.github_web_url,
         )
         if given.bot_login is not None:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))

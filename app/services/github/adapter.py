@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 
 import httpx
 from gidgethub import GitHubException
@@ -12,12 +14,15 @@ from gidgethub import GitHubException
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Inbound, Speaker
+from app.core.types import Delivery, Earlier, File, Heard, Inbound, Speaker
 from app.errors import PostError, PostRejected
 from app.services.github import events, render, review
 from app.services.github.api import GithubApi, Gone
+from app.services.github.attached import Hosts, files_in
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
+from app.services.github.files import Files
+from app.services.github.hidden import strip
 from app.services.github.names import SERVICE, Name, Spot
 from app.services.github.payloads import Account, Comment, Review
 from app.services.github.sweep import Sweep
@@ -39,6 +44,9 @@ class App:
     api: GithubApi
     installation: str | None = None
     """The only installation to listen to, if one is set."""
+    uploads: Path = Path("uploads")
+    """Where files are laid."""
+    web_url: str = "https://github.com"
 
 
 class GithubAdapter:
@@ -54,6 +62,8 @@ class GithubAdapter:
         self._app = app
         self._api = app.api
         self._directory = directory
+        self._hosts = Hosts(app.web_url)
+        self._files = Files(app.api, app.uploads, self._hosts)
         self._sweep = Sweep(agent, app.hook, app.api, directory, clock)
 
     # Hearing.
@@ -78,18 +88,28 @@ class GithubAdapter:
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Understand an event."""
         event = delivery.headers.get(EVENT, "")
-        return events.read(event, delivery.body, self._directory.us, self._app.installation)
+        heard = events.read(event, delivery.body, self._directory.us, self._app.installation)
+        name = Name.parse(heard.message_id) if heard is not None else None
+        if heard is None or name is None:
+            return heard
+        files = files_in(heard.text, Spot.parse(heard.external), name, self._hosts)
+        return replace(heard, files=files)
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring a review together: its own words and its comments on lines are one message."""
         if not isinstance(heard.metadata, events.InReview):
             return heard
+        spot = Spot.parse(heard.external)
         try:
-            found = await self._api.review(Spot.parse(heard.external), heard.metadata.review)
+            review, comments = await self._api.review(spot, heard.metadata.review)
         except (PostError, GitHubException, httpx.HTTPError) as error:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
-        return events.whole_review(heard, *found, self._directory.us)
+        whole = events.whole_review(heard, review, comments, self._directory.us)
+        parts = [(Name("review", review.id), review.body)]
+        parts += [(Name("review-comment", each.id), each.body) for each in comments]
+        files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
+        return replace(whole, files=tuple(chain.from_iterable(files)))
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""
@@ -102,7 +122,12 @@ class GithubAdapter:
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what was said on an issue or pull request before a message, oldest first."""
         spot = Spot.parse(key.external)
-        return await read_earlier(self._api, spot, before, self.agent, self._directory.us)
+        us, hosts = self._directory.us, self._hosts
+        return await read_earlier(self._api, spot, before, self.agent, us, hosts=hosts)
+
+    async def fetch(self, file: File) -> File:
+        """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        return await self._files.fetched(file)
 
     # Answering.
 
