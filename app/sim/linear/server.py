@@ -19,6 +19,7 @@ from app.sim.linear.graphql import Execution, GraphqlInvalid, read_operation
 from app.sim.linear.hooks import Hooks
 from app.sim.linear.people import People
 from app.sim.linear.schema import SCHEMA
+from app.sim.linear.uploads import Uploads
 from app.sim.linear.views import Views
 from app.sim.linear.workspace import App, LinearRefusal, Workspace, new_id
 
@@ -55,7 +56,10 @@ class Linear(People):
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         workspace = Workspace(now)
-        views = Views(workspace)
+        self._kept = Uploads(workspace.id, lambda: self.url.removesuffix("/graphql"))
+        self.uploads = self._kept.files
+        """All files, by their path."""
+        views = Views(workspace, self._kept)
         super().__init__(workspace, views, Hooks(now))
         self.views = views
         self.calls: list[Call] = []
@@ -63,8 +67,6 @@ class Linear(People):
         """Until when every call is answered with the rate limit."""
         self.down = False
         """Whether every call is answered with 503."""
-        self.uploads: dict[str, bytes] = {}
-        """Files that people put into issues and comments, by their path."""
         self.forbidden: set[str] = set()
         """Fields that no app may ask for."""
         self.lose_answers = 0
@@ -105,9 +107,7 @@ class Linear(People):
 
     def upload(self, name: str, content: bytes) -> str:
         """Keep a file; returns how it stands in a text."""
-        path = "/".join((self.workspace.id, new_id(), new_id()))
-        self.uploads[path] = content
-        return f"![{name}](https://uploads.linear.app/{path})"
+        return self._kept.keep(name, content)
 
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""
@@ -203,6 +203,17 @@ class Linear(People):
                 self.send_header("content-length", str(len(given)))
                 self.end_headers()
                 self.wfile.write(given)
+
+            def do_PUT(self) -> None:
+                """Take a file to whoever was told where to send it."""
+                body = self.rfile.read(int(self.headers["content-length"]))
+                number = self.path.removeprefix("/upload/")
+                with linear.changed:
+                    status = linear._kept.take(number, dict(self.headers), body)
+                    linear.changed.notify_all()
+                self.send_response(status)
+                self.send_header("content-length", "0")
+                self.end_headers()
 
             def do_POST(self) -> None:
                 length = int(self.headers["content-length"])
