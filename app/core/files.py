@@ -65,5 +65,5 @@ def ending(kind: str) -> str:
 def size_words(size: int) -> str:
     """Say how large something is."""
     if size < 1024:
-        return f"{size} bytes"
+        return "1 byte" if size == 1 else f"{size} bytes"
     return f"{size / 1024:.1f} KiB" if size < 1024**2 else f"{size / 1024**2:.1f} MiB"

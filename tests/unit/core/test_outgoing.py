@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.consent.policy import PRESETS
 from app.core.files import safe_name
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outgoing import Given, Outgoing
 from app.core.ports import AgentListener
 from app.core.posts import MadeFile
 from app.core.types import Session, SessionState, Turn, TurnState
-from app.core.updates import FileUpdate
+from app.core.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
 from app.vault import Vault
-from tests.support.desk import Desk, running_desk, say_ok
+from tests.support.desk import Desk, Rules, running_desk, say_ok
 from tests.support.memory import decision, heard
 
 pytestmark = pytest.mark.anyio
@@ -269,6 +270,23 @@ async def test_a_turn_ends_with_what_its_agent_made(tmp_path: Path) -> None:
         assert [file["url"] for file in note.data["files"]] == [report.url, shot.url]
         assert "[image]" in "".join(entry.text for entry in entries if entry.kind == "text")
         assert not folder.with_name("1-demo.out.taken").joinpath("1").exists()
+
+
+async def test_whoever_may_edit_may_lay_files_ready_unasked(tmp_path: Path) -> None:
+    folder = tmp_path / "workspaces" / "1-demo.out"
+    answers: list[str | None] = []
+
+    async def script(listener: AgentListener) -> None:
+        tool = ToolUpdate("c1", "Write", "edit", locations=(str(folder / "a.md"),))
+        options = (AskOption("yes", "Allow once", "allow_once"),)
+        answers.append(await listener.on_ask(AskRequest("c1", "Write", options, tool)))
+
+    async with running_desk(tmp_path, rules=Rules(policy=PRESETS["trusted"])) as desk:
+        desk.launcher.script = script
+        await desk.manager.admit(decision(heard("make a report"), "demo"))
+        await desk.reached(1, "done")
+
+    assert answers == ["yes"]
 
 
 async def test_what_a_crash_left_aside_is_sent_with_the_next_turn_and_only_once(

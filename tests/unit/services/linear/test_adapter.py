@@ -555,7 +555,7 @@ async def test_what_linear_refuses_is_linked_where_the_page_gives_it_out(
 
     await scene.send("finish", replace(DONE, files=(file,)))
 
-    assert "[a.md](https://page.example/a.md) (1 bytes)" in scene.session.response
+    assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
 
 
 async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:
