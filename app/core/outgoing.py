@@ -14,7 +14,7 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, islice
@@ -103,6 +103,8 @@ class Handover:
         self._aside = folder.with_name(f"{folder.name}.taken")
         self._mine = self._aside / str(turn.id)
         self._refused: list[str] = []
+        self._kept = False
+        """Whether all that lies aside is kept, or was refused."""
 
     @property
     def is_shared(self) -> bool:
@@ -122,16 +124,21 @@ class Handover:
     async def collect(self) -> Given:
         """Take what lies ready and keep it; until `settle` all of it can be taken again."""
         try:
-            files = await asyncio.to_thread(self._collect)
+            told = set(filter(self._is_told, await asyncio.to_thread(self._earlier)))
+            files = await asyncio.to_thread(self._collect, told)
         except OSError as error:
             logger.exception("files of turn %d", self._turn.id)
-            self._refused.append(f"Files could not be kept ({error.strerror}).")
-            files = []
+            why = (
+                f"Files could not be kept ({error.strerror}); it is tried again with the next turn."
+            )
+            return Given(refused=" ".join(filter(None, (self._words(), why))))
+        self._kept = True
         return Given(tuple(files), self._words())
 
     async def settle(self) -> None:
         """Let go of what was taken: the end of the turn names it."""
-        await asyncio.to_thread(shutil.rmtree, self._mine, ignore_errors=True)
+        if self._kept:
+            await asyncio.to_thread(shutil.rmtree, self._mine, ignore_errors=True)
 
     def _take_spoken(self, update: FileUpdate, workspace: Path) -> None:
         data = update.data or self._linked(update.address, workspace)
@@ -150,7 +157,14 @@ class Handover:
                     return _read(file)
         raise NotTaken("it is not in the agent's folder")
 
-    def _collect(self) -> list[MadeFile]:
+    def _earlier(self) -> list[str]:
+        """List the turns of which something lies aside, beside this one."""
+        self._mine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return sorted(each.name for each in self._aside.iterdir() if each != self._mine)
+
+    def _collect(self, told: Set[str]) -> list[MadeFile]:
+        for turn in self._earlier():
+            self._take_over(self._aside / turn, told=turn in told)
         self._gather()
         files: list[MadeFile] = []
         room = ALL_BYTES
@@ -166,8 +180,6 @@ class Handover:
 
     def _gather(self) -> None:
         """Move what an agent laid ready out of its reach; what is refused stays where it is."""
-        self._mine.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._take_over()
         if not self._folder.is_dir():
             return
         taken = [path.lstat().st_size for path in _whole_files(self._mine)]
@@ -186,15 +198,12 @@ class Handover:
         finally:
             os.close(folder)
 
-    def _take_over(self) -> None:
-        """Make what a crash left of earlier turns this turn's, unless people were told of it."""
-        for folder in sorted(self._aside.iterdir()):
-            if folder == self._mine:
-                continue
-            for path in () if self._is_told(folder.name) else _whole_files(folder):
-                known = {each.name for each in self._mine.iterdir()}
-                path.replace(self._mine / _free(path.name, known))
-            shutil.rmtree(folder, ignore_errors=True)
+    def _take_over(self, folder: Path, *, told: bool) -> None:
+        """Make what a crash left of an earlier turn this turn's, unless people were told of it."""
+        for path in () if told else _whole_files(folder):
+            known = {each.name for each in self._mine.iterdir()}
+            path.replace(self._mine / _free(path.name, known))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _is_told(self, turn: str) -> bool:
         post = self._of.posts.of_turn(int(turn)) if turn.isdecimal() else None

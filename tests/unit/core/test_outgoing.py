@@ -314,6 +314,28 @@ async def test_what_a_crash_left_aside_is_sent_with_the_next_turn_and_only_once(
         assert not (aside / "2").exists()
 
 
+async def test_what_cannot_be_kept_now_is_kept_with_the_next_turn(tmp_path: Path) -> None:
+    folder = tmp_path / "workspaces" / "1-demo.out"
+    async with running_desk(tmp_path) as desk:
+
+        async def script(_listener: AgentListener) -> None:
+            (folder / "report.md").write_text("# Done\n")
+
+        desk.launcher.script = script
+        (tmp_path / "uploads").write_text("in the way")
+        await desk.manager.admit(decision(heard("one"), "demo"))
+        await desk.reached(1, "done")
+        post = desk.stores.posts.of_turn(1)
+        assert post is not None
+        assert post.content.note.startswith("Files could not be kept (")
+        desk.launcher.script = say_ok
+        (tmp_path / "uploads").unlink()
+        await desk.manager.admit(decision(heard("two"), "demo"))
+        await desk.reached(2, "done")
+
+        assert [file.name for file in files_of(desk, 2)] == ["report.md"]
+
+
 async def test_after_a_stop_nothing_is_sent_until_the_next_turn_ends(tmp_path: Path) -> None:
     folder = tmp_path / "workspaces" / "1-demo.out"
     async with running_desk(tmp_path) as desk:
