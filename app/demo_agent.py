@@ -8,9 +8,11 @@ Commands, each on a line of its own, also after a mention, in any case; other wo
 
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
+    give NAME.ENDING TEXT
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any words for an answer, and needs a form for that.
+`give` lays a file into the folder that AGENT_BRIDGE_OUTGOING names, for the people who asked.
 `limit N` strikes once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
 
@@ -83,6 +85,7 @@ COMMANDS = {
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
     "hold": NAME,
+    "give": r"[^\s/]+\.\w+\s+.+",
 }
 FAULT_COMMANDS = {
     **dict.fromkeys(("flood", "thoughts", "tools", "line", "stderr", "garbage"), NUMBER),
@@ -370,6 +373,16 @@ class Turn:
         call = {"title": f"Write {name}", "kind": "edit", "locations": [{"path": path}]}
         raw = {"file_path": path, "content": new}
         self.use_tool({**call, "content": [diff], "rawInput": raw}, work)
+
+    def _do_give(self, argument: str) -> None:
+        name, text = argument.split(None, 1)
+        folder = os.environ.get("AGENT_BRIDGE_OUTGOING")
+        if not folder:
+            self.say("There is nowhere to lay files for people.")
+            return
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        self.say(f"Here is {name}.")
 
     def _do_run(self, line: str) -> None:
         def work() -> Json:

@@ -1,14 +1,20 @@
 """What stands in content blocks, put into words: text as it is, everything else by name and size.
 
-Pure. Bytes that an agent sends inside a message are named and not kept: no place could show them,
-and an agent that means a file to stay writes it into its workspace.
+Pure. A file in the midst of a message is for people: it is handed on beside the words that stand
+for it. What a tool was shown or gave is named and not kept.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+
 from app.acp.json_values import Json, count, mapping, objects, string
+from app.core.files import ending, size_words
+from app.core.updates import FileUpdate
 
 MAX_NAME = 200  # characters of a name or an address; longer ones are no names
+MAX_ADDRESS = 4096  # characters: no path on Linux is longer
 TERMINAL = "[output in a terminal of the agent]"
 
 
@@ -33,6 +39,28 @@ def message_words(block: object) -> str:
     """Put a block of a message into words; what is no text stands on a line of its own."""
     words = block_words(block)
     return words if not words or mapping(block).get("type") == "text" else f"\n{words}\n"
+
+
+def message_file(block: object) -> FileUpdate | None:
+    """Take a file out of a block of a message: its bytes, or where the agent says it lies."""
+    content = mapping(block)
+    words = message_words(block)
+    match content.get("type"):
+        case "image" | "audio" as kind:
+            media_type = _short(content.get("mimeType"))
+            name = _last(_short(content.get("uri"))) or f"{kind}{ending(media_type)}"
+            return _with_bytes(name, content.get("data"), words)
+        case "resource":
+            resource = mapping(content.get("resource"))
+            name = _last(_short(resource.get("uri"))) or "file"
+            return _with_bytes(name, resource.get("blob"), words)
+        case "resource_link":
+            address = string(content.get("uri")) or ""
+            name = _short(content.get("name")) or _last(address)
+            is_file = address.startswith("file://") and len(address) <= MAX_ADDRESS
+            return FileUpdate(name or "file", words, address=address) if is_file else None
+        case _:
+            return None
 
 
 def tool_words(content: object) -> str:
@@ -61,8 +89,21 @@ def _resource(resource: Json) -> str:
     return _named("file", _short(resource.get("uri")), media_type, _size(resource.get("blob")))
 
 
+def _with_bytes(name: str, data: object, words: str) -> FileUpdate | None:
+    text = string(data)
+    try:
+        content = base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return FileUpdate(name, words, content) if content else None
+
+
+def _last(address: str) -> str:
+    return address.rstrip("/").rpartition("/")[2]
+
+
 def _named(kind: str, *facts: str | int | None) -> str:
-    known = [_bytes(fact) if isinstance(fact, int) else fact for fact in facts if fact]
+    known = [size_words(fact) if isinstance(fact, int) else fact for fact in facts if fact]
     return f"[{kind}{': ' if known else ''}{', '.join(known)}]"
 
 
@@ -74,9 +115,3 @@ def _size(data: object) -> int | None:
     """Tell how many bytes stand behind base64."""
     text = string(data)
     return None if text is None else len(text) * 3 // 4 - text[-2:].count("=")
-
-
-def _bytes(size: int) -> str:
-    if size < 1024:
-        return f"{size} bytes"
-    return f"{size / 1024:.1f} KiB" if size < 1024**2 else f"{size / 1024**2:.1f} MiB"

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
@@ -17,7 +17,11 @@ from app.children.layout import Confinement
 from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
 from app.core.repo_provider import beside
+from app.core.types import Session
 from app.errors import AgentNotStarted
+
+OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
+"""Names the folder for what people shall get, for whatever an agent runs."""
 
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
@@ -52,24 +56,36 @@ class AgentLaunch:
     """Files that it would obey before anybody is asked: a workspace that holds one is refused."""
     sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: ()
     """Tells what else it must see that works in a workspace."""
+    outgoing: Callable[[Session], Path | None] = lambda _session: None
+    """Tells where it lays what people shall get."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
 
-async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
-    """Start an agent's process in a workspace.
+async def start(
+    launch: AgentLaunch, workspace: Path, marker: str, outgoing: Path | None = None
+) -> Child:
+    """Start an agent's process in a workspace; `outgoing` is a further folder of its own.
 
     Raises:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
-    environment = launch.environment(marker)
+    environment = dict(launch.environment(marker))
+    if outgoing is not None:
+        environment[OUTGOING] = str(outgoing)
     sees = launch.sees(workspace)  # here: what it looks at belongs to the event loop
-    argv = await asyncio.to_thread(prepare, launch, workspace, environment.get("PATH", ""), sees)
+    writes = () if outgoing is None else (outgoing,)
+    path = environment.get("PATH", "")
+    argv = await asyncio.to_thread(prepare, launch, workspace, path, sees, writes)
     return await spawn(argv, name=launch.name, env=environment, cwd=workspace)
 
 
 def prepare(
-    launch: AgentLaunch, workspace: Path, path: str, sees: Sequence[Path] = ()
+    launch: AgentLaunch,
+    workspace: Path,
+    path: str,
+    sees: Sequence[Path] = (),
+    writes: Sequence[Path] = (),
 ) -> list[str]:
     """Look at the disk: is the command there, and what has to be shown to it.
 
@@ -95,5 +111,6 @@ def prepare(
         home=launch.home,
         workspace=workspace,
         visible=(*launch.confinement.visible, attachments, *sees),
+        writable=(*launch.confinement.writable, *writes),
     )
     return launch.sandbox.wrap(launch.argv, confinement)

@@ -99,7 +99,8 @@ class AcpLauncher:
     async def _bring_to_life(
         self, launch: AgentLaunch, session: Session, workspace: Path, listener: AgentListener
     ) -> Opened:
-        child = await start(launch, workspace, new_marker(self._bridge))
+        marker = new_marker(self._bridge)
+        child = await start(launch, workspace, marker, launch.outgoing(session))
         recording = self._record(child, session)
         peer = AgentPeer(
             launch.name,

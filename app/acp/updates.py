@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from app.acp.content import message_words, tool_words
+from app.acp.content import message_file, message_words, tool_words
 from app.acp.json_values import Json, amount, count, mapping, objects, shallow, string
 from app.core.updates import (
     AskOption,
@@ -74,7 +74,9 @@ def _text(update: Json) -> BridgeUpdate | None:
     if not text:
         return None
     # What a sub-agent says is not the answer: the agent makes that of it.
-    return TextUpdate(text) if _parent(update) is None else ThoughtUpdate(text)
+    if _parent(update) is not None:
+        return ThoughtUpdate(text)
+    return message_file(update.get("content")) or TextUpdate(text)
 
 
 def _thought(update: Json) -> BridgeUpdate | None:

@@ -68,7 +68,12 @@ def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, q
         BridgeError: there was no answer, for the reason it names.
     """
     one_terminal = sys.stdout.isatty() and sys.stderr.isatty()
-    screen = Screen(sys.stdout, margin(sys.stderr, quiet=quiet), one_terminal=one_terminal)
+    screen = Screen(
+        sys.stdout,
+        margin(sys.stderr, quiet=quiet),
+        one_terminal=one_terminal,
+        uploads=configuration.data_dir / "uploads",
+    )
     interrupts = Interrupts(screen)
     try:
         with asyncio.Runner() as runner:

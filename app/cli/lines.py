@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from app.core.consent import record
@@ -111,6 +112,11 @@ def transcript_lines(entries: Sequence[EntryOut], agent: str) -> Iterator[str]:
                 yield f"  ! {one_line(entry.text)}"
             case _:
                 pass
+
+
+def file_lines(files: Iterable[Mapping[str, str]], uploads: PurePath) -> Iterator[str]:
+    """Tell where what an agent made lies on this machine."""
+    return (f"  {printable(str(uploads / file['url']))}" for file in files)
 
 
 def _changes(old: str, new: str) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from app.core.ports import Adapter, FileSource
 from app.core.types import File, Session
+
+AT_ONCE = 4
+"""Files that are fetched at once: people wait for them, and a platform is asked gently."""
 
 
 class Attachments:
@@ -19,4 +23,10 @@ class Attachments:
         source = self._adapters.get(session.key.adapter)
         if not isinstance(source, FileSource):
             return files
-        return [await source.fetch(file) for file in files]
+        few = asyncio.Semaphore(AT_ONCE)
+
+        async def fetch(file: File) -> File:
+            async with few:
+                return await source.fetch(file)
+
+        return await asyncio.gather(*map(fetch, dict.fromkeys(files)))

@@ -182,9 +182,10 @@ class Outbox:
                 delay = min(delay * 2, LONGEST_RETRY_SECONDS)
                 await self._clock.sleep(wait)
                 continue
-            self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
             await self._note(lane, post, sent)
-            return
+            if not sent.unfinished:
+                self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
+                return
 
     async def _deliver(self, adapter: Adapter, lane: _Lane, post: Post) -> PostSent:
         remote, consumed = post.remote_id, post.consumed
@@ -207,7 +208,8 @@ class Outbox:
         )
 
     async def _note(self, lane: _Lane, post: Post, sent: PostSent) -> None:
-        final = post.state == "closing" or post.content.kind == "notice"
+        whole = post.state == "closing" or post.content.kind == "notice"
+        final = whole and not sent.unfinished
         await persist(self._clock, self._posts.sent, post.id, sent, final=final)
         lane.doubtful.discard(post.id)
         if final:
@@ -297,4 +299,6 @@ class Outbox:
                 for fact in content.facts
             ),
             options=tuple(replace(option, name=redact(option.name)) for option in content.options),
+            # What is in them was checked when they were taken; by their addresses they are found.
+            files=tuple(replace(file, name=redact(file.name)) for file in content.files),
         )

@@ -206,6 +206,10 @@ class Workspaces(Protocol):
         """Tell where a session works."""
         ...
 
+    def outgoing(self, session: Session) -> Path:
+        """Tell where a session's agent lays what people shall get."""
+        ...
+
     async def ship(self, session: Session, work: Work) -> str:
         """Deliver what came of a turn; returns what to say about it, nothing if nothing changed.
 
@@ -452,6 +456,16 @@ class FileSource(Protocol):
 
     async def fetch(self, file: File) -> File:
         """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        ...
+
+
+@runtime_checkable
+class FileSharer(Protocol):
+    """An adapter that shows what an agent made in a post of its own, of the kind `files`."""
+
+    @property
+    def shares_files(self) -> Literal[True]:
+        """Say so; others show with the answer that there are files."""
         ...
 
 

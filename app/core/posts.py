@@ -32,10 +32,23 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeFile:
+    """A file that an agent made for people."""
+
+    name: str
+    media_type: str
+    url: str
+    """Where it is kept, within the uploads."""
+    size: int
+    link: str = ""
+    """Where the page gives it out; nothing if only this machine could open that."""
+
+
+@dataclass(frozen=True, slots=True)
 class PostContent:
     """What a post says, before any platform's form."""
 
-    kind: Literal["turn", "ask", "notice"]
+    kind: Literal["turn", "ask", "notice", "files"]
     state: str = ""
     text: str = ""
     note: str = ""
@@ -57,6 +70,8 @@ class PostContent:
     """The platform's id of the person whose words these answer."""
     message_id: str = ""
     """The message that these answer."""
+    files: tuple[MadeFile, ...] = ()
+    """What the agent made for people; of a post of the kind `files` all that there is to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +117,5 @@ class PostSent:
 
     remote_id: str
     consumed: int = 0
+    unfinished: bool = False
+    """Whether it takes a further call until people see it; what is known so far is kept before."""

@@ -2,7 +2,7 @@
 
 Every step is written down before the next one begins, and every step may be done twice: what a
 crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
-What people attach is laid beside the workspace, never into it.
+What people attach is laid beside the workspace, never into it, and so is what they shall get.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NAMED_FILES = 5
 
 
 class Folders:
-    """Empty folders, one per session, with one for attachments beside each."""
+    """Empty folders, one per session; beside each one for attachments, one for what goes out."""
 
     def __init__(self, root: Path, uploads: Path) -> None:
         self.root = root
@@ -66,7 +66,7 @@ class Folders:
             OSError: it cannot be made.
         """
         folder = self.folder(session)
-        for needed in (folder, beside(folder)):
+        for needed in (folder, beside(folder), outgoing(folder)):
             await asyncio.to_thread(needed.mkdir, mode=0o700, parents=True, exist_ok=True)
         return folder
 
@@ -156,6 +156,10 @@ class RepoProvider:
             OSError: one of them cannot be read or written.
         """
         return await self._folders.bring(session, files)
+
+    def outgoing(self, session: Session) -> Path:
+        """Tell where a session's agent lays what people shall get: never in its workspace."""
+        return outgoing(self._folders.folder(session))
 
     async def close(self, session_id: int) -> None:
         """Let go of a workspace whose agent is gone; what is in it stays."""
@@ -416,6 +420,11 @@ class RepoProvider:
 def beside(workspace: Path) -> Path:
     """Name the folder for attachments beside a workspace."""
     return workspace.with_name(f"{workspace.name}.files")
+
+
+def outgoing(workspace: Path) -> Path:
+    """Name the folder for what people shall get beside a workspace."""
+    return workspace.with_name(f"{workspace.name}.out")
 
 
 @asynccontextmanager

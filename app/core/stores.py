@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Post, PostContent, PostSent
+from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.types import (
     Accepted,
     ActivePlace,
@@ -197,8 +197,10 @@ class TurnStore(Protocol):
         content: PostContent,
         entries: Sequence[Entry],
         error: str = "",
+        *,
+        more: Sequence[NewPost] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries and its final post; returns the posts to send.
+        """End a turn with its last entries, its final post and more; returns the posts to send.
 
         A turn that has ended stays as it ended: then nothing is written and None returned.
         """

@@ -63,6 +63,8 @@ class File:
     name: str
     media_type: str
     url: str
+    origin: str = ""
+    """Where its platform keeps it, in words of that platform."""
 
 
 @dataclass(frozen=True, slots=True)

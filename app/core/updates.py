@@ -80,6 +80,17 @@ class StateUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class FileUpdate:
+    """A file in the midst of what an agent says: its bytes, or else where it lies."""
+
+    name: str
+    words: str
+    """What stands for it in the answer."""
+    data: bytes = b""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownUpdate:
     """A kind of update this bridge does not know, kept as it came."""
 
@@ -88,7 +99,14 @@ class UnknownUpdate:
 
 
 BridgeUpdate = (
-    TextUpdate | ThoughtUpdate | ToolUpdate | PlanUpdate | UsageUpdate | StateUpdate | UnknownUpdate
+    TextUpdate
+    | ThoughtUpdate
+    | ToolUpdate
+    | PlanUpdate
+    | UsageUpdate
+    | StateUpdate
+    | FileUpdate
+    | UnknownUpdate
 )
 
 

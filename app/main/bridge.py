@@ -22,6 +22,7 @@ from app.core.feed import Feed
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
+from app.core.outgoing import Outgoing
 from app.core.ports import (
     Adapter,
     AgentLauncher,
@@ -51,6 +52,7 @@ from app.main.terms import (
     access_of,
     authors_of,
     directory_of,
+    file_link_of,
     hosts_of,
     idle_seconds,
     own_limits,
@@ -159,6 +161,14 @@ class Bridge:
                 catalog=catalog,
             ),
             attachments=Attachments(self._adapters),
+            outgoing=Outgoing(
+                workspaces,
+                self._uploads,
+                stores.posts,
+                self._adapters,
+                base.vault,
+                link=file_link_of(configuration),
+            ),
             surroundings=Surroundings(
                 stores.transcript,
                 self._adapters,
@@ -384,7 +394,12 @@ class Bridge:
 
         configuration = self._base.configuration
         return AcpLauncher(
-            launches(configuration, self._base.shelters, sees=self._workspaces.visible),
+            launches(
+                configuration,
+                self._base.shelters,
+                sees=self._workspaces.visible,
+                outgoing=self._workspaces.outgoing,
+            ),
             self._base.stores.processes,
             self._base.clock,
             self._base.metrics,

@@ -130,6 +130,8 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
             host=host,
             name_now=lambda number: base.stores.names.of(host, number),
             link_of=link_of,
+            uploads=configuration.data_dir / "uploads",
+            web_url=configuration.github_web_url,
         )
         if given.bot_login is not None:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from app.config import (
     Configuration,
@@ -102,6 +102,14 @@ def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
     if is_loopback(urlsplit(base).hostname or ""):
         return lambda _place: ""
     return lambda place: f"{base}{path_of(place)}"
+
+
+def file_link_of(configuration: Configuration) -> Callable[[str], str]:
+    """Say where people get a file that is kept; nowhere, if only this machine could open it."""
+    base = configuration.base_url
+    if is_loopback(urlsplit(base).hostname or ""):
+        return lambda _url: ""
+    return lambda url: f"{base}/uploads/{quote(url)}"
 
 
 def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:

@@ -177,6 +177,9 @@ class StoredFile:
     media_type: str
     content: bytes
     url: str = ""
+    title: str = ""
+    shares: dict[str, str] = field(default_factory=dict)
+    """The messages that show it, by channel."""
 
 
 Emit = Callable[[App, str, dict[str, Any]], None]
@@ -237,9 +240,11 @@ class Workspace:
             self.channels[made.id] = made
         return made.id
 
-    def file(self, name: str, content: bytes, media_type: str = "text/plain") -> str:
+    def file(
+        self, name: str, content: bytes, media_type: str = "text/plain", number: str = ""
+    ) -> str:
         """Upload a file; returns its id."""
-        made = StoredFile(f"F{next(self._numbers):04d}", name, media_type, content)
+        made = StoredFile(number or f"F{next(self._numbers):04d}", name, media_type, content)
         made.url = f"{self.files_url}/{made.id}/{name}"
         with self.changed:
             self.files[made.id] = made
@@ -429,10 +434,14 @@ class Workspace:
         return {
             "id": kept.id,
             "name": kept.name,
+            "title": kept.title or kept.name,
             "mimetype": kept.media_type,
             "size": len(kept.content),
             "url_private": kept.url,
             "url_private_download": kept.url,
+            "shares": {"public": {where: [{"ts": ts}] for where, ts in kept.shares.items()}}
+            if kept.shares
+            else {},
         }
 
     def wait(self, done: Callable[[], object], seconds: float = 30.0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from app.sim.slack import (
@@ -67,12 +68,22 @@ Arguments = dict[str, Any]
 Method = Callable[[App, Arguments], dict[str, Any]]
 
 
+@dataclass
+class Upload:
+    """A file on its way up: announced, sent, and then shared once."""
+
+    name: str
+    length: int
+    content: bytes = b""
+    shared: bool = False
+
+
 class Methods:
     """The Web API on a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._uploads: dict[str, tuple[str, bytes]] = {}
+        self._uploads: dict[str, Upload] = {}
         self._table: dict[str, Method] = {
             "agents.sessions.setStatus": self._set_session_status,
             "assistant.threads.setStatus": self._set_thread_status,
@@ -108,7 +119,7 @@ class Methods:
 
     def take_upload(self, number: str, content: bytes) -> None:
         """Take the bytes that were sent to an upload URL."""
-        self._uploads[number] = (self._uploads[number][0], content)
+        self._uploads[number].content = content
 
     def _auth_test(self, app: App, _: Arguments) -> dict[str, Any]:
         return {"team": "Home", "team_id": TEAM, "user_id": app.user, "bot_id": app.bot}
@@ -282,17 +293,26 @@ class Methods:
         return {"file": self._workspace.file_json(arguments["file"])}
 
     def _upload_url(self, _: App, arguments: Arguments) -> dict[str, Any]:
+        if not arguments.get("filename") or int(arguments.get("length", 0)) < 1:
+            raise SlackSays("invalid_arguments")
         number = f"F9{len(self._uploads):04d}"
-        self._uploads[number] = (arguments["filename"], b"")
+        self._uploads[number] = Upload(arguments["filename"], int(arguments["length"]))
         return {"upload_url": f"{self._workspace.files_url}/upload/{number}", "file_id": number}
 
     def _complete_upload(self, app: App, arguments: Arguments) -> dict[str, Any]:
         channel = self._channel(app, arguments["channel_id"])
         message = self._new(app, channel, arguments.get("thread_ts"))
         message.text = arguments.get("initial_comment", "")
+        ready = {each["id"]: self._uploads.get(each["id"]) for each in arguments["files"]}
         for each in arguments["files"]:
-            name, content = self._uploads.pop(each["id"])
-            message.files.append(self._workspace.file(name, content, "text/markdown"))
+            upload = ready[each["id"]]
+            if upload is None or upload.shared or len(upload.content) != upload.length:
+                raise SlackSays("file_not_found")
+            upload.shared = True
+            number = self._workspace.file(upload.name, upload.content, number=each["id"])
+            file = self._workspace.files[number]
+            file.title, file.shares = each.get("title", upload.name), {channel.id: message.ts}
+            message.files.append(number)
         self._workspace.add(message)
         return {"files": [self._workspace.file_json(each) for each in message.files]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
@@ -333,7 +334,7 @@ def _say(
 
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
     said = made.heard
-    files = [{"name": f.name, "media_type": f.media_type, "url": f.url} for f in said.files]
+    files = [asdict(file) for file in said.files]
     to = [*made.requests, *(answer.request for answer in made.answers)]
     data = {"files": files, "to": [request.agent_name for request in to]}
     number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)

@@ -39,6 +39,8 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
             "turn": new.turn,
             "marker": f"ab-{secrets.token_hex(8)}",
             "content": content_row(new.content),
+            # Files never change any more, however many calls it takes to show them.
+            "state": "closing" if new.content.kind == "files" else "new",
             "created_at": now,
         },
     )

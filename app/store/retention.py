@@ -1,7 +1,7 @@
 """Throws away what nobody needs any more: old deliveries, sent posts, and settled decisions.
 
-What was said stays with its session, and so do the files that came with it; nothing that is
-unfinished is ever touched.
+What was said stays with its session, and so do the files that came with it; what agents made for
+people is kept for as long as posts are. Nothing that is unfinished is ever touched.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from app.store.database import Database
+from app.store.posts import UNSENT
 from app.store.tables import decision, delivery, message, post
 
 LEAST_DAYS = 7
@@ -48,10 +49,13 @@ async def forget(database: Database, *, now: float, days: float) -> int:
 
 
 async def named_files(database: Database) -> set[str]:
-    """Collect the addresses of all files that came with a message."""
+    """Collect the addresses of all files that came with a message or still have to go out."""
     with_files = select(message.c.files).where(cast(message.c.files, String) != "[]")
     rows = await database.all(with_files)
-    return {str(file["url"]) for (files,) in rows for file in files}
+    unsent = await database.all(select(post.c.content).where(post.c.state.in_(UNSENT)))
+    leaving = [content["files"] for (content,) in unsent]
+    came = [files for (files,) in rows]
+    return {str(file["url"]) for files in (*came, *leaving) for file in files}
 
 
 async def unread_deliveries(database: Database) -> list[bytes]:

@@ -285,8 +285,10 @@ class Turns:
         content: PostContent,
         entries: Sequence[Entry],
         error: str = "",
+        *,
+        more: Sequence[NewPost] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries and its final post; returns the posts to send."""
+        """End a turn with its last entries, its final post and more; returns the posts to send."""
 
         def write(connection: Connection) -> tuple[int, ...] | None:
             now = self._now()
@@ -297,7 +299,8 @@ class Turns:
             )
             post = _end(connection, turn_id, state, content, now, error)
             insert_entries(connection, entries, now)
-            return (*posts, *_present(post))
+            further = [insert_post(connection, new, now) for new in more]
+            return (*posts, *_present(post), *further)
 
         return await self._database.writer.run(write)
 

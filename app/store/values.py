@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Fact, Post, PostContent, ToolLine
+from app.core.posts import Fact, MadeFile, Post, PostContent, ToolLine
 from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
 from app.core.updates import Ask, AskOption, PlanStep
 
@@ -123,6 +123,7 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
             "tools": tuple(ToolLine(**tool) for tool in stored["tools"]),
             "facts": tuple(Fact(**fact) for fact in stored["facts"]),
             "options": options_of(stored["options"]),
+            "files": tuple(MadeFile(**file) for file in stored["files"]),
         }
     )
 

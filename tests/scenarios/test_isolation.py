@@ -22,6 +22,7 @@ needs_bubblewrap = pytest.mark.skipif(
 ALLOWED = {
     *("PATH", "HOME", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
     *("AGENT_BRIDGE_PROCESS", "AGENT_BRIDGE_DEMO_FAULTS", "MODEL_API_KEY"),
+    "AGENT_BRIDGE_OUTGOING",
     *("PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"),  # the shell's and Python's own
 }
 FOREIGN = {
@@ -107,6 +108,19 @@ def test_an_isolated_agent_reads_nothing_of_the_bridge_of_others_or_of_the_perso
     bridge: Observed,
 ) -> None:
     assert read_by(bridge, "demo") == dict.fromkeys(hidden(bridge), False)
+
+
+@needs_bubblewrap
+def test_an_isolated_agent_lays_files_ready_where_no_other_agent_can(bridge: Observed) -> None:
+    assert "Here is report.md." in bridge.ask("files", "give report.md It is well.", "demo")["text"]
+    (kept,) = bridge.data_dir.glob("uploads/*/report.md")
+    assert kept.read_text() == "It is well.\n"
+
+    ready = Path(environment(bridge, "demo")["AGENT_BRIDGE_OUTGOING"])
+    assert ready.is_dir()
+    said = bridge.ask("another", f"run echo x > {ready}/of-second.txt", "second")["text"]
+    assert "status 0" not in said
+    assert not (ready / "of-second.txt").exists()
 
 
 def test_what_is_hidden_could_be_read_without_isolation(bridge: Observed) -> None:

@@ -31,6 +31,16 @@ def test_what_an_agent_leaves_uncommitted_becomes_a_pull_request(tmp_path: Path)
         assert {visit.token for visit in here.server.pushes()} == {TOKEN}
 
 
+def test_what_an_agent_makes_for_people_is_not_part_of_the_repository(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        post = here.tell("give report.md All is well.")
+
+        assert [file["name"] for file in post.content["files"]] == ["report.md"]
+        assert here.branches() == []
+        (kept,) = here.world.bridge.data_dir.glob("uploads/*/report.md")
+        assert kept.read_text() == "All is well.\n"
+
+
 def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.tell("write one.txt 1")

@@ -20,6 +20,7 @@ from app.core.intake.access import Access
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
+from app.core.outgoing import Outgoing
 from app.core.ports import Adapter, AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.session_manager import SessionManager
@@ -446,6 +447,14 @@ def _joined(
             catalog=rules.catalog,
         ),
         attachments=Attachments(adapters),
+        outgoing=Outgoing(
+            workspaces,
+            folder / "uploads",
+            stores.posts,
+            adapters,
+            vault,
+            link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
+        ),
         surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
         ledger=ledger,
         outbox=outbox,

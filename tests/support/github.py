@@ -18,7 +18,11 @@ PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "
 
 def credentials(github: SimulatedGithub, apps: Mapping[str, App]) -> dict[str, str]:
     """Write the settings of agents that have an App."""
-    given = {"GITHUB_API_URL": github.api_url, "GITHUB_GIT_URL": github.url}
+    given = {
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_GIT_URL": github.url,
+        "GITHUB_WEB_URL": github.url,
+    }
     for name, app in apps.items():
         suffix = f"__{name.upper()}"
         given[f"GITHUB_APP_ID{suffix}"] = str(app.id)

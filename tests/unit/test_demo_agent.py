@@ -77,9 +77,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     workspace.mkdir()
     wires: list[AcpWire] = []
 
-    def begin(faults: str = "") -> Talk:
+    def begin(faults: str = "", **more: str) -> Talk:
         path = os.environ["PATH"]
-        env = {"PATH": path, "HOME": str(home), "AGENT_BRIDGE_DEMO_FAULTS": faults}
+        env = {"PATH": path, "HOME": str(home), "AGENT_BRIDGE_DEMO_FAULTS": faults, **more}
         wires.append(AcpWire([sys.executable, str(AGENT)], cwd=tmp_path, env=env))
         return Talk(wires[-1], workspace)
 
@@ -299,6 +299,23 @@ def test_what_came_with_the_words_is_named(talk: Talk) -> None:
     assert talk.wire.text().endswith(
         "With it came: image/png (image), notes.txt (resource), a.zip (resource_link)."
     )
+
+
+def test_give_lays_a_file_where_people_get_it(start: Start, tmp_path: Path) -> None:
+    outgoing = tmp_path / "out"
+    outgoing.mkdir()
+    talk = start(AGENT_BRIDGE_OUTGOING=str(outgoing)).new()
+
+    talk.prompt("give report.md All is well.")
+
+    assert (outgoing / "report.md").read_text() == "All is well.\n"
+    assert talk.wire.text() == "Here is report.md."
+
+
+def test_give_says_where_there_is_nowhere_to_lay_files(talk: Talk) -> None:
+    talk.prompt("give report.md All is well.")
+
+    assert talk.wire.text() == "There is nowhere to lay files for people."
 
 
 def test_free_text_gets_a_friendly_answer_that_repeats_the_words(talk: Talk) -> None:

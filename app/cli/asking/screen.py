@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
 from app.cli import lines
@@ -77,11 +78,20 @@ def margin(stream: TextIO, *, quiet: bool) -> Margin:
 class Screen:
     """One turn on a screen."""
 
-    def __init__(self, out: TextIO, aside: Margin, *, one_terminal: bool = False) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        aside: Margin,
+        *,
+        one_terminal: bool = False,
+        uploads: Path = Path("uploads"),
+    ) -> None:
+        """Show a turn; what an agent made for people lies in `uploads`."""
         self._out = out
         self._margin = aside
         self._one_terminal = one_terminal
         """Whether answer and margin are seen in one place and must not write into each other."""
+        self._uploads = uploads
         self._open_line = False
         """Whether the answer so far does not end with its line."""
         self._column = False
@@ -123,6 +133,8 @@ class Screen:
                 self._tool(entry)
             case "plan":
                 self._steps(entry.data["steps"])
+            case "notice" if files := entry.data.get("files"):
+                self._lines((lines.one_line(entry.text), *lines.file_lines(files, self._uploads)))
             case "notice":
                 self._notice = entry.text
             case "usage":

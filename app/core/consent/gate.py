@@ -43,12 +43,17 @@ class Gate:
         self._clock = clock
 
     async def judge(
-        self, request: AskRequest, known: ToolUpdate | None, workspace: Path | None
+        self,
+        request: AskRequest,
+        known: ToolUpdate | None,
+        workspace: Path | None,
+        outgoing: Path | None = None,
     ) -> Judged:
         """Decide by the rules; a question is always for people."""
         if request.kind != "permission":
             return Judged(request)
-        call = await asyncio.to_thread(_looked_up, call_of(known, request.tool), workspace)
+        call = call_of(known, request.tool)
+        call = await asyncio.to_thread(_looked_up, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
         request = replace(request, subject=subject(call), tool_kind=kind)
         verdict = decide(self._terms.policy, call)
@@ -86,7 +91,7 @@ def _agents_own(ask: Ask) -> str | None:
     return once.id if once else None
 
 
-def _looked_up(call: Call, workspace: Path | None) -> Call:
+def _looked_up(call: Call, workspace: Path | None, outgoing: Path | None) -> Call:
     """Add where paths really lead, for those who would go out of the workspace by a link."""
     if workspace is None:
         return call
@@ -96,9 +101,10 @@ def _looked_up(call: Call, workspace: Path | None) -> Call:
         for path in call.paths
         if path.isprintable()
     ]
+    also = () if outgoing is None else (str(outgoing), os.path.realpath(outgoing))
     return replace(
         call,
         paths=tuple(dict.fromkeys((*call.paths, *paths))),
-        # What people attached is the agent's to read as well.
-        roots=tuple(dict.fromkeys((str(workspace), real, str(beside(workspace))))),
+        # What people attached is the agent's to read as well, and what they shall get to write.
+        roots=tuple(dict.fromkeys((str(workspace), real, str(beside(workspace)), *also))),
     )

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 PLATFORM_SECONDS = 10.0
 """How long a platform may take to say what stands above a message: people wait for the answer."""
+FILES = 20
+"""Files from above a message that are brought along, the last ones."""
 NOT_READ = "(What was said here before could not be read.)"
 
 
@@ -61,7 +63,7 @@ class Surroundings:
             except Exception as error:  # noqa: BLE001 - whatever it is, the agent is told and works
                 logger.warning("what was said before %s cannot be read: %s", turn.surface, error)
                 said.append(Said("bridge", NOT_READ))
-        said += [Said(each.speaker.name, each.text) for each in earlier]
+        said += [Said(each.speaker.name, each.text) for each in earlier if each.text]
         said += [Said(entry.speaker, entry.text) for entry in overheard.entries]
         redact = self._vault.redact
         return Background(
@@ -70,7 +72,7 @@ class Surroundings:
             )
             if self._messages
             else (),
-            files=tuple(file for each in earlier for file in each.files),
+            files=tuple(file for each in earlier for file in each.files)[-FILES:],
             upto=overheard.upto,
         )
 
@@ -88,5 +90,7 @@ class Surroundings:
         return [
             each
             for each in found
-            if each.message_id not in known and each.speaker.kind != "agent" and each.text
+            if each.message_id not in known
+            and each.speaker.kind != "agent"
+            and (each.text or each.files)
         ]

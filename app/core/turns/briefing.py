@@ -48,6 +48,7 @@ async def brief(shop: Workshop, session: Session, turn: Turn, live: LiveAgent) -
             link=session.link,
             said=around.said,
             workspace=shop.workspaces.describe(session) if begins else None,
+            outgoing=shop.workspaces.outgoing(session) if begins else None,
             place_prompt=shop.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,

@@ -17,6 +17,11 @@ from app.core.updates import Ask
 from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
 
+OUTGOING = (
+    "A file that the people here shall get, such as a report or a picture, goes into the folder "
+    "{}: what lies there when your turn ends is sent to them."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -37,6 +42,8 @@ class Asked:
     """What came with the messages, where the agent finds it."""
     workspace: WorkspaceView | None = None
     """Where the agent works, when its process has just begun to."""
+    outgoing: PurePath | None = None
+    """Where the agent lays what people shall get, when its conversation begins."""
     place_prompt: str = ""
     """What the operator adds in this place, when a conversation begins."""
     said: Sequence[Said] = ()
@@ -91,6 +98,10 @@ def _first_line(asked: Asked) -> str:
         )
     if asked.workspace is not None:
         line += f"{'' if line.endswith('.') else '.'} {_one_line(_workspace(asked.workspace))}"
+    if asked.outgoing is not None:
+        line += (
+            f"{'' if line.endswith('.') else '.'} {OUTGOING.format(_one_line(str(asked.outgoing)))}"
+        )
     return f"[{line}]"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from app.core.clock import persist
 from app.core.consent.gate import Gate
@@ -15,8 +15,9 @@ from app.core.consent.offers import with_colleagues
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.keys import adapter_name
+from app.core.outgoing import Given, listed
 from app.core.ports import AgentSession
-from app.core.posts import Fact, PostContent
+from app.core.posts import Fact, NewPost, PostContent
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent
 from app.core.turns.briefing import brief
@@ -26,7 +27,15 @@ from app.core.turns.slots import Slot
 from app.core.turns.workshop import Workshop
 from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, ToolUpdate, UsageUpdate
+from app.core.updates import (
+    AskRequest,
+    BridgeUpdate,
+    FileUpdate,
+    PromptEnd,
+    TextUpdate,
+    ToolUpdate,
+    UsageUpdate,
+)
 from app.core.workspaces import Work
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 
@@ -78,6 +87,7 @@ class TurnRun:
         """What is worth saying about where it works."""
         self._task: asyncio.Task[object] | None = None
         self._files: tuple[Attachment, ...] = ()
+        self._handover = shop.outgoing.of(session, turn)
         self._post = shop.posts.of_turn(turn.id)
         self._router = UpdateRouter(
             self._ref,
@@ -148,9 +158,18 @@ class TurnRun:
         if self._stopping or self._parked:
             return
         self._patience.stir()
+        if type(update) is FileUpdate:
+            await self._take_file(update)
+            return
         await self._router.take(update)
         if type(update) is UsageUpdate:
             await self._spend(update)
+
+    async def _take_file(self, update: FileUpdate) -> None:
+        """Keep a file that stands in the midst of an answer, and say there what it was."""
+        await self._router.take(TextUpdate(update.words))
+        if self._live is not None:
+            await self._handover.take(update, self._live.workspace)
 
     async def on_ask(self, request: AskRequest) -> str | None:
         """Let the rules decide, else a person; the turn needs no slot meanwhile."""
@@ -158,7 +177,8 @@ class TurnRun:
             return None
         async with self._in_order:
             known = self._router.tool(request.call)
-            judged = await self._gate.judge(request, known, self._live.workspace)
+            outgoing = self._shop.workspaces.outgoing(self._session)
+            judged = await self._gate.judge(request, known, self._live.workspace, outgoing)
             if judged.decided is not None:
                 await self._record(request, judged.decided)
                 return judged.answer
@@ -427,22 +447,49 @@ class TurnRun:
         await self._router.close()
         if self._router.title:
             await persist(shop.clock, shop.sessions.rename, self._session.id, self._router.title)
+        given = await self._handed_over(state)
+        note = " ".join(filter(None, (note, given.refused)))
         words = " ".join(filter(None, (self._router.note, note)))
-        end = Entry(
-            "notice", note, data={"end": shown}, session=self._session.id, turn=self._turn.id
-        )
         posts = await persist(
             shop.clock,
             shop.turns.finish,
             self._turn.id,
             state,
-            self._content(shown, note=words),
-            [end] if note else [],
+            replace(self._content(shown, note=words), files=given.files),
+            self._last_entries(shown, note, given),
             note if state is TurnState.FAILED else "",
+            more=self._file_posts(given),
         )
+        if posts is not None and state is not TurnState.CANCELLED:
+            await self._handover.settle()
         shop.counters.count("turns", agent=self._session.key.agent, state=state)
         shop.outbox.send(*posts or ())
         shop.feed.notify(self._session.id)
+
+    async def _handed_over(self, state: TurnState) -> Given:
+        """Take what the agent made for people; after a stop it waits for the next turn's end."""
+        if state is TurnState.CANCELLED:
+            return Given()
+        return await self._handover.collect()
+
+    def _last_entries(self, shown: str, note: str, given: Given) -> list[Entry]:
+        """Write what the page shows at the end of the turn."""
+        entries: list[Entry] = []
+        if given.files:
+            files = [asdict(file) for file in given.files]
+            entries.append(Entry("notice", f"Made {listed(given.files)}.", data={"files": files}))
+        if note:
+            entries.append(Entry("notice", note, data={"end": shown}))
+        ref = self._ref
+        return [replace(entry, session=ref.session, turn=ref.turn) for entry in entries]
+
+    def _file_posts(self, given: Given) -> list[NewPost]:
+        """Post what was made, where that takes a post of its own."""
+        if not given.files or self._post is None or not self._handover.is_shared:
+            return []
+        content = PostContent(kind="files", files=given.files)
+        key, target = f"files:{self._turn.id}", self._post.target
+        return [NewPost(key, target, content, self._session.id, self._turn.id)]
 
     def _content(self, state: str, *, note: str = "") -> PostContent:
         """Say what the turn's post shows now, as much of it as the place wants to see."""

@@ -12,6 +12,7 @@ from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
+from app.core.outgoing import Outgoing
 from app.core.ports import Adapter, Clock, Counters, Workspaces
 from app.core.posts import Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
@@ -34,6 +35,7 @@ class Workshop:
     workspaces: Workspaces
     choice: RepositoryChoice
     attachments: Attachments
+    outgoing: Outgoing
     surroundings: Surroundings
     ledger: Ledger
     outbox: Outbox

@@ -10,7 +10,6 @@ import asyncio
 import re
 import secrets
 import shutil
-import unicodedata
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import FileResponse, Response
 from starlette.datastructures import UploadFile
 
+from app.core.files import HEAD_BYTES, UNKNOWN, picture_type, safe_name
 from app.errors import BridgeError, NotFound
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
@@ -29,17 +29,8 @@ FILES: Final = 10
 """Files of one message."""
 FILE_BYTES: Final = 20 * 1024 * 1024
 """What one file may hold: any screenshot, most documents."""
-NAME_CHARACTERS: Final = 100
 PIECE_BYTES: Final = 256 * 1024
 
-_PICTURES: Final = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
-)
-_HEAD_BYTES: Final = 16
-_UNUSABLE: Final = re.compile(r"[^\w.()+@ -]+")
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 router = APIRouter(include_in_schema=False)
@@ -83,21 +74,6 @@ def forget(folder: Path, named: Set[str], unread: Sequence[bytes], *, before: fl
     return gone
 
 
-def safe_name(name: str) -> str:
-    """Make a name of a file that is nothing but a name, and still tells what it is."""
-    plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
-    plain = _UNUSABLE.sub("_", plain).strip(". ")
-    stem, dot, ending = plain.rpartition(".")
-    if dot and len(plain) > NAME_CHARACTERS:
-        plain = f"{stem[: NAME_CHARACTERS - 12]}.{ending[:10]}"
-    return plain[:NAME_CHARACTERS].strip(". ") or "file"
-
-
-def picture_type(head: bytes) -> str | None:
-    """Tell by its first bytes which kind of picture a file is; None if it is none."""
-    return next((name for pattern, name in _PICTURES if pattern.match(head)), None)
-
-
 @router.get("/uploads/{folder}/{name}")
 async def read_upload(
     parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], folder: str, name: str
@@ -109,7 +85,7 @@ async def read_upload(
     shown = await asyncio.to_thread(_picture_of, path)
     return FileResponse(
         path,
-        media_type=shown or "application/octet-stream",
+        media_type=shown or UNKNOWN,
         filename=name,
         content_disposition_type="inline" if shown else "attachment",
         headers={
@@ -137,7 +113,7 @@ def _keep(uploads: Path, file: UploadFile) -> SaidFile:
         folder.rmdir()
         raise TooLarge(name)
     claimed = (file.content_type or "").partition(";")[0].strip().lower()
-    media_type = claimed if _MEDIA_TYPE.fullmatch(claimed) else "application/octet-stream"
+    media_type = claimed if _MEDIA_TYPE.fullmatch(claimed) else UNKNOWN
     shown = _picture_of(path)
     return SaidFile(
         name=name,
@@ -149,4 +125,4 @@ def _keep(uploads: Path, file: UploadFile) -> SaidFile:
 
 def _picture_of(path: Path) -> str | None:
     with path.open("rb") as file:
-        return picture_type(file.read(_HEAD_BYTES))
+        return picture_type(file.read(HEAD_BYTES))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 
 import httpx
 from gidgethub import GitHubException
@@ -12,15 +14,18 @@ from gidgethub import GitHubException
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Inbound, Naming, News, Speaker
+from app.core.types import Delivery, Earlier, File, Heard, Inbound, Naming, News, Speaker
 from app.core.workspaces import Checked
 from app.errors import PostDelayed, PostError, PostRejected
+from app.markdown.hidden import strip
 from app.services.github import buttons, changes, events, naming, news, render, review
 from app.services.github.api import GithubApi, Gone
+from app.services.github.attached import Hosts, files_in
 from app.services.github.board import Board
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
+from app.services.github.files import Files
 from app.services.github.names import SERVICE, Name, Spot
 from app.services.github.payloads import Account, Comment, Repository, Review
 from app.services.github.sweep import Sweep
@@ -48,6 +53,9 @@ class App:
     """Tells what the repository with a number is called by now, if that is known."""
     link_of: Callable[[SessionKey], str] = lambda _key: ""
     """Tells where the open pull request of a session is, if it has one."""
+    uploads: Path = Path("uploads")
+    """Where files are laid."""
+    web_url: str = "https://github.com"
 
 
 class GithubAdapter:
@@ -64,6 +72,8 @@ class GithubAdapter:
         self._api = app.api
         self._directory = directory
         self._board = Board(app.api, clock)
+        self._hosts = Hosts(app.web_url)
+        self._files = Files(app.api, app.uploads, self._hosts)
         self._sweep = Sweep(agent, app.hook, app.api, directory, clock)
 
     # Hearing.
@@ -89,12 +99,22 @@ class GithubAdapter:
         """Understand an event."""
         event, only = delivery.headers.get(EVENT, ""), self._app.installation
         us = self._directory.us
+        heard = events.read(event, delivery.body, us, only, self._name_of)
+        if heard is not None:
+            return self._with_files(heard)
         return (
-            events.read(event, delivery.body, us, only, self._name_of)
-            or changes.read(event, delivery.body, self.agent, us, only, self._name_of)
+            changes.read(event, delivery.body, self.agent, us, only, self._name_of)
             or buttons.read(event, delivery.body, self.agent, us, only, self._name_of)
             or news.read(event, delivery.body, self.agent, us, only, self._name_of)
         )
+
+    def _with_files(self, heard: Heard) -> Heard:
+        """Name the files that stand in a message."""
+        name = Name.parse(heard.message_id)
+        if name is None:
+            return heard
+        files = files_in(heard.text, Spot.parse(heard.external), name, self._hosts)
+        return replace(heard, files=files)
 
     def naming(self, delivery: Delivery) -> Naming | None:
         """Tell which repository an event is about, and what that is called."""
@@ -112,12 +132,17 @@ class GithubAdapter:
         """Bring a review together: its own words and its comments on lines are one message."""
         if not isinstance(heard.metadata, events.InReview):
             return heard
+        spot = Spot.parse(heard.external)
         try:
-            found = await self._api.review(Spot.parse(heard.external), heard.metadata.review)
+            review, comments = await self._api.review(spot, heard.metadata.review)
         except (PostError, GitHubException, httpx.HTTPError) as error:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
-        return events.whole_review(heard, *found, self._directory.us)
+        whole = events.whole_review(heard, review, comments, self._directory.us)
+        parts = [(Name("review", review.id), review.body)]
+        parts += [(Name("review-comment", each.id), each.body) for each in comments]
+        files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
+        return replace(whole, files=tuple(chain.from_iterable(files)))
 
     async def checked(self, heard: News) -> Checked | None:
         """Look how the checks of the agent's own pull request ended."""
@@ -141,7 +166,12 @@ class GithubAdapter:
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what was said on an issue or pull request before a message, oldest first."""
         spot = Spot.parse(key.external)
-        return await read_earlier(self._api, spot, before, self.agent, self._directory.us)
+        us, hosts = self._directory.us, self._hosts
+        return await read_earlier(self._api, spot, before, self.agent, us, hosts=hosts)
+
+    async def fetch(self, file: File) -> File:
+        """Lay a file into the uploads, or a note in its place that says why it is not there."""
+        return await self._files.fetched(file)
 
     # Answering.
 

@@ -52,6 +52,9 @@ LOG_SECONDS = 30.0
 LIMITED_SECONDS = 60.0
 """How long to wait after a refusal for being too fast that does not say how long."""
 
+RENDERED = "application/vnd.github.full+json"
+"""Asks for a text also as people see it, with addresses that give out what is in it."""
+
 Method = Literal["post", "patch"]
 
 
@@ -162,6 +165,26 @@ class GithubApi:
         except Gone:
             return "none"
         return str(found["permission"])
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """The line to GitHub, for what is not its API."""
+        return self._client
+
+    async def rendered(self, spot: Spot, name: Name) -> str:
+        """Read something that was said as GitHub shows it to people."""
+        below = {
+            "comment": f"issues/comments/{name.id}",
+            "review": f"pulls/{spot.number}/reviews/{name.id}",
+            "review-comment": f"pulls/comments/{name.id}",
+        }.get(name.kind, f"issues/{spot.number}")
+        path = f"/repos/{spot.repository}/{below}"
+
+        async def call(token: str) -> Any:
+            return await self._github.getitem(path, accept=RENDERED, oauth_token=token)
+
+        found = await self._with_token(spot.repository, path, call)
+        return str(found.get("body_html") or "")
 
     async def issue(self, spot: Spot) -> Issue:
         """Read an issue or pull request."""

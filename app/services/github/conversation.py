@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.types import Earlier
+from app.markdown.hidden import strip
 from app.services.github.api import GithubApi
+from app.services.github.attached import Hosts, files_in
 from app.services.github.events import speaker_of, strip_hunk
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
@@ -19,10 +21,12 @@ class _Said:
     name: Name
     account: Account | None
     text: str
+    origin: Name | None = None
+    """What holds the text, where that is only a part of what the name means."""
 
 
 async def read_earlier(
-    api: GithubApi, spot: Spot, before: str, reader: str, us: Identities
+    api: GithubApi, spot: Spot, before: str, reader: str, us: Identities, *, hosts: Hosts
 ) -> Sequence[Earlier]:
     """Read what others than the reader said before a message.
 
@@ -36,7 +40,8 @@ async def read_earlier(
         said += [each for review in await api.reviews(spot) for each in _review(review)]
         said += map(_line_comment, await api.line_comments(spot))
     said.sort(key=lambda each: each.at)
-    return tuple(_known(each, us) for each in _until(said, before) if _is_others(each, reader, us))
+    others = (each for each in _until(said, before) if _is_others(each, reader, us))
+    return tuple(_known(each, us, spot, hosts) for each in others)
 
 
 def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
@@ -53,9 +58,10 @@ def _is_others(said: _Said, reader: str, us: Identities) -> bool:
     return who is None or us.agent(bot_id=who.id, login=who.login, is_bot=who.is_bot) != reader
 
 
-def _known(said: _Said, us: Identities) -> Earlier:
+def _known(said: _Said, us: Identities, spot: Spot, hosts: Hosts) -> Earlier:
     who = said.account or Account(id=0, login="ghost")
-    return Earlier(str(said.name), speaker_of(who, us), said.text)
+    files = files_in(strip(said.text).text, spot, said.origin or said.name, hosts)
+    return Earlier(str(said.name), speaker_of(who, us), said.text, files)
 
 
 def _issue(issue: Issue) -> Iterator[_Said]:
@@ -79,4 +85,5 @@ def _line_comment(comment: Comment) -> _Said:
     name = Name("review", number) if number is not None else Name("review-comment", comment.id)
     about = strip_hunk(comment.diff_hunk).rpartition("\n")[2]
     text = f"`{comment.path}`: `{about}`\n{comment.body or ''}"
-    return _Said(comment.created_at, name, comment.user, text)
+    own = Name("review-comment", comment.id)
+    return _Said(comment.created_at, name, comment.user, text, own)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from app.core.posts import Fact, PostContent, ToolLine, Verbosity
+from app.core.files import size_words
+from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.services.github.review import Remark
 
@@ -32,6 +33,7 @@ HEADS = {
     "failed": "❌ **Failed**",
     "stopped": "⏹️ **Stopped**",
 }
+IN_REACH = "to be had where the bridge runs (its page has no address that others reach)"
 REVIEWED = "The answer is [a review]({})."
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
@@ -67,7 +69,7 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
         return [marked(_body(content, slug), marker)]
     texts = [text for text, _ in split(content.text, PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
-    bodies[-1] = _joined(bodies[-1], _foot(content.facts))
+    bodies[-1] = _joined(bodies[-1], _files(content.files), _foot(content.facts))
     return [marked(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
 
 
@@ -179,6 +181,17 @@ def _tools(tools: Sequence[ToolLine], shown: int, *, with_output: bool) -> str:
         if with_output and tool.output.strip():
             lines.append(f"  `{_plain(tool.output)}`")
     return "\n".join(lines)
+
+
+def _files(files: Sequence[MadeFile]) -> str:
+    """Name what the agent made: an App cannot upload, so the page gives it out."""
+    lines = [
+        f"- {f'[{name}]({file.link})' if file.link else name} ({size_words(file.size)})"
+        for file in files
+        if (name := f"`{_plain(file.name)}`")
+    ]
+    here = "on the page of the bridge" if any(file.link for file in files) else IN_REACH
+    return "\n".join((f"📎 Made, {here}:", *lines)) if lines else ""
 
 
 def _foot(facts: Sequence[Fact]) -> str:

@@ -23,7 +23,7 @@ from app.services.linear import events, render, webhook
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
-from app.services.linear.files import fetched
+from app.services.linear.files import Made, fetched
 from app.services.linear.grants import Grants
 from app.services.linear.members import Members
 from app.services.linear.missed import Page
@@ -90,6 +90,7 @@ class LinearAdapter:
             install_url=install_url,
         )
         self._api = LinearApi(api_url, self._tokens, clock)
+        self._made = Made(self._api, uploads)
         self._etiquette = Etiquette(self.service_name, self._api)
         self._identity: Identity | None = None
         self._members = Members(self._api, clock)
@@ -269,8 +270,16 @@ class LinearAdapter:
         return await self._members.refusal(speaker.id)
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
-        """Know nothing more: Linear sends along what was said before."""
-        return ()
+        """Tell what is attached to the issue: what was said before Linear sends along.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        if key.external.startswith(events.UNREAD):
+            return ()
+        found = events.attached(await self._api.call("attachments", id=key.external))
+        return () if found is None else (found,)
 
     async def suggestions(
         self, key: SessionKey, repositories: Sequence[Repository]
@@ -352,6 +361,9 @@ class LinearAdapter:
         session, now = post.target.external, self._clock.monotonic()
         ended = post.op == "finish" or post.content.state in {"done", "failed", "stopped"}
         work = self._work(post, now)
+        if post.content.files:
+            made = await self._made.shown(post.content.files)
+            post = replace(post, content=replace(post.content, files=made))
         if post.op in {"replace", "append"}:
             if self._presence.at(session, now).asks:
                 return  # anything that follows a question would take it away
@@ -363,6 +375,7 @@ class LinearAdapter:
         work.showed(now)
         if ended:
             self._presence.leave(session, post.marker)
+            self._made.forget(post.content.files)
         elif post.op == "create":
             conversation = self._presence.at(session, now)
             self._tasks.start(self._begin_politely(post, conversation), name=str(post.target))

@@ -24,6 +24,9 @@ CALL_SECONDS: Final = 8.0
 LONGEST_WAIT_SECONDS: Final = 60.0
 """Linear's limits fill up again all the time, so nobody waits for the hour to end."""
 
+KEPT: Final = "public, max-age=31536000"
+"""What Linear wants to be told with every file: its address never means another one."""
+
 _DOCUMENTS: Final = Path(__file__).parent / "documents"
 _MISSING: Final = "entity not found"
 _NEVER: Final = {
@@ -37,6 +40,7 @@ _NEVER: Final = {
 
 DocumentName = Literal[
     "activity",
+    "attachments",
     "create_activity",
     "duties",
     "links",
@@ -44,6 +48,7 @@ DocumentName = Literal[
     "suggestions",
     "update_issue",
     "update_session",
+    "upload",
     "user",
     "viewer",
 ]
@@ -127,6 +132,31 @@ class LinearApi:
             ServiceRefused: Linear gives none for it.
         """
         await self._tokens.install(code, back, self._exchange)
+
+    async def upload(self, name: str, media_type: str, content: bytes) -> str:
+        """Keep a file at Linear; returns the address that stands for it in a text.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
+        """
+        size = len(content)
+        answer = await self.call("upload", contentType=media_type, filename=name, size=size)
+        place = answer["fileUpload"]["uploadFile"]
+        if place is None:
+            raise PostRejected("Linear does not take it")
+        # Without the token: the address itself says who may write there.
+        headers = {"Content-Type": media_type, "Cache-Control": KEPT}
+        headers |= {each["key"]: each["value"] for each in place["headers"]}
+        client = await self._opened()
+        try:
+            taken = await client.put(place["uploadUrl"], content=content, headers=headers)
+        except httpx.TransportError as error:
+            raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
+        if not taken.is_success:
+            raise PostRejected(f"status {taken.status_code}")
+        return str(place["assetUrl"])
 
     async def close(self) -> None:
         """Let go of the connection."""

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.core.keys import PlaceKey
-from app.core.types import Delivery, File, Heard, Speaker
+from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.errors import DeliveryUnreadable
 from app.markdown.hidden import strip
 
@@ -23,6 +23,8 @@ Part = TypeVar("Part")
 SERVICE: Final = "linear"
 AUTOMATION: Final = Speaker("automation", "an automation")
 """Who speaks where Linear names nobody; ALLOWED_BOTS=linear:automation lets it."""
+LINEAR: Final = Speaker("linear", "Linear", "bot")
+"""Who tells of what nobody said: what is attached to an issue."""
 UNREAD: Final = "issue:"
 """Begins the name of a conversation that is none: what is said to an issue has no reader."""
 FILES: Final = 10
@@ -30,9 +32,10 @@ FILES: Final = 10
 
 # Linear puts this comment above a session that began with a delegation; nobody wrote it.
 _THREAD = re.compile(r"\s*This thread is for an agent session\b", re.IGNORECASE)
-# What people drop into an issue or a comment: its name, and where Linear keeps it.
+# What people drop into an issue or a comment: its name, if it has one, and where Linear keeps it.
 _UPLOAD = re.compile(
-    r"!?\[([^\]\n]*)\]\(https://uploads\.linear\.app/([0-9a-f-]{36})/([0-9a-f-]{36})/([0-9a-f-]{36})"
+    r"(?:\[([^\]\n]*)\]\()?"
+    r"https://uploads\.linear\.app/([0-9a-f-]{36})/([0-9a-f-]{36})/([0-9a-f-]{36})"
 )
 _UPLOAD_FOLDER = re.compile(r"linear-([0-9a-f-]{36})-([0-9a-f-]{36})-([0-9a-f-]{36})")
 _IMAGES = {
@@ -110,6 +113,25 @@ class _Notification(_Model):
     actor: _User | None = None
 
 
+class _Attachment(_Model):
+    title: str
+    url: str
+    subtitle: str | None = None
+
+
+class _Attachments(_Model):
+    nodes: tuple[_Attachment, ...]
+
+
+class _AttachedIssue(_Model):
+    identifier: str
+    attachments: _Attachments
+
+
+class _Attached(_Model):
+    issue: _AttachedIssue | None = None
+
+
 class _Event(_Model):
     type: str
     action: str
@@ -176,7 +198,7 @@ def _created(event: _Event, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        files=_files(comment if is_mention else written, context),
+        files=files_in(comment if is_mention else written, context),
         context=context,
         metadata=_metadata(issue),
     )
@@ -196,7 +218,7 @@ def _prompted(event: _Event, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        files=_files(words),
+        files=files_in(words),
         metadata=_metadata(issue),
     )
 
@@ -241,18 +263,42 @@ def _speaker(user: _User | None, event: _Event, agent: str) -> Speaker:
     return Speaker(user.id, user.name)
 
 
+def attached(data: dict[str, Any]) -> Earlier | None:
+    """Tell what is attached to the issue of a session, as Linear answers; None if nothing is."""
+    session = _Attached.model_validate(data["agentSession"])
+    if session.issue is None or not session.issue.attachments.nodes:
+        return None
+    nodes = session.issue.attachments.nodes
+    lines = [
+        f"- {each.title}{f' ({each.subtitle})' if each.subtitle else ''}: {each.url}"
+        for each in nodes
+    ]
+    name = session.issue.identifier
+    return Earlier(
+        message_id=f"attachments of {name}",
+        speaker=LINEAR,
+        text="\n".join((f"Attached to {name}:", *lines)),
+        files=files_in("\n".join(f"[{_flat(each.title)}]({each.url})" for each in nodes)),
+    )
+
+
+def _flat(title: str) -> str:
+    return " ".join(title.replace("[", "(").replace("]", ")").split())
+
+
 def _after_mentions(words: str) -> str:
     while found := _MENTION.match(words):
         words = words[found.end() :]
     return words
 
 
-def _files(*texts: str) -> tuple[File, ...]:
+def files_in(*texts: str) -> tuple[File, ...]:
     """Find what was attached, each once, under names that are safe on any disk."""
     found: dict[str, str] = {}
     for text in texts:
         for name, *parts in _UPLOAD.findall(text):
-            found.setdefault("-".join(parts), name)
+            upload = "-".join(parts)
+            found[upload] = found.get(upload) or name
     return tuple(_file(name, upload) for upload, name in list(found.items())[:FILES])
 
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.posts import Fact, PostContent, ToolLine
+from app.core.files import size_words
+from app.core.posts import Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
 
 BODY_CHARACTERS: Final = 50_000
 """What one activity holds; Linear publishes no limit, and nobody reads more in a thread."""
+CUT_CHARACTERS: Final = 100
+"""What is said of a text that was cut."""
 GLIMPSE_CHARACTERS: Final = 300
 """What is shown of words that are still being written: their end."""
 PARAMETER_CHARACTERS: Final = 200
@@ -252,7 +255,22 @@ def _ask(content: PostContent) -> Iterator[Activity]:
 
 
 def _answer(content: PostContent, otherwise: str) -> str:
-    return "\n\n".join(filter(None, (content.text.strip(), content.note))) or otherwise
+    words = "\n\n".join(filter(None, (content.text.strip(), content.note))) or otherwise
+    if not content.files:
+        return words
+    made = "\n".join(map(_made, content.files))
+    # What names them must not be what is cut off.
+    return f"{_cut(words, BODY_CHARACTERS - len(made) - CUT_CHARACTERS)}\n\n{made}"
+
+
+def _made(file: MadeFile) -> str:
+    """Show a picture, and name everything else with a link to it."""
+    name = re.sub(r"[\[\]`]", "_", file.name)
+    if not file.link:
+        return f"`{name}` ({size_words(file.size)}) lies where the bridge runs."
+    if file.media_type.startswith("image/"):
+        return f"![{name}]({file.link})"
+    return f"[{name}]({file.link}) ({size_words(file.size)})"
 
 
 def _said(kind: str, words: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.files import fetched
 from app.services.slack.people import People
 from app.services.slack.posting import PACE_SECONDS, PAGE, PAGES, Poster
+from app.services.slack.sharing import Sharer
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
 
@@ -62,6 +63,8 @@ class SlackApp:
 class SlackAdapter:
     """The adapter port for Slack."""
 
+    shares_files: Final = True
+
     def __init__(
         self,
         app: SlackApp,
@@ -89,6 +92,7 @@ class SlackAdapter:
         self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
         self._poster = Poster(self._api, seal, clock, pace)
+        self._sharer = Sharer(self._api, uploads)
         self._status = Status(self._api, clock, app.agent)
         self._tasks = Tasks(f"slack of {app.agent}")
         self._identity: Identity | None = None
@@ -141,6 +145,8 @@ class SlackAdapter:
     async def send(self, post: PostSend) -> PostSent:
         """Show a post in its thread."""
         content = post.content
+        if content.kind == "files":
+            return await self._sharer.send(post)
         is_turn = content.kind == "turn"
         rests = content.state in render.AT_REST
         if is_turn and not rests and content.state != "queued":

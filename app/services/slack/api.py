@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
 SDK_LOGGER.setLevel(logging.INFO)
 """The SDK writes everything that is said into its log when its logger has no level of its own."""
 
+UPLOAD_SECONDS: Final = 50
+"""How long one file may take on its way up: less than the outbox gives to one call."""
 CALL_SECONDS: Final = 30
 """How long one call may take: what Slack's own SDK allows."""
 BUSY_SECONDS: Final = 5.0
@@ -128,23 +131,35 @@ class SlackApi:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("download", type(error).__name__) from error
 
-    async def upload(
-        self, name: str, text: str, *, channel: str, thread: str, comment: str
-    ) -> None:
-        """Send a text as a file into a thread; raises what `call` does."""
-        content = text.encode()
+    async def put(self, name: str, content: bytes) -> str:
+        """Send a file to Slack, where nobody sees it yet; returns its id, raises what `call` does.
+
+        Raises:
+            FileRefused: Slack does not take it.
+        """
         place = await self.read("files.getUploadURLExternal", filename=name, length=len(content))
         client = self.client
         assert self._session is not None
-        proxy = None if bypasses_proxy(place["upload_url"]) else client.proxy
+        url, timeout = place["upload_url"], aiohttp.ClientTimeout(total=UPLOAD_SECONDS)
+        proxy = None if bypasses_proxy(url) else client.proxy
         try:
-            async with self._session.post(place["upload_url"], data=content, proxy=proxy) as answer:
+            async with self._session.post(
+                url, data=content, proxy=proxy, timeout=timeout
+            ) as answer:
+                if not answer.ok and answer.status < SERVER_ERROR:
+                    raise FileRefused(f"Slack answered {answer.status}")
                 answer.raise_for_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("upload", type(error).__name__) from error
+        return str(place["file_id"])
+
+    async def share(
+        self, files: Mapping[str, str], *, channel: str, thread: str, comment: str | None = None
+    ) -> None:
+        """Show files, titles by id, in one message of a thread; raises what `call` does."""
         await self.call(
             "files.completeUploadExternal",
-            files=[{"id": place["file_id"], "title": name}],
+            files=[{"id": number, "title": title} for number, title in files.items()],
             channel_id=channel,
             thread_ts=thread,
             initial_comment=comment,

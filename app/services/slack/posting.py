@@ -20,7 +20,7 @@ from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.errors import PostDelayed, PostRejected
 from app.services.slack import render
-from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
+from app.services.slack.api import FileRefused, SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.events import channel_and_thread
 
@@ -212,9 +212,10 @@ class Poster:
         below = render.words_below(post.content)
         comment = "\n".join(filter(None, ("The rest of the answer is in this file.", below)))
         try:
-            await self._api.upload(name, rest, channel=channel, thread=thread, comment=comment)
-        except SlackRefused as error:
-            if error.error in PLACE_GONE:
+            number = await self._api.put(name, rest.encode())
+            await self._api.share({number: name}, channel=channel, thread=thread, comment=comment)
+        except (SlackRefused, FileRefused) as error:
+            if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
             logger.warning("%s; long answers take more messages instead", error)
             self._uploads = False
@@ -292,7 +293,7 @@ class Poster:
             ts=shown.ts,
             chunks=chunks or None,
             blocks=render.ending(post.content) if final else None,
-            metadata=_metadata(post, shown),
+            metadata=metadata(post, shown.start),
         )
 
     async def _edit(self, post: PostSend, shown: Shown, end: int | None) -> None:
@@ -320,7 +321,7 @@ class Poster:
         content = {
             "text": render.summary(post.content),
             "blocks": blocks,
-            "metadata": _metadata(post, shown),
+            "metadata": metadata(post, shown.start),
         }
         if shown.ts is not None:
             try:
@@ -343,8 +344,6 @@ class Poster:
         shown.called_at = self._clock.monotonic()
 
 
-def _metadata(post: PostSend, shown: Shown) -> dict[str, Any]:
-    return {
-        "event_type": EVENT_TYPE,
-        "event_payload": {"post": f"{post.marker}.{shown.start}"},
-    }
+def metadata(post: PostSend, start: int) -> dict[str, Any]:
+    """Mark a message of a post that begins somewhere in its text."""
+    return {"event_type": EVENT_TYPE, "event_payload": {"post": f"{post.marker}.{start}"}}

@@ -38,6 +38,8 @@ class Note:
     failed: bool = False
     silence: bool = False
     """Whether it says why nobody answers."""
+    files: tuple[Mapping[str, str], ...] = ()
+    """What an agent made for people."""
 
 
 @dataclass(slots=True)

@@ -118,7 +118,8 @@ class Fold:
                 self._take_usage(turn, row)
             case "notice":
                 failed = row.data.get("end") == "failed"
-                note = Note(f"n{row.id}", row.text, turn.place, turn.agent, failed)
+                files = tuple(row.data.get("files", ()))
+                note = Note(f"n{row.id}", row.text, turn.place, turn.agent, failed, files=files)
                 self._put(turn.body, note, turn)
 
     def _turn(self, row: Entry) -> Turn:

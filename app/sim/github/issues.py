@@ -45,6 +45,18 @@ def _say(asked: Asked) -> Reply:
     return Reply(201, comment.json(issue))
 
 
+@routes.on("GET", "/repos/{owner}/{name}/issues/comments/{id}", EITHER, "read")
+def _comment(asked: Asked) -> Reply:
+    issue, comment = _found(asked, asked.repository.comments())
+    return Reply(200, comment.json(issue))
+
+
+@routes.on("GET", "/repos/{owner}/{name}/pulls/comments/{id}", "pull_requests", "read")
+def _comment_on_line(asked: Asked) -> Reply:
+    issue, comment = _found(asked, asked.repository.line_comments())
+    return Reply(200, comment.json(issue))
+
+
 @routes.on("PATCH", "/repos/{owner}/{name}/issues/comments/{id}", EITHER, "write")
 def _change(asked: Asked) -> Reply:
     return _changed(asked, *_found(asked, asked.repository.comments()))

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from app.sim.github.answers import invalid
+from app.sim.github.assets import Assets
 from app.sim.github.git import GitFolder
 from app.sim.github.hooks import Event, Hooks
 from app.sim.github.state import (
@@ -67,6 +68,7 @@ class Records:
         self.changed = threading.Condition(threading.RLock())
         self.git = GitFolder(folder)
         self.hooks = Hooks(now, self.changed)
+        self.assets = Assets(now)
         self.accounts: dict[str, Account] = {}
         self.apps: dict[int, App] = {}
         self.installations: list[Installation] = []

@@ -54,8 +54,17 @@ class Rest:
             found = route.pattern.fullmatch(request.path)
             if found is not None and route.method == request.method:
                 parts = {name: unquote(value) for name, value in found.groupdict().items()}
-                return route.handler(self._let_in(route, request, parts))
+                reply = route.handler(self._let_in(route, request, parts))
+                return self._rendered(request, reply)
         raise not_found()
+
+    def _rendered(self, request: Request, reply: Reply) -> Reply:
+        """Show a text also as people see it, if that was asked for."""
+        asked = "application/vnd.github.full+json" in request.headers.get("accept", "")
+        if not asked or not isinstance(reply.body, dict) or "body" not in reply.body:
+            return reply
+        shown = self._github.assets.render(reply.body["body"] or "")
+        return Reply(reply.status, reply.body | {"body_html": shown}, reply.headers)
 
     def _let_in(self, route: Route, request: Request, parts: dict[str, str]) -> Asked:
         if route.needs is None:

@@ -67,6 +67,7 @@ class SimulatedGithub(Records):
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         """Where it listens, for git and for people."""
         self.api_url = self.url + API
+        self.assets.url = self.url
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -145,7 +146,12 @@ class SimulatedGithub(Records):
     def serve_git(
         self, method: str, target: str, headers: dict[str, str], body: bytes
     ) -> Answer | None:
-        """Answer a git client, if its token reaches the repository; None if it is no git call."""
+        """Answer a git client, if its token reaches the repository; None if it is no git call.
+
+        What people dropped into texts lies beside the repositories.
+        """
+        if (file := self.assets.serve(method, target, headers)) is not None:
+            return file
         parts = urlsplit(target)
         found = _GIT.fullmatch(parts.path)
         if found is None:

@@ -86,6 +86,8 @@ class Issue:
     delegate: Person | None = None
     assignee: Person | None = None
     comments: list[Comment] = field(default_factory=list)
+    attachments: dict[str, str] = field(default_factory=dict)
+    """What is attached, by title: an address each."""
 
     @property
     def identifier(self) -> str:

@@ -22,6 +22,9 @@ type Mutation {
   agentActivityCreate(input: AgentActivityCreateInput!): AgentActivityPayload!
   agentSessionUpdate(id: String!, input: AgentSessionUpdateInput!): AgentSessionPayload!
   issueUpdate(id: String!, input: IssueUpdateInput!): IssuePayload!
+  fileUpload(
+    contentType: String!, filename: String!, makePublic: Boolean, size: Int!
+  ): UploadPayload!
 }
 
 type User {
@@ -73,7 +76,32 @@ type Issue {
   assignee: User
   parent: Issue
   comments(last: Int): CommentConnection!
+  attachments(first: Int): AttachmentConnection!
 }
+
+type AttachmentConnection {
+  nodes: [Attachment!]!
+}
+
+type Attachment {
+  id: ID!
+  title: String!
+  subtitle: String
+  url: String!
+}
+
+type UploadPayload { success: Boolean! uploadFile: UploadFile }
+
+type UploadFile {
+  assetUrl: String!
+  contentType: String!
+  filename: String!
+  headers: [UploadFileHeader!]!
+  size: Int!
+  uploadUrl: String!
+}
+
+type UploadFileHeader { key: String! value: String! }
 
 type CommentConnection {
   nodes: [Comment!]!

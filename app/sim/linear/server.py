@@ -19,9 +19,10 @@ from app.sim.linear.graphql import Execution, GraphqlInvalid, read_operation
 from app.sim.linear.hooks import Hooks
 from app.sim.linear.oauth import Oauth
 from app.sim.linear.people import People
-from app.sim.linear.records import App, new_id
+from app.sim.linear.records import App
 from app.sim.linear.rules import LinearRefusal
 from app.sim.linear.schema import SCHEMA
+from app.sim.linear.uploads import Uploads
 from app.sim.linear.views import Views
 from app.sim.linear.workspace import Workspace
 
@@ -45,6 +46,10 @@ class Call:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, linear: Linear) -> None:
+        self.linear = linear
+        super().__init__(("127.0.0.1", 0), _Handler)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of callers that are gone."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -56,7 +61,10 @@ class Linear(People):
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         workspace = Workspace(now)
-        views = Views(workspace)
+        self.kept = Uploads(workspace.id, lambda: self.url.removesuffix("/graphql"))
+        self.uploads = self.kept.files
+        """All files, by their path."""
+        views = Views(workspace, self.kept)
         super().__init__(workspace, views, Hooks(now))
         self.views = views
         self.oauth = Oauth(workspace)
@@ -65,8 +73,6 @@ class Linear(People):
         """Until when every call is answered with the rate limit."""
         self.down = False
         """Whether every call is answered with 503."""
-        self.uploads: dict[str, bytes] = {}
-        """Files that people put into issues and comments, by their path."""
         self.forbidden: set[str] = set()
         """Fields that no app may ask for."""
         self.held: set[str] = set()
@@ -77,7 +83,7 @@ class Linear(People):
         """How many mutations are carried out without an answer."""
         self.lose_tokens = 0
         """How many tokens are given without an answer."""
-        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._server = _Server(self)
         # Looks often whether it is to end: tests begin and end many.
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.01,), daemon=True
@@ -113,9 +119,7 @@ class Linear(People):
 
     def upload(self, name: str, content: bytes) -> str:
         """Keep a file; returns how it stands in a text."""
-        path = "/".join((self.workspace.id, new_id(), new_id()))
-        self.uploads[path] = content
-        return f"![{name}](https://uploads.linear.app/{path})"
+        return self.kept.keep(name, content)
 
     def revoke(self, app: App) -> None:
         """Take an app out of the workspace, and tell it."""
@@ -157,7 +161,7 @@ class Linear(People):
         apps = self.workspace.apps.values()
         return next((app for app in apps if app.tokens.get(token, 0.0) > now), None)
 
-    def _take(self, path: str, authorization: str, body: bytes) -> tuple[Answer, bool]:
+    def take(self, path: str, authorization: str, body: bytes) -> tuple[Answer, bool]:
         """Carry out one request; says also whether its answer is to be lost."""
         with self.changed:
             if path == "/oauth/token":
@@ -202,63 +206,78 @@ class Linear(People):
         self.calls.append(Call(app, field, variables, answer[0], self.workspace.now()))
         self.changed.notify_all()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        linear = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    """Speaks HTTP for the simulated Linear that its server belongs to."""
 
-            def do_GET(self) -> None:
-                """Let an admin consent, or give a file to whoever has a token."""
-                address = urlsplit(self.path)
-                if address.path == "/oauth/authorize":
-                    self._consent({name: v[0] for name, v in parse_qs(address.query).items()})
-                    return
-                owner = linear.owner(self.headers.get("authorization", ""))
-                content = linear.uploads.get(self.path.removeprefix("/uploads/"))
-                status = 401 if owner is None else 404 if content is None else 200
-                given = b"" if owner is None or content is None else content
-                self.send_response(status)
-                self.send_header("content-length", str(len(given)))
-                self.end_headers()
-                self.wfile.write(given)
+    server: _Server
+    protocol_version = "HTTP/1.1"
 
-            def _consent(self, asked: dict[str, str]) -> None:
-                try:
-                    with linear.changed:
-                        where = linear.oauth.consent(asked)
-                except LinearRefusal as error:
-                    self.send_error(400, str(error))
-                    return
-                self.send_response(302)
-                self.send_header("location", where)
-                self.send_header("content-length", "0")
-                self.end_headers()
+    @property
+    def linear(self) -> Linear:
+        """Whom to ask."""
+        return self.server.linear
 
-            def do_POST(self) -> None:
-                length = int(self.headers["content-length"])
-                body = self.rfile.read(length)
-                if len(body) < length:  # the caller died while it sent this
-                    self.close_connection = True
-                    return
-                authorization = self.headers.get("authorization", "")
-                (status, answer, headers), lost = linear._take(self.path, authorization, body)
-                if lost:
-                    self.close_connection = True
-                    return
-                content = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content)
+    def do_GET(self) -> None:
+        """Let an admin consent, or give a file to whoever has a token."""
+        address = urlsplit(self.path)
+        if address.path == "/oauth/authorize":
+            self._consent({name: v[0] for name, v in parse_qs(address.query).items()})
+            return
+        owner = self.linear.owner(self.headers.get("authorization", ""))
+        content = self.linear.uploads.get(self.path.removeprefix("/uploads/"))
+        status = 401 if owner is None else 404 if content is None else 200
+        given = b"" if owner is None or content is None else content
+        self.send_response(status)
+        self.send_header("content-length", str(len(given)))
+        self.end_headers()
+        self.wfile.write(given)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-                """Say nothing: the transcript has it."""
+    def _consent(self, asked: dict[str, str]) -> None:
+        try:
+            with self.linear.changed:
+                where = self.linear.oauth.consent(asked)
+        except LinearRefusal as error:
+            self.send_error(400, str(error))
+            return
+        self.send_response(302)
+        self.send_header("location", where)
+        self.send_header("content-length", "0")
+        self.end_headers()
 
-        return Handler
+    def do_PUT(self) -> None:
+        """Take a file to whoever was told where to send it."""
+        body = self.rfile.read(int(self.headers["content-length"]))
+        number = self.path.removeprefix("/upload/")
+        with self.linear.changed:
+            status = self.linear.kept.take(number, dict(self.headers), body)
+            self.linear.changed.notify_all()
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the caller died while it sent this
+            self.close_connection = True
+            return
+        authorization = self.headers.get("authorization", "")
+        (status, answer, headers), lost = self.linear.take(self.path, authorization, body)
+        if lost:
+            self.close_connection = True
+            return
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing: the transcript has it."""
 
 
 def _errors(message: str, code: str) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from app.sim.linear.records import (
     Person,
     State,
     moment,
+    new_id,
 )
+from app.sim.linear.uploads import Uploads
 from app.sim.linear.workspace import Workspace
 
 _CONTENT = "AgentActivity{}Content"
@@ -23,8 +25,9 @@ _CONTENT = "AgentActivity{}Content"
 class Views:
     """The workspace as an app sees it."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, uploads: Uploads) -> None:
         self._workspace = workspace
+        self._uploads = uploads
 
     def root(self, app: App) -> dict[str, Any]:
         """Show all that can be asked for, and done, as one app."""
@@ -41,6 +44,7 @@ class Views:
                 "success": True,
                 "agentSession": self._session(space.update(app, id, input)),
             },
+            "fileUpload": self._uploads.announce,
             "issueUpdate": lambda id, input: {  # noqa: A006 - as above
                 "success": True,
                 "issue": self._issue(space.update_issue(id, input)),
@@ -241,6 +245,12 @@ class Views:
             "parent": self._issue(issue.parent) if issue.parent else None,
             "comments": lambda last=50: {
                 "nodes": [self._comment(each) for each in issue.comments][-last:]
+            },
+            "attachments": lambda first=50: {
+                "nodes": [
+                    {"id": new_id(), "title": title, "subtitle": None, "url": url}
+                    for title, url in issue.attachments.items()
+                ][:first]
             },
         }
 

@@ -14,6 +14,7 @@ from app.core.updates import (
     AskOption,
     BridgeUpdate,
     Diff,
+    FileUpdate,
     PlanStep,
     PlanUpdate,
     StateUpdate,
@@ -112,7 +113,7 @@ def nested(depth: int) -> Any:
                 "sessionUpdate": "agent_message_chunk",
                 "content": {"type": "resource_link", "uri": "file:///a", "name": "a"},
             },
-            TextUpdate("\n[file: a, file:///a]\n"),
+            FileUpdate("a", "\n[file: a, file:///a]\n", address="file:///a"),
         ),
         (
             {
@@ -123,7 +124,39 @@ def nested(depth: int) -> Any:
         ),
         (
             {"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "AAAA"}},
-            TextUpdate("\n[image: 3 bytes]\n"),
+            FileUpdate("image", "\n[image: 3 bytes]\n", b"\0\0\0"),
+        ),
+        (
+            {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "image", "data": "not base64", "mimeType": "image/png"},
+            },
+            TextUpdate("\n[image: image/png, 7 bytes]\n"),
+        ),
+        (
+            {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "audio", "data": "AAAA", "mimeType": "audio/mpeg"},
+            },
+            FileUpdate("audio.mp3", "\n[audio: audio/mpeg, 3 bytes]\n", b"\0\0\0"),
+        ),
+        (
+            {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {
+                    "type": "resource",
+                    "resource": {"uri": "file:///w/plot.png", "blob": "AAAA"},
+                },
+            },
+            FileUpdate("plot.png", "\n[file: file:///w/plot.png, 3 bytes]\n", b"\0\0\0"),
+        ),
+        (
+            {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "image", "data": "AAAA"},
+                "_meta": {"parentToolCallId": "c1"},
+            },
+            ThoughtUpdate("\n[image: 3 bytes]\n"),
         ),
         (
             {

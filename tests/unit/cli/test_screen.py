@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,17 @@ def steps(*states: str) -> EntryOut:
         "plan",
         steps=[{"text": text, "status": each} for text, each in zip("ab", states, strict=True)],
     )
+
+
+def test_what_an_agent_made_is_shown_with_its_path() -> None:
+    err = io.StringIO()
+    screen = Screen(io.StringIO(), Plain(err), uploads=Path("/data/uploads"))
+
+    files = [{"name": "a.md", "media_type": "text/markdown", "url": "0a1b/a.md", "size": 1}]
+    screen.show(entry("notice", "Made a.md (1 byte).", files=files))
+    screen.end()
+
+    assert err.getvalue() == "Made a.md (1 byte).\n  /data/uploads/0a1b/a.md\n"
 
 
 def test_nothing_but_the_answer_goes_to_stdout() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
-from app.core.types import Changed, Earlier, Heard, Speaker
+from app.core.types import Changed, Earlier, File, Heard, Speaker
 from app.errors import AgentRefused, PostRejected
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN
@@ -115,6 +115,23 @@ async def test_a_first_mention_brings_what_the_platform_knows(tmp_path: Path) ->
         assert "1 hidden parts were taken out" in first
         assert "an answer" not in first
         assert "Bob" not in second
+
+
+async def test_a_file_that_somebody_sent_without_a_word_is_brought_along(tmp_path: Path) -> None:
+    for number in range(25):
+        upload = tmp_path / "uploads" / f"f{number}" / "shot.png"
+        upload.parent.mkdir(parents=True)
+        upload.write_bytes(b"%d" % number)
+    files = [File("shot.png", "image/png", f"f{number}/shot.png") for number in range(25)]
+    async with running_desk(tmp_path) as desk:
+        desk.adapters["web:demo"].said_earlier = [
+            Earlier(f"m{number}", BOB, "", (file,)) for number, file in enumerate(files)
+        ]
+        await turn(desk, say("look", "demo"))
+
+        brought = [file.path.read_bytes() for file in desk.launcher.files]
+        assert brought == [b"%d" % number for number in range(5, 25)]
+        assert "Bob:" not in prompts(desk, "demo")[0]
 
 
 async def test_a_platform_that_cannot_say_what_was_before_does_not_stop_the_turn(

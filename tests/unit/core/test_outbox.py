@@ -11,7 +11,7 @@ import pytest
 
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import NewPost, PostContent
+from app.core.posts import NewPost, PostContent, PostSend, PostSent
 from app.errors import PostDelayed, PostRejected
 from app.server.metrics import Metrics
 from app.store.database import Database
@@ -82,6 +82,43 @@ async def test_posts_of_one_conversation_go_out_in_order(scene: Scene) -> None:
     await scene.recorder.sent(5)
 
     assert ops(scene) == [("create", str(number)) for number in range(5)]
+
+
+class Stepwise(Recorder):
+    """A platform on which files take three calls, and which dies in the middle of one."""
+
+    async def send(self, post: PostSend) -> PostSent:
+        self.calls.append(post)
+        if self.failures:
+            raise self.failures.pop(0)
+        steps = (post.remote_id or "").count("+")
+        return PostSent(f"{post.remote_id or ''}+", unfinished=steps < 2)
+
+
+async def test_what_takes_several_calls_goes_on_from_what_was_kept(scene: Scene) -> None:
+    platform = Stepwise()
+    platform.failures = [PostDelayed("not now")]
+    first, second = (
+        Outbox(scene.stores.posts, {"web:demo": platform}, scene.clock, Vault(), Metrics())
+        for _ in range(2)
+    )
+    new = NewPost("files:1", TARGET, PostContent(kind="files"))
+    post = await scene.database.writer.run(lambda c: insert_post(c, new, 0.0))
+    first.send(post)
+    await scene.clock.asleep()
+    await first.close(grace=0)
+    await scene.stores.posts.sent(post, PostSent("+", unfinished=True), final=False)
+    kept = scene.stores.posts.post(post)
+    assert kept is not None
+    assert (kept.state, kept.remote_id) == ("closing", "+")
+
+    await second.start()
+    await second.close(grace=5)
+
+    assert [call.remote_id for call in platform.calls] == [None, "+", "++"]
+    done = scene.stores.posts.post(post)
+    assert done is not None
+    assert (done.state, done.remote_id) == ("done", "+++")
 
 
 async def test_only_the_latest_progress_is_sent_and_no_faster_than_the_pace(scene: Scene) -> None:

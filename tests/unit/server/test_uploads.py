@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.pages.uploads import NAME_CHARACTERS, forget, picture_type, safe_name
+from app.core.files import NAME_BYTES, NAME_CHARACTERS, picture_type, safe_name
+from app.server.pages.uploads import forget
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ from app.server.pages.uploads import NAME_CHARACTERS, forget, picture_type, safe
         ("<img src=x onerror=alert(1)>.png", "_img src_x onerror_alert(1)_.png"),
         ("exe.\u202egnp.txt", "exe._gnp.txt"),
         ("x" * 200 + ".tar", "x" * 88 + ".tar"),
+        ("事" * 90 + ".md", "事" * 65 + ".md"),
     ],
 )
 def test_a_name_is_nothing_but_a_name(name: str, safe: str) -> None:
@@ -40,6 +42,7 @@ def test_any_name_becomes_one_that_stays_as_it_is(name: str) -> None:
     assert not set(safe) & set("/\\\0<>\"'&")
     assert not safe.startswith(".")
     assert len(safe) <= NAME_CHARACTERS
+    assert len(safe.encode()) <= NAME_BYTES
     assert safe_name(safe) == safe
 
 

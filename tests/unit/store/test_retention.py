@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.keys import SessionKey
+from app.core.posts import MadeFile, NewPost, PostContent, PostSent
 from app.core.types import File
+from app.store.posts import insert_post
 from app.store.retention import AT_ONCE, DAY_SECONDS, forget, named_files, unread_deliveries
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, delivery, heard, open_stores
@@ -48,6 +51,23 @@ async def test_a_message_whose_decision_was_forgotten_is_still_known(tmp_path: P
         again = await stores.decisions.accept(decision(said, "demo"))
 
         assert again.repeated
+
+
+async def test_files_that_still_have_to_go_out_are_known(tmp_path: Path) -> None:
+    made = MadeFile("a.md", "text/markdown", "0a1b/a.md", 5)
+    with open_stores(tmp_path, ManualClock()) as (database, stores):
+        await stores.decisions.accept(decision(heard("make it"), "demo"))
+        content = PostContent(kind="files", files=(made,))
+        post = NewPost("files:1", SessionKey("web", "t1", "demo"), content)
+        await database.writer.run(lambda connection: insert_post(connection, post, 1.0))
+
+        assert await named_files(database) == {"0a1b/a.md"}
+        (unsent,) = [each for each in await stores.posts.unsent() if each.content.files]
+        assert unsent.content.files == (made,)
+        await stores.posts.sent(unsent.id, PostSent("F1", unfinished=True), final=False)
+        assert await named_files(database) == {"0a1b/a.md"}
+        await stores.posts.sent(unsent.id, PostSent("F1"), final=True)
+        assert await named_files(database) == set()
 
 
 async def test_files_of_messages_and_deliveries_on_their_way_in_are_known(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import Fact, NewPost, PostContent, PostSend, ToolLine
+from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.core.types import Delivery, Speaker
 from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused
@@ -481,6 +481,81 @@ async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
     assert (tmp_path / there.url).read_bytes() == b"a picture"
     assert "b.png was attached" in (tmp_path / note.url).read_text()
     assert note.media_type == "text/plain"
+
+
+async def test_what_is_attached_to_the_issue_is_told_as_data_and_its_files_come_along(
+    scene: Scene,
+) -> None:
+    assert await scene.adapter.earlier(scene.target, "any") == ()
+    upload = scene.linear.upload("spec", b"%PDF").partition("(")[2].removesuffix(")")
+    scene.session.issue.attachments = {"Design": "https://figma.example/1", "The [spec]": upload}
+
+    (told,) = await scene.adapter.earlier(scene.target, "any")
+
+    assert told.speaker.kind == "bot"
+    name = scene.session.issue.identifier
+    assert told.text == (
+        f"Attached to {name}:\n- Design: https://figma.example/1\n- The [spec]: {upload}"
+    )
+    (file,) = told.files
+    assert file.name == "The_spec"
+
+
+async def test_what_an_agent_made_goes_up_once_and_is_named_in_the_one_response(
+    scene: Scene, tmp_path: Path
+) -> None:
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    for name, content in (("plot.png", b"a plot"), ("report.md", b"a report")):
+        (tmp_path / "0a1b").mkdir(exist_ok=True)
+        (tmp_path / "0a1b" / name).write_bytes(content)
+    made = (
+        MadeFile("plot.png", "image/png", "0a1b/plot.png", 6),
+        MadeFile("report.md", "text/markdown", "0a1b/report.md", 8, "https://page.example/r"),
+        MadeFile("gone.md", "text/markdown", "0a1b/gone.md", 8),
+    )
+    done = replace(DONE, files=made)
+    scene.linear.lose_answers = 1
+
+    with pytest.raises(PostDelayed):
+        await adapter.send(scene.post("finish", done))
+    await adapter.send(scene.post("finish", done))
+    await adapter.close()
+
+    addresses = {
+        content: f"https://uploads.linear.app/{path}"
+        for path, content in scene.linear.uploads.items()
+    }
+    assert set(addresses) == {b"a plot", b"a report"}
+    assert scene.session.response == "\n".join(
+        (
+            "It is done.",
+            "",
+            f"![plot.png]({addresses[b'a plot']})",
+            f"[report.md]({addresses[b'a report']}) (8 bytes)",
+            "`gone.md` (8 bytes) lies where the bridge runs.",
+        )
+    )
+    assert len(scene.session.of_type("response")) == 1
+
+
+async def test_what_linear_refuses_is_linked_where_the_page_gives_it_out(
+    scene: Scene, tmp_path: Path
+) -> None:
+    (tmp_path / "0a1b").mkdir()
+    (tmp_path / "0a1b" / "a.md").write_text("x")
+    scene.linear.forbidden.add("fileUpload")
+    file = MadeFile("a.md", "text/markdown", "0a1b/a.md", 1, "https://page.example/a.md")
+
+    await scene.send("finish", replace(DONE, files=(file,)))
+
+    assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
 
 
 async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:

@@ -192,6 +192,16 @@ def test_what_was_dropped_into_the_issue_or_a_reply_comes_along(
     assert (other.name, other.url.count("/")) == ("etc_passwd", 1)
 
 
+def test_a_bare_address_is_a_file_too_and_gets_the_name_that_it_has_elsewhere(
+    linear: Linear, app: App, ann: Person
+) -> None:
+    named, bare = linear.upload("door.png", b"..."), linear.upload("x", b"...")
+    first, second = (each.partition("(")[2].removesuffix(")") for each in (named, bare))
+    linear.delegate(linear.issue("Look", f'{first} <img src="{second}"> {named}'), app, ann)
+
+    assert [file.name for file in last(linear).files] == ["door.png", "file"]
+
+
 def test_files_elsewhere_are_left_there(linear: Linear, app: App, ann: Person) -> None:
     linear.delegate(linear.issue("Look", "![x](https://evil.example.com/a/b/c)"), app, ann)
 

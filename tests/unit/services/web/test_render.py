@@ -164,6 +164,20 @@ def test_a_picture_is_shown_and_another_file_is_offered() -> None:
     assert links == ["/uploads/0a1b/a%20b.png", "/uploads/0a1b/x.svg"]
 
 
+def test_what_an_agent_made_is_shown_below_what_it_did() -> None:
+    files = [
+        {"name": "plot.png", "media_type": "image/png", "url": "0a1b/plot.png"},
+        {"name": "report.md", "media_type": "text/markdown", "url": "0a1c/report.md"},
+    ]
+
+    made = shown(Story().said("draw", "claude").row("notice", "Made them.", files=files).rows)
+
+    (picture,) = elements(made, "img")
+    assert picture.attributes["src"] == "/uploads/0a1b/plot.png"
+    links = [each.attributes["href"] for each in elements(made, "a")]
+    assert links == ["/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
+
+
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
     cast = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex"), Agent("gem", "Gemini")])
 
