@@ -159,6 +159,7 @@ class RepositoryGone(RepositoryError):
     """The remote says that there is no such repository, or that it is not for us."""
 
     def __init__(self, name: str, words: str) -> None:
+        self.words = words
         super().__init__(
             f"The repository {name} cannot be reached: {words}. It may have been renamed, moved or "
             "closed to this agent. Set the right one with `repo OWNER/NAME`, or in GITHUB_REPO, "

@@ -10,6 +10,7 @@ import asyncio
 import re
 import shutil
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.shoes import Inside
 
+CHECKOUT_SECONDS: Final = 1800.0
+"""What a checkout may take: large files come over the network then."""
 QUICK_SECONDS: Final = 120.0
 """What a look at a clone may take; the status of fifty thousand files takes one second."""
 DIFF_BYTES: Final = 512 * 1024
@@ -40,7 +43,13 @@ def write_template(folder: Path, clone: Clone) -> None:
 
 
 async def make(
-    inside: Inside, clone: Clone, *, mirror: Path, template: Path, start: str, push: dict[str, str]
+    inside: Inside,
+    clone: Clone,
+    *,
+    mirror: Path,
+    template: Path,
+    start: str,
+    remote: Mapping[str, str],
 ) -> None:
     """Make a clone and check out what its agent works on; an earlier attempt is swept away.
 
@@ -54,7 +63,7 @@ async def make(
         "push.default": "current",
         # Nobody but its agent works in it, and what it borrows must never be packed away.
         "gc.auto": "0",
-        **push,
+        **remote,
     }
     settings = [word for key, value in own.items() for word in ("-c", f"{key}={value}")]
     await inside.git(
@@ -63,9 +72,10 @@ async def make(
     )
     match clone.way:
         case "branch" | "existing":
-            await inside.git("checkout", "--quiet", "--no-track", "-B", clone.branch, start, "--")
+            how: tuple[str, ...] = ("--no-track", "-B", clone.branch)
         case "detached":
-            await inside.git("checkout", "--quiet", "--detach", start, "--")
+            how = ("--detach",)
+    await inside.git("checkout", "--quiet", *how, start, "--", seconds=CHECKOUT_SECONDS)
 
 
 async def tidy(inside: Inside) -> None:

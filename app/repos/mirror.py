@@ -63,7 +63,7 @@ class Mirrors:
         return self._root / file_name(repository)
 
     async def refresh(self, repository: Repository, agent: str | None, *also: str) -> Path:
-        """Bring a mirror up to date, with further refs if named; make it if there is none.
+        """Bring a mirror up to date, with further refs or commits if named; make it if need be.
 
         Without an agent it is fetched as a stranger would, with no token.
 
@@ -134,6 +134,14 @@ class Mirrors:
             return []
         return parse(listed)
 
+    async def link(self, repository: Repository, commit: str, path: str) -> str | None:
+        """Tell which commit of a submodule a commit names; None if none stands at that path."""
+        listed = await self._git.run(
+            self.path(repository), "ls-tree", "--full-tree", "-z", commit, "--", path
+        )
+        found = re.match(rb"160000 commit ([0-9a-f]+)\t", listed)
+        return None if found is None else found[1].decode()
+
     async def read(self, repository: Repository, path: str, *, limit: int) -> bytes | None:
         """Read a file of the default branch; None if there is none or if it is too large."""
         try:
@@ -143,15 +151,15 @@ class Mirrors:
         except GitFailed:
             return None
 
-    async def check_room(self) -> None:
-        """See that there is room for more.
+    async def check_room(self, more: int = 0) -> None:
+        """See that there is room for so many bytes more.
 
         Raises:
             DiskNearlyFull: there is not.
         """
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         usage = await asyncio.to_thread(shutil.disk_usage, self._root)
-        if usage.free < self._free_bytes:
+        if usage.free - more < self._free_bytes:
             raise DiskNearlyFull(usage.free, self._free_bytes)
 
     @asynccontextmanager
@@ -180,7 +188,7 @@ class Mirrors:
     ) -> None:
         tokens = self._tokens if agent is not None else None
         access = await access_to(repository, agent or "", tokens, self._person)
-        refs = [f"+{ref}:{ref}" for ref in also]
+        refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
         await self._git.run(
             mirror,
             *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 
-from tests.support.git_server import git
+import pytest
+
+from tests.support.git_server import git, pointer
 from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
 
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
@@ -276,6 +279,21 @@ def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
         assert "prepared" in post.content["text"]
         kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
         assert ("`.agent-bridge/setup` ended with status 0.\nprepared",) in kept
+
+
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        kept = here.server.keep_large(REPOSITORY, b"large\n")
+        files = {".gitattributes": "*.bin filter=lfs\n", "a.bin": kept}
+        here.server.commit(REPOSITORY, files, "Large")
+
+        post = here.tell("run cat a.bin; echo new > b.bin")
+
+        assert "large" in post.content["text"]
+        assert post.content["note"].endswith(PULL)
+        assert here.show("b.bin") == pointer(b"new\n").strip()
+        assert b"new\n" in here.server.large[REPOSITORY].values()
 
 
 def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
