@@ -52,6 +52,8 @@ class AgentLaunch:
     """Files that it would obey before anybody is asked: a workspace that holds one is refused."""
     sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: ()
     """Tells what else it must see that works in a workspace."""
+    knows: Callable[[Path], Mapping[str, str]] = lambda _workspace: {}
+    """Tells which variables it gets in a workspace, beside its own and never in their place."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
@@ -62,7 +64,7 @@ async def start(launch: AgentLaunch, workspace: Path, marker: str) -> Child:
     Raises:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
-    environment = launch.environment(marker)
+    environment = {**launch.knows(workspace), **launch.environment(marker)}
     sees = launch.sees(workspace)  # here: what it looks at belongs to the event loop
     argv = await asyncio.to_thread(prepare, launch, workspace, environment.get("PATH", ""), sees)
     return await spawn(argv, name=launch.name, env=environment, cwd=workspace)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.core.clock import persist
-from app.core.directory import Directory
+from app.core.directory import Directory, Target
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
 from app.core.stores import CheckoutStore, IntakeStore, SessionStore, TranscriptStore
 from app.core.types import Entry, File, Session, SessionState
@@ -106,6 +106,7 @@ class RepoProvider:
         authors: Mapping[str, Author],
         tokens: TokenSource | None = None,
         pulls: PullRequests | None = None,
+        variables: Mapping[Target, Mapping[str, str]] | None = None,
     ) -> None:
         self._folders = folders
         self._checkouts = checkouts
@@ -120,6 +121,7 @@ class RepoProvider:
         self._authors = authors
         self._tokens = tokens
         self._pulls = pulls
+        self._variables = variables or {}
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
@@ -163,6 +165,14 @@ class RepoProvider:
             if folder == workspace and (session := self._sessions.session(session_id)) is not None
         ]
         return (*self._checkouts.visible(workspace), *beside_it)
+
+    def variables(self, workspace: Path) -> Mapping[str, str]:
+        """Tell which variables an agent gets that works in a workspace."""
+        for session_id, folder in self._open.items():
+            session = self._sessions.session(session_id) if folder == workspace else None
+            if session is not None:
+                return self._variables.get(self._target(session), {})
+        return {}
 
     @asynccontextmanager
     async def attended(
@@ -260,7 +270,7 @@ class RepoProvider:
                 await persist(self._clock, self._records.gone, record.session, record.number)
         return kept
 
-    def _target(self, session: Session) -> Repository | Path | None:
+    def _target(self, session: Session) -> Target:
         chosen = self._places.place(session.place).repository
         return self._directory.target(session.place, chosen)
 

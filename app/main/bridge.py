@@ -18,6 +18,7 @@ from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
+from app.core.directory import Directory, Target
 from app.core.feed import Feed
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
@@ -51,7 +52,9 @@ from app.main.terms import (
     own_limits,
     page_of,
     place_prompts,
+    shallow_of,
     terms_of,
+    variables_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
@@ -109,7 +112,8 @@ class Bridge:
         )
         self._uploads = configuration.data_dir / "uploads"
         directory = directory_of(configuration)
-        self._checkouts = self._make_checkouts(tokens)
+        variables = variables_of(configuration, directory)
+        self._checkouts = self._make_checkouts(tokens, directory, variables)
         self._workspaces = workspaces = RepoProvider(
             Folders(configuration.data_dir / "workspaces", self._uploads),
             self._checkouts,
@@ -124,6 +128,7 @@ class Bridge:
             authors=authors_of(configuration),
             tokens=tokens,
             pulls=pulls,
+            variables=variables,
         )
         self._live = LiveAgents(
             self._launcher,
@@ -312,7 +317,12 @@ class Bridge:
         for record in known:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
-    def _make_checkouts(self, tokens: TokenSource | None) -> GitCheckouts:
+    def _make_checkouts(
+        self,
+        tokens: TokenSource | None,
+        directory: Directory,
+        variables: Mapping[Target, Mapping[str, str]],
+    ) -> GitCheckouts:
         configuration = self._base.configuration
         person = configuration.surroundings
         git = Git(person, bridge_id(configuration))
@@ -324,10 +334,17 @@ class Bridge:
             configuration.data_dir / "gates",
             shoes,
             git,
-            Mirrors(configuration.data_dir / "mirrors", git, tokens, person),
+            Mirrors(
+                configuration.data_dir / "mirrors",
+                git,
+                tokens,
+                person,
+                shallow=shallow_of(configuration, directory),
+            ),
             tokens=tokens,
             vault=self._base.vault,
             person=person,
+            variables=variables,
         )
 
     def _make_launcher(self) -> AgentLauncher:
@@ -336,7 +353,12 @@ class Bridge:
 
         configuration = self._base.configuration
         return AcpLauncher(
-            launches(configuration, self._base.shelters, sees=self._workspaces.visible),
+            launches(
+                configuration,
+                self._base.shelters,
+                sees=self._workspaces.visible,
+                knows=self._workspaces.variables,
+            ),
             self._base.stores.processes,
             self._base.clock,
             self._base.metrics,

@@ -59,10 +59,12 @@ def launches(
     shelters: Mapping[str, Shelter],
     *,
     sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: (),
+    knows: Callable[[Path], Mapping[str, str]] = lambda _workspace: {},
 ) -> dict[str, AgentLaunch]:
     """Say of each agent how it is started: as its entry says, else as is known of its program.
 
-    `sees` tells what else an agent must see that works in a workspace.
+    `sees` tells what else an agent must see that works in a workspace, `knows` which variables it
+    gets there.
     """
     from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
 
@@ -86,6 +88,7 @@ def launches(
             trailing_slash=program.trailing_slash if program else False,
             obeys=program.obeys if program else (),
             sees=sees,
+            knows=knows,
             install=f"Install it: {program.install}" if program else CHECK_COMMAND,
             card=card_path(configuration.data_dir, name),
             settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from app.core.directory import Target
 from app.core.workspaces import Clone, Gathered, Opened
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
@@ -44,6 +45,7 @@ class GitCheckouts:
         tokens: Tokens | None,
         vault: Vault,
         person: Mapping[str, str],
+        variables: Mapping[Target, Mapping[str, str]] | None = None,
     ) -> None:
         self._gates = root
         self._shoes = shoes
@@ -53,7 +55,9 @@ class GitCheckouts:
         self._vault = vault
         self._person = dict(person)
         self._large = LargeFiles(git, mirrors, tokens)
-        self._preparation = Preparation(git, mirrors, root, self._inside, self._has_lfs)
+        self._preparation = Preparation(
+            git, mirrors, root, self._inside, self._has_lfs, variables or {}
+        )
         self._open: dict[Path, Gate] = {}
 
     async def open(

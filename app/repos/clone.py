@@ -68,6 +68,9 @@ async def make(
     settings = [word for key, value in own.items() for word in ("-c", f"{key}={value}")]
     await inside.git(
         *("clone", "--quiet", "--shared", "--no-checkout", f"--template={template}"),
+        # Of a shallow mirror nothing is shared but everything copied: by the plain program, since
+        # the mirror was brought up to date just now.
+        "--upload-pack=git-upload-pack",
         *(*settings, "--", str(mirror), "."),
     )
     match clone.way:

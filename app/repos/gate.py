@@ -172,6 +172,7 @@ class Gate:
         alternates = self._repository / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
+        await asyncio.to_thread(self._keep_boundary)
         self._servers = [
             await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
             await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
@@ -204,6 +205,15 @@ class Gate:
                 return ()
         _tree, *files = bytes(listed).decode(errors="replace").split("\0")
         return tuple(dict.fromkeys(file for file in files if file))
+
+    def _keep_boundary(self) -> None:
+        """Take over where the history of a shallow mirror ends, since its objects are borrowed.
+
+        If the mirror is whole by now, the clone still ends where it did: so it stays here, too.
+        """
+        ends = self.mirror / "shallow"
+        if ends.exists():
+            shutil.copyfile(ends, self._repository / "shallow")
 
     def _lay(self) -> None:
         for folder in (self._repository, self._hooks, self.door):
@@ -277,6 +287,7 @@ class Gate:
         }
         more = {"AGENT_BRIDGE_GATE": str(pipes.folder)}
         here = str(self._repository)
+        await asyncio.to_thread(self._keep_boundary)
         async with (
             self._git.started(
                 self._repository, "receive-pack", here, settings=settings, more=more

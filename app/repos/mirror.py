@@ -13,11 +13,12 @@ import re
 import shutil
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from app.core.directory import Target
 from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos.git import COMMIT, Git
@@ -35,6 +36,8 @@ _LOOSE_BYTES: Final = 256 * 1024**2
 """A loose object that is larger is not worth the memory it takes to check it."""
 _CHUNK_BYTES: Final = 1024**2
 _COMPLETE: Final = "complete"
+_LATEST: Final = "--depth=50"
+"""What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
 _EVERYTHING: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -49,12 +52,14 @@ class Mirrors:
         person: Mapping[str, str],
         *,
         free_bytes: int = FREE_BYTES,
+        shallow: Collection[Target] = (),
     ) -> None:
         self._root = root
         self._git = git
         self._tokens = tokens
         self._person = person
         self._free_bytes = free_bytes
+        self._shallow = shallow
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
 
@@ -184,7 +189,12 @@ class Mirrors:
         return True
 
     async def _fetch(
-        self, repository: Repository, agent: str | None, mirror: Path, *also: str
+        self,
+        repository: Repository,
+        agent: str | None,
+        mirror: Path,
+        *also: str,
+        is_new: bool = False,
     ) -> None:
         tokens = self._tokens if agent is not None else None
         access = await access_to(repository, agent or "", tokens, self._person)
@@ -192,7 +202,8 @@ class Mirrors:
         await self._git.run(
             mirror,
             *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
-            *("--", repository.url, *_EVERYTHING, *refs),
+            *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
+            *(*self._wanted(repository), *refs),
             access=access,
         )
         listed = await self._git.run(
@@ -202,6 +213,20 @@ class Mirrors:
         if head is not None:
             await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
 
+    def _depth(self, repository: Repository, mirror: Path, *, is_new: bool) -> tuple[str, ...]:
+        """Tell how far back a fetch goes.
+
+        A shallow mirror begins with the latest commits and then grows as the branches do: cutting
+        it anew would take away what clones and the remote have in common.
+        """
+        if repository in self._shallow:
+            return (_LATEST,) if is_new else ()
+        return ("--unshallow",) if (mirror / "shallow").exists() else ()
+
+    def _wanted(self, repository: Repository) -> tuple[str, ...]:
+        # Every tag would bring the files of another release.
+        return _EVERYTHING[:1] if repository in self._shallow else _EVERYTHING
+
     async def _build(self, repository: Repository, agent: str | None, mirror: Path) -> None:
         """Make a mirror beside its place and put it there when it is whole."""
         new = mirror.with_suffix(".new")
@@ -209,11 +234,12 @@ class Mirrors:
         new.mkdir(mode=0o700, parents=True)
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
         try:
-            await self._fetch(repository, agent, new)
+            await self._fetch(repository, agent, new, is_new=True)
         except GitFailed as error:
             await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
             raise failure(repository, error) from error
         await self._salvage(mirror, new)
+        await self._keep_boundaries(mirror, new)
         (new / _COMPLETE).touch()
         await asyncio.to_thread(_swap, new, mirror)
 
@@ -223,6 +249,19 @@ class Mirrors:
             await self._unpack(pack, new)
         copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
         logger.info("%d loose objects of the damaged mirror were kept", copied)
+
+    async def _keep_boundaries(self, old: Path, new: Path) -> None:
+        """Note where the history of a shallow mirror ended: what was kept ends there still."""
+        if not (old / "shallow").exists():
+            return
+        ends = set(_lines(old / "shallow")) | set(_lines(new / "shallow"))
+        found = await self._git.run(
+            new,
+            *("cat-file", "--batch-check=%(objectname)"),
+            given="".join(f"{end}\n" for end in sorted(ends)).encode(),
+        )
+        there = [line for line in found.decode().splitlines() if COMMIT.fullmatch(line)]
+        (new / "shallow").write_text("".join(f"{end}\n" for end in there))
 
     async def _unpack(self, pack: Path, new: Path) -> None:
         async with self._git.started(new, "unpack-objects", "-r", "-q") as child:
@@ -239,6 +278,10 @@ class Mirrors:
     async def _repack(self, mirror: Path) -> None:
         if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
             await self._git.run(mirror, "repack", "-a", "-d", "--keep-unreachable", "-q")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
 
 
 def _swap(new: Path, mirror: Path) -> None:

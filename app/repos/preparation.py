@@ -7,11 +7,12 @@ or is obeyed anywhere else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from app.core.directory import Target
 from app.core.workspaces import Clone, Repository
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.repos import clone as clones
@@ -57,6 +58,8 @@ class Preparation:
     inside: Callable[..., Inside]
     """Enters a clone in its agent's shoes, with further paths to see."""
     has_lfs: Callable[[], bool]
+    variables: Mapping[Target, Mapping[str, str]] = field(repr=False)
+    """What the setup of each repository gets."""
 
     async def run(self, clone: Clone) -> str | None:
         """Prepare a new clone; returns what there is to say about it, None if nothing."""
@@ -167,7 +170,11 @@ class Preparation:
         file.chmod(0o755)
         try:
             status, written, words = await self.inside(clone).run(
-                str(file), seconds=_SETUP_SECONDS, limit=_SETUP_BYTES, name=SETUP
+                str(file),
+                seconds=_SETUP_SECONDS,
+                limit=_SETUP_BYTES,
+                name=SETUP,
+                more=self.variables.get(clone.repository, {}),
             )
         except GitFailed as error:
             return f"`{SETUP}` failed: {error.words}"

@@ -83,9 +83,16 @@ class Inside:
         return written
 
     async def run(
-        self, *argv: str, seconds: float, limit: int, name: str = ""
+        self,
+        *argv: str,
+        seconds: float,
+        limit: int,
+        name: str = "",
+        more: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes, str]:
         """Run a command in the workspace: its status, what it wrote, its last complaint.
+
+        It gets further variables, never in the place of those that it has anyway.
 
         Raises:
             GitFailed: it could not run, wrote too much or took too long.
@@ -93,6 +100,7 @@ class Inside:
         name = name or argv[0]
         shoes = self.shoes
         environment = {
+            **(more or {}),
             **shoes.environment(new_marker(self.bridge)),
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",

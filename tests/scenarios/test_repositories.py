@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 from pathlib import Path
 
@@ -294,6 +295,44 @@ def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
         assert post.content["note"].endswith(PULL)
         assert here.show("b.bin") == pointer(b"new\n").strip()
         assert b"new\n" in here.server.large[REPOSITORY].values()
+
+
+def test_a_repository_gives_variables_to_its_setup_and_to_agents_in_it(tmp_path: Path) -> None:
+    value = "value-of-the-repository-0123456789"
+    script = "#!/bin/sh\necho for $STAGE with $APP_TOKEN; echo $HOME > .git/home\n"
+    entry = {"env": {"STAGE": "test"}, "env_passthrough": ["APP_TOKEN"]}
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: entry}), "APP_TOKEN": value}
+    with studio(tmp_path, files={".agent-bridge/setup": script}, settings=settings) as here:
+        post = here.tell(
+            "run echo $STAGE ${#APP_TOKEN} $APP_TOKEN; cat .git/home; echo $APP_TOKEN > a.txt"
+        )
+        here.command("repo none")
+        elsewhere = here.tell("run echo at $STAGE ${#APP_TOKEN}")
+
+        # It is there, and wherever it would leave it is taken out or refused.
+        assert f"test {len(value)} [secret]" in post.content["text"]
+        assert str(here.world.bridge.data_dir) in post.content["text"]
+        assert "a.txt holds a secret that the bridge knows" in post.content["note"]
+        kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
+        setup = "`.agent-bridge/setup` ended with status 0.\nfor test with [secret]"
+        assert (setup,) in kept
+        assert "at 0" in elsewhere.content["text"]
+        assert value not in here.world.bridge.log.read_text()
+
+
+def test_a_shallow_repository_is_worked_in_as_any_other(tmp_path: Path) -> None:
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: {"clone": "shallow"}})}
+    with studio(tmp_path, settings=settings) as here:
+        bare = here.server.path(REPOSITORY)
+        for number in range(60):
+            commit = git(bare, "commit-tree", "main^{tree}", "-p", "main", "-m", str(number))
+            git(bare, "update-ref", "refs/heads/main", commit)
+
+        post = here.tell("run git rev-list --count HEAD; echo a > a.txt")
+
+        assert "50" in post.content["text"].split()
+        assert post.content["note"].endswith(PULL)
+        assert here.log(form="%P") == here.server.head(REPOSITORY, "main")
 
 
 def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
