@@ -11,7 +11,9 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
@@ -160,16 +162,43 @@ async def unshipped(inside: Inside, *, sent: str, start: str) -> str:
 
 
 async def diff(inside: Inside, since: str) -> str:
-    """Show what changed since a commit, uncommitted changes included."""
+    """Show what changed since a commit: uncommitted changes included, and files that are new."""
+    index = f".git/index-{token_hex(4)}"
+    more = await _with_new_files(inside, index)
     try:
-        shown = await inside.git(
-            *("diff", "--no-ext-diff", "--no-textconv", "--no-color", since, "--"),
-            seconds=QUICK_SECONDS,
-            limit=DIFF_BYTES,
-        )
+        shown = await _diff(inside, since, more=more)
     except GitFailed as error:
-        return f"(no diff: {error})"
+        try:
+            shown = await _diff(inside, "--stat=100", since, more=more)
+        except GitFailed:
+            return f"(no diff: {error})"
+        return f"(not all of it can be shown: {error})\n{shown.decode(errors='replace')}"
+    finally:
+        with suppress(GitFailed):
+            await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
     return shown.decode(errors="replace")
+
+
+async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:
+    """Make an index that also knows the files nobody has added: the agent's own stays as it is."""
+    more = {"GIT_INDEX_FILE": index}
+    try:
+        await inside.run("cp", "--", ".git/index", index, seconds=QUICK_SECONDS, limit=4096)
+        await inside.git(
+            *("add", "--intent-to-add", "--all", "--", "."), seconds=QUICK_SECONDS, more=more
+        )
+    except GitFailed:
+        return {}
+    return more
+
+
+async def _diff(inside: Inside, *what: str, more: Mapping[str, str]) -> bytes:
+    return await inside.git(
+        *("diff", "--no-ext-diff", "--no-textconv", "--no-color", *what, "--"),
+        seconds=QUICK_SECONDS,
+        limit=DIFF_BYTES,
+        more=more,
+    )
 
 
 def clear(folder: Path) -> None:

@@ -68,7 +68,11 @@ class Inside:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     async def git(
-        self, *arguments: str, seconds: float = CLONE_SECONDS, limit: int = OUTPUT_BYTES
+        self,
+        *arguments: str,
+        seconds: float = CLONE_SECONDS,
+        limit: int = OUTPUT_BYTES,
+        more: Mapping[str, str] | None = None,
     ) -> bytes:
         """Run git in the workspace and return what it wrote.
 
@@ -76,7 +80,7 @@ class Inside:
             GitFailed: it ended with an error, wrote too much or took too long.
         """
         status, written, words = await self.run(
-            "git", *arguments, seconds=seconds, limit=limit, name=f"git {arguments[0]}"
+            "git", *arguments, seconds=seconds, limit=limit, name=f"git {arguments[0]}", more=more
         )
         if status != 0:
             raise GitFailed(f"git {arguments[0]}", words)

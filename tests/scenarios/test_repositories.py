@@ -377,12 +377,18 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
 
 def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
+        here.world.say("t1", "write new.txt new\nhold go")
+        here.world.bridge.wait((here.workspace() / "new.txt").exists, "new.txt never appeared")
+        unshipped = here.world.bridge.http.get("/workspace/1")
+        (here.workspace() / "go").touch()
+        here.world.settle()
         here.tell("write a.txt <b>bold</b>")
 
         page = here.world.bridge.http.get("/workspace/1")
         missing = here.world.bridge.http.get("/workspace/99")
         stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
 
+        assert "+new" in unshipped.text
         shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
         assert [words for words in shown if words not in page.text] == []
         assert (page.status_code, missing.status_code) == (200, 404)
