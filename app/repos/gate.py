@@ -41,7 +41,7 @@ from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
 from app.repos.mirror import Mirrors, remove_locks
-from app.repos.remote import Tokens, access_to
+from app.repos.remote import Tokens, access_to, failure, is_gone
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -352,6 +352,9 @@ class Gate:
                     f"{clone.branch} has moved on since you fetched it. `git fetch origin`, merge "
                     f"or rebase onto `origin/{clone.branch}`, and push again."
                 )
+            if is_gone(error.words):
+                gone = failure(clone.repository, error)
+                return f"{gone} What was done is kept in the clone."
             return f"The remote did not take it: {_remote_words(error.words)}"
         return ""
 

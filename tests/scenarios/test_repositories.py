@@ -267,7 +267,23 @@ def test_a_repository_that_was_renamed_is_said(tmp_path: Path) -> None:
         post = here.tell("say hello")
 
         assert post.state == "failed"
-        assert "The repository acme/old cannot be reached" in post.content["note"]
+        moved = "The repository acme/old cannot be reached: the remote says that it has moved."
+        assert moved in post.content["note"]
+
+
+def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("say hello")
+        here.server.path(REPOSITORY).rename(tmp_path / "elsewhere.git")
+
+        post = here.tell("write a.txt kept")
+
+        assert post.state == "done"
+        assert f"Not pushed: The repository {REPOSITORY} cannot be" in post.content["note"]
+        assert "What was done is kept in the clone." in post.content["note"]
+        (tmp_path / "elsewhere.git").rename(here.server.path(REPOSITORY))
+        assert here.tell("say again").content["note"].endswith(PULL)
+        assert here.show("a.txt") == "kept"
 
 
 def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(

@@ -110,14 +110,16 @@ class Yard:
 
 
 @asynccontextmanager
-async def open_yard(folder: Path, *, free_bytes: int = 0) -> AsyncIterator[Yard]:
+async def open_yard(
+    folder: Path, *, free_bytes: int = 0, path: str = os.environ["PATH"]
+) -> AsyncIterator[Yard]:
     """Have a server with one repository, acme/app, and everything to clone it."""
     person = folder / "person"
     data = folder / "data"
     home = data / "homes" / "demo"
     for each in (person, home):
-        each.mkdir(parents=True)
-    surroundings = {"PATH": os.environ["PATH"], "HOME": str(person)}
+        each.mkdir(parents=True, exist_ok=True)
+    surroundings = {"PATH": path, "HOME": str(person)}
     sandbox = Plain() if isinstance(FOUND, Unavailable) else FOUND
     shoes = Shoes(
         sandbox,

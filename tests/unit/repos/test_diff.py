@@ -30,7 +30,8 @@ async def shown(yard: Yard, script: str) -> tuple[Clone, str]:
 async def test_the_diff_shows_commits_changes_and_new_files(yard: Yard) -> None:
     script = (
         "echo one > one; git add one; git commit -qm One; echo more >> README.md; echo new > new; "
-        "mkdir -p deep .git/info; echo deep > deep/file; echo no > ignored; echo ignored > .git/info/exclude"
+        "mkdir -p deep .git/info; echo deep > deep/file; echo no > ignored; "
+        "echo ignored > .git/info/exclude"
     )
 
     _, diff = await shown(yard, script)
