@@ -16,7 +16,7 @@ from app.acp.offers import Value
 from app.children.layout import Confinement
 from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
-from app.core.repo_provider import beside
+from app.core.folders import beside
 from app.errors import AgentNotStarted
 
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio

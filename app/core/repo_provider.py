@@ -2,14 +2,12 @@
 
 Every step is written down before the next one begins, and every step may be done twice: what a
 crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
-What people attach is laid beside the workspace, never into it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from app.core.clock import persist
 from app.core.directory import Directory, Target
+from app.core.folders import Folders, beside
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
 from app.core.stores import CheckoutStore, IntakeStore, SessionStore, TranscriptStore
 from app.core.types import Entry, File, Session, SessionState
@@ -44,47 +43,6 @@ logger = logging.getLogger(__name__)
 ALLOW, REFUSE = "allow", "reject"
 NAMED_FILES = 5
 """How many files a note names: enough to know what it is about."""
-
-
-class Folders:
-    """Empty folders, one per session, with one for attachments beside each."""
-
-    def __init__(self, root: Path, uploads: Path) -> None:
-        self.root = root
-        self._uploads = uploads
-
-    async def open(self, session: Session) -> Path:
-        """Make the folder of a session ready.
-
-        Raises:
-            OSError: it cannot be made.
-        """
-        folder = self.folder(session)
-        for needed in (folder, beside(folder)):
-            await asyncio.to_thread(needed.mkdir, mode=0o700, parents=True, exist_ok=True)
-        return folder
-
-    async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Lay files beside a session's workspace and tell where they are.
-
-        Raises:
-            OSError: one of them cannot be read or written.
-        """
-        folder = beside(await self.open(session))
-        return [await asyncio.to_thread(self._copy, file, folder) for file in files]
-
-    def folder(self, session: Session) -> Path:
-        """Tell which folder is a session's own."""
-        return self.root / f"{session.id}-{session.key.agent}"
-
-    def _copy(self, file: File, folder: Path) -> Path:
-        source = (self._uploads / file.url).resolve()
-        if not source.is_relative_to(self._uploads.resolve()):
-            raise FileNotFoundError(file.name)
-        target = folder / source.parent.name / source.name
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        shutil.copyfile(source, target)
-        return target
 
 
 class RepoProvider:
@@ -409,11 +367,6 @@ class RepoProvider:
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)
         await persist(self._clock, self._transcript.append, [entry])
-
-
-def beside(workspace: Path) -> Path:
-    """Name the folder for attachments beside a workspace."""
-    return workspace.with_name(f"{workspace.name}.files")
 
 
 @asynccontextmanager

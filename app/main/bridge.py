@@ -20,6 +20,7 @@ from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.directory import Directory, Target
 from app.core.feed import Feed
+from app.core.folders import Folders
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
@@ -31,7 +32,7 @@ from app.core.ports import (
     TokenSource,
     WebhookAdapter,
 )
-from app.core.repo_provider import Folders, RepoProvider
+from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
