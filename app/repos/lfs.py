@@ -90,14 +90,14 @@ class LargeFiles:
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[str, httpx.AsyncClient] = {}
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
         """Let go of the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
 
     def kept(self, repository: Repository, oid: str) -> Path:
         """Tell where a large file lies, or would: beside the objects, where git-lfs looks too."""
@@ -197,7 +197,7 @@ class LargeFiles:
         parts = urlsplit(repository.url)
         if parts.scheme not in {"https", "http"}:
             raise RepositoryError(
-                f"Large files of {repository.name} are fetched over https only, not {parts.scheme}."
+                f"Large files of {repository.name} are carried over https only, not {parts.scheme}."
             )
         said = b""
         with suppress(GitFailed):  # there is no such file, or it does not say
@@ -252,7 +252,7 @@ class LargeFiles:
         # Here: loading it takes 0.1 s, which a start without large files need not pay.
         import httpx  # noqa: PLC0415
 
-        client = await self._opened()
+        client = await self._opened(urlsplit(url).scheme)
         try:
             async with (
                 asyncio.timeout(_TRANSFER_SECONDS),
@@ -268,16 +268,20 @@ class LargeFiles:
                 f"The LFS server cannot be reached ({type(error).__name__})."
             ) from error
 
-    async def _opened(self) -> httpx.AsyncClient:
+    async def _opened(self, scheme: str) -> httpx.AsyncClient:
         import httpx  # noqa: PLC0415 - see `_answered`
 
         async with self._opening:
-            if self._client is None:
+            if scheme not in self._clients:
                 # In a thread, since loading certificates takes 0.1 s.
-                self._client = await asyncio.to_thread(
-                    httpx.AsyncClient, timeout=_QUIET_SECONDS, follow_redirects=False
+                self._clients[scheme] = await asyncio.to_thread(
+                    httpx.AsyncClient,
+                    timeout=_QUIET_SECONDS,
+                    follow_redirects=False,
+                    verify=scheme == "https",
+                    trust_env=scheme == "https",
                 )
-            return self._client
+            return self._clients[scheme]
 
 
 @contextmanager
