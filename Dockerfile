@@ -17,7 +17,7 @@ FROM node:22-bookworm-slim AS node
 
 FROM python:3.12-slim-bookworm
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git openssh-client tini \
+    && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git git-lfs openssh-client tini \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules

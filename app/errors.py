@@ -159,10 +159,11 @@ class RepositoryGone(RepositoryError):
     """The remote says that there is no such repository, or that it is not for us."""
 
     def __init__(self, name: str, words: str) -> None:
+        self.words = words
         super().__init__(
-            f"The repository {name} cannot be reached: {words}. It may have been renamed, moved or "
-            "closed to this agent. Set the right one with `repo OWNER/NAME`, or in GITHUB_REPO, "
-            "SLACK_CHANNEL_REPOS or LINEAR_TEAM_REPOS."
+            f"The repository {name} cannot be reached: {words}. If it was renamed or moved, set "
+            "the new name with `repo OWNER/NAME`, or in GITHUB_REPO, SLACK_CHANNEL_REPOS or "
+            "LINEAR_TEAM_REPOS; if it was closed to this agent, open it again."
         )
 
 

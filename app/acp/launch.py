@@ -16,7 +16,7 @@ from app.acp.offers import Value
 from app.children.layout import Confinement
 from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
-from app.core.repo_provider import beside
+from app.core.folders import beside
 from app.core.types import Session
 from app.errors import AgentNotStarted
 
@@ -58,6 +58,8 @@ class AgentLaunch:
     """Tells what else it must see that works in a workspace."""
     outgoing: Callable[[Session], Path | None] = lambda _session: None
     """Tells where it lays what people shall get."""
+    knows: Callable[[Path], Mapping[str, str]] = lambda _workspace: {}
+    """Tells which variables it gets in a workspace, beside its own and never in their place."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have rested before it is brought back."""
 
@@ -70,7 +72,7 @@ async def start(
     Raises:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
-    environment = dict(launch.environment(marker))
+    environment = {**launch.knows(workspace), **launch.environment(marker)}
     if outgoing is not None:
         environment[OUTGOING] = str(outgoing)
     sees = launch.sees(workspace)  # here: what it looks at belongs to the event loop

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from app.config.agents import AgentEntry
 from app.config.credentials import Credentials, key_parts, read_credentials
 from app.config.fields import SERVICES, Account, is_loopback
 from app.config.names import Names, is_secret
+from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import AgentsSource, KnownAgent, Roster, Surroundings, gather
 from app.config.settings import Settings, read_settings
 from app.config.sources import FILE, Sources
@@ -70,6 +71,16 @@ class Limits:
     """How many dollars may be spent; no limit when absent."""
     retention_days: int = 30
     """How long history is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryTerms:
+    """What is set for one repository."""
+
+    variables: Mapping[str, SecretStr] = field(repr=False)
+    """What its setup and the agents in it get."""
+    clone: Literal["full", "shallow"]
+    """How much of its history is fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +157,8 @@ class Configuration:
     """The `.env` that was read, if any."""
     keys: Mapping[str, Mapping[str, SecretStr]] = field(repr=False)
     """The variables of each agent."""
+    repositories: Mapping[str, RepositoryTerms] = field(repr=False)
+    """What is set for single repositories, by the name that settings give them."""
     secret_names: tuple[str, ...] = field(repr=False)
     """Names under which a secret may stand in the environment."""
     secrets: frozenset[SecretStr] = field(repr=False)
@@ -190,7 +203,8 @@ def load(
     settings = read_settings(sources)
     path = environ.get("PATH", os.defpath)
     roster = gather(settings, Surroundings(known, path, home, executable))
-    names = Names(roster, known)
+    repositories = read_repositories(settings.repositories_json)
+    names = Names(roster, known, repositories)
     names.check(sources)
     credentials = read_credentials(sources, roster)
     services = _services(settings, credentials)
@@ -220,11 +234,19 @@ def load(
         keys=MappingProxyType(
             {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
         ),
+        repositories=MappingProxyType(
+            {name: _repository(entry, sources) for name, entry in repositories.items()}
+        ),
         secret_names=secret_names,
         secret_files=tuple(
             Path(file) for name in secret_names if (file := sources.text(name + FILE))
         ),
-        secrets=frozenset(_secrets(sources, settings, credentials, roster, names)),
+        secrets=frozenset(
+            (
+                *_secrets(sources, settings, credentials, roster, names),
+                *_own_secrets(repositories.values()),
+            )
+        ),
         **{name: getattr(settings, name) for name in _AS_GIVEN},
     )
 
@@ -357,6 +379,21 @@ def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, Sec
         if value is not None:
             found[name] = SecretStr(value)
     return MappingProxyType(found | dict(agent.env))
+
+
+def _repository(entry: RepositoryEntry, sources: Sources) -> RepositoryTerms:
+    """Collect what whoever works in a repository receives; its own table comes last."""
+    found: dict[str, SecretStr] = {}
+    for name in entry.env_passthrough:
+        value = sources.secret(name) if is_secret(name) else sources.text(name)
+        if value is not None:
+            found[name] = SecretStr(value)
+    return RepositoryTerms(variables=MappingProxyType(found | dict(entry.env)), clone=entry.clone)
+
+
+def _own_secrets(entries: Iterable[RepositoryEntry]) -> Iterator[SecretStr]:
+    for entry in entries:
+        yield from (value for name, value in entry.env.items() if is_secret(name))
 
 
 def _secrets(

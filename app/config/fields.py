@@ -134,12 +134,13 @@ _REPOSITORY_REMEDY = (
 )
 
 
-def _is_repository(text: str) -> bool:
+def is_repository(text: str) -> bool:
+    """Tell whether a text names a repository or a folder, as settings do."""
     return bool(_REPOSITORY.fullmatch(text)) and not text.endswith(("/.", "/.."))
 
 
 def _repository(text: str) -> str:
-    if not _is_repository(text):
+    if not is_repository(text):
         raise refusal("is not a repository", _REPOSITORY_REMEDY)
     return text
 
@@ -189,7 +190,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def _repositories(pairs: Mapping[str, str]) -> Mapping[str, str]:
-    if not all(map(_is_repository, pairs.values())):
+    if not all(map(is_repository, pairs.values())):
         raise refusal("has an entry that is not a repository", _REPOSITORY_REMEDY)
     return MappingProxyType(dict(pairs))
 

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.config import credentials, settings
+from app.config import credentials, repositories, settings
 from app.config.agents import AgentEntry
 from app.config.problems import did_you_mean
+from app.config.repositories import RepositoryEntry
 from app.config.roster import KnownAgent, Roster
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
@@ -43,13 +44,22 @@ class _Meaning:
 class Names:
     """The legal names of one configuration."""
 
-    def __init__(self, roster: Roster, known: Iterable[KnownAgent]) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        known: Iterable[KnownAgent],
+        entries: Mapping[str, RepositoryEntry],
+    ) -> None:
         self._agents = roster.agents
+        self._repositories = entries
         self._known = {agent.name: agent for agent in known}
         self._meanings: dict[str, _Meaning] = {}
         self.variables = frozenset(
             variable for agent in self._known.values() for variable in agent.env
-        ).union(*(self.variables_of(agent) for agent in roster.agents.values()))
+        ).union(
+            *(self.variables_of(agent) for agent in roster.agents.values()),
+            *(entry.env_passthrough for entry in entries.values()),
+        )
         self._fill()
 
     def variables_of(self, agent: AgentEntry) -> tuple[str, ...]:
@@ -116,6 +126,13 @@ class Names:
                 raise ConfigurationError(
                     "AGENTS_JSON",
                     f"agent {agent.name!r}: env_passthrough names {min(taken)}",
+                    "Remove it: no agent gets the bridge's own credentials.",
+                )
+        for number, entry in enumerate(self._repositories.values(), start=1):
+            if taken := forbidden.intersection(entry.env_passthrough):
+                raise ConfigurationError(
+                    repositories.SETTING,
+                    f"repository {number}: env_passthrough names {min(taken)}",
                     "Remove it: no agent gets the bridge's own credentials.",
                 )
 

@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     linear_team_repos: Repositories = Field(default_factory=nothing)
     """The repository of each Linear team, by team key."""
 
+    repositories_json: SecretStr | None = None
+    """What is set for single repositories, as a JSON object; secret, since it may hold keys."""
+
     allowed_users: People = ()
     """People who may trigger agents beside those the platform's own rights allow."""
     allowed_users_only: bool = False
@@ -141,7 +144,9 @@ class Settings(BaseSettings):
 
 
 NAMES: tuple[str, ...] = tuple(name.upper() for name in Settings.model_fields)
-SECRET_NAMES = frozenset({"AGENTS_JSON", "BRIDGE_ADMIN_TOKEN", "BRIDGE_SECRET_KEY"})
+SECRET_NAMES = frozenset(
+    {"AGENTS_JSON", "REPOSITORIES_JSON", "BRIDGE_ADMIN_TOKEN", "BRIDGE_SECRET_KEY"}
+)
 
 
 def read_settings(sources: Sources) -> Settings:

@@ -24,7 +24,7 @@ _LONGEST_SECRET = 64 * 1024
 # A placeholder that is left empty is as good as absent, but not where an empty value would open a
 # door or where somebody clearly meant to say something.
 _NEVER_EMPTY = re.compile(
-    r"(AGENTS_JSON|ACP_AGENT_COMMAND|BRIDGE_ADMIN_TOKEN|BRIDGE_SECRET_KEY|\w+_WEBHOOK_SECRET(__\w+)?)"
+    r"(AGENTS_JSON|REPOSITORIES_JSON|ACP_AGENT_COMMAND|BRIDGE_ADMIN_TOKEN|BRIDGE_SECRET_KEY|\w+_WEBHOOK_SECRET(__\w+)?)"
 )
 
 

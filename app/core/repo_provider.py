@@ -2,21 +2,20 @@
 
 Every step is written down before the next one begins, and every step may be done twice: what a
 crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
-What people attach is laid beside the workspace, never into it, and so is what they shall get.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from app.core.clock import persist
-from app.core.directory import Directory
+from app.core.directory import Directory, Target
+from app.core.folders import Folders, beside, outgoing
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
 from app.core.stores import (
     CheckoutStore,
@@ -52,47 +51,6 @@ NAMED_FILES = 5
 """How many files a note names: enough to know what it is about."""
 
 
-class Folders:
-    """Empty folders, one per session; beside each one for attachments, one for what goes out."""
-
-    def __init__(self, root: Path, uploads: Path) -> None:
-        self.root = root
-        self._uploads = uploads
-
-    async def open(self, session: Session) -> Path:
-        """Make the folder of a session ready.
-
-        Raises:
-            OSError: it cannot be made.
-        """
-        folder = self.folder(session)
-        for needed in (folder, beside(folder), outgoing(folder)):
-            await asyncio.to_thread(needed.mkdir, mode=0o700, parents=True, exist_ok=True)
-        return folder
-
-    async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Lay files beside a session's workspace and tell where they are.
-
-        Raises:
-            OSError: one of them cannot be read or written.
-        """
-        folder = beside(await self.open(session))
-        return [await asyncio.to_thread(self._copy, file, folder) for file in files]
-
-    def folder(self, session: Session) -> Path:
-        """Tell which folder is a session's own."""
-        return self.root / f"{session.id}-{session.key.agent}"
-
-    def _copy(self, file: File, folder: Path) -> Path:
-        source = (self._uploads / file.url).resolve()
-        if not source.is_relative_to(self._uploads.resolve()):
-            raise FileNotFoundError(file.name)
-        target = folder / source.parent.name / source.name
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        shutil.copyfile(source, target)
-        return target
-
-
 class RepoProvider:
     """Workspaces of every kind; implements the port `Workspaces`."""
 
@@ -113,6 +71,7 @@ class RepoProvider:
         tokens: TokenSource | None = None,
         pulls: PullRequests | None = None,
         names: NameStore | None = None,
+        variables: Mapping[Target, Mapping[str, str]] | None = None,
     ) -> None:
         self._folders = folders
         self._checkouts = checkouts
@@ -128,6 +87,7 @@ class RepoProvider:
         self._tokens = tokens
         self._pulls = pulls
         self._names = names
+        self._variables = variables or {}
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
@@ -175,6 +135,14 @@ class RepoProvider:
             if folder == workspace and (session := self._sessions.session(session_id)) is not None
         ]
         return (*self._checkouts.visible(workspace), *beside_it)
+
+    def variables(self, workspace: Path) -> Mapping[str, str]:
+        """Tell which variables an agent gets that works in a workspace."""
+        for session_id, folder in self._open.items():
+            session = self._sessions.session(session_id) if folder == workspace else None
+            if session is not None:
+                return self._variables.get(self._target(session), {})
+        return {}
 
     @asynccontextmanager
     async def attended(
@@ -273,7 +241,7 @@ class RepoProvider:
                 await persist(self._clock, self._records.gone, record.session, record.number)
         return kept
 
-    def _target(self, session: Session) -> Repository | Path | None:
+    def _target(self, session: Session) -> Target:
         chosen = self._places.place(session.place).repository
         target = self._directory.target(session.place, chosen)
         if not isinstance(target, Repository) or self._names is None:
@@ -415,16 +383,6 @@ class RepoProvider:
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)
         await persist(self._clock, self._transcript.append, [entry])
-
-
-def beside(workspace: Path) -> Path:
-    """Name the folder for attachments beside a workspace."""
-    return workspace.with_name(f"{workspace.name}.files")
-
-
-def outgoing(workspace: Path) -> Path:
-    """Name the folder for what people shall get beside a workspace."""
-    return workspace.with_name(f"{workspace.name}.out")
 
 
 @asynccontextmanager

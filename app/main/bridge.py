@@ -18,7 +18,9 @@ from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
+from app.core.directory import Directory, Target
 from app.core.feed import Feed
+from app.core.folders import Folders
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
@@ -35,7 +37,7 @@ from app.core.ports import (
 )
 from app.core.proposals import Proposals
 from app.core.renames import Renames
-from app.core.repo_provider import Folders, RepoProvider
+from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
@@ -58,7 +60,9 @@ from app.main.terms import (
     own_limits,
     page_of,
     place_prompts,
+    shallow_of,
     terms_of,
+    variables_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
@@ -118,7 +122,8 @@ class Bridge:
         )
         self._uploads = configuration.data_dir / "uploads"
         directory = directory_of(configuration)
-        self._checkouts = self._make_checkouts(tokens)
+        variables = variables_of(configuration, directory)
+        self._checkouts = self._make_checkouts(tokens, directory, variables)
         self._workspaces = workspaces = RepoProvider(
             Folders(configuration.data_dir / "workspaces", self._uploads),
             self._checkouts,
@@ -134,6 +139,7 @@ class Bridge:
             tokens=tokens,
             pulls=pulls,
             names=stores.names,
+            variables=variables,
         )
         self._live = LiveAgents(
             self._launcher,
@@ -370,7 +376,12 @@ class Bridge:
         for record in known:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
-    def _make_checkouts(self, tokens: TokenSource | None) -> GitCheckouts:
+    def _make_checkouts(
+        self,
+        tokens: TokenSource | None,
+        directory: Directory,
+        variables: Mapping[Target, Mapping[str, str]],
+    ) -> GitCheckouts:
         configuration = self._base.configuration
         person = configuration.surroundings
         git = Git(person, bridge_id(configuration))
@@ -382,10 +393,17 @@ class Bridge:
             configuration.data_dir / "gates",
             shoes,
             git,
-            Mirrors(configuration.data_dir / "mirrors", git, tokens, person),
+            Mirrors(
+                configuration.data_dir / "mirrors",
+                git,
+                tokens,
+                person,
+                shallow=shallow_of(configuration, directory),
+            ),
             tokens=tokens,
             vault=self._base.vault,
             person=person,
+            variables=variables,
         )
 
     def _make_launcher(self) -> AgentLauncher:
@@ -399,6 +417,7 @@ class Bridge:
                 self._base.shelters,
                 sees=self._workspaces.visible,
                 outgoing=self._workspaces.outgoing,
+                knows=self._workspaces.variables,
             ),
             self._base.stores.processes,
             self._base.clock,

@@ -60,11 +60,12 @@ def launches(
     *,
     sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: (),
     outgoing: Callable[[Session], Path | None] = lambda _session: None,
+    knows: Callable[[Path], Mapping[str, str]] = lambda _workspace: {},
 ) -> dict[str, AgentLaunch]:
     """Say of each agent how it is started: as its entry says, else as is known of its program.
 
     `sees` tells what else an agent must see that works in a workspace, `outgoing` where the agent
-    of a session lays what people shall get.
+    of a session lays what people shall get, `knows` which variables it gets in a workspace.
     """
     from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
 
@@ -89,6 +90,7 @@ def launches(
             obeys=program.obeys if program else (),
             sees=sees,
             outgoing=outgoing,
+            knows=knows,
             install=f"Install it: {program.install}" if program else CHECK_COMMAND,
             card=card_path(configuration.data_dir, name),
             settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,

@@ -12,7 +12,7 @@ from app.config import (
 from app.config.fields import is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
-from app.core.directory import Directory
+from app.core.directory import Directory, Target
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
 from app.core.workspaces import Author
@@ -34,6 +34,27 @@ def directory_of(configuration: Configuration) -> Directory:
             )
             for name, repository in named.items()
         },
+    )
+
+
+def variables_of(
+    configuration: Configuration, directory: Directory
+) -> dict[Target, dict[str, str]]:
+    """Say which variables whoever works in a repository or a folder gets beside their own."""
+    return {
+        directory.read(name): {
+            variable: value.get_secret_value() for variable, value in terms.variables.items()
+        }
+        for name, terms in configuration.repositories.items()
+    }
+
+
+def shallow_of(configuration: Configuration, directory: Directory) -> frozenset[Target]:
+    """Say of which repositories only the latest history is fetched."""
+    return frozenset(
+        directory.read(name)
+        for name, terms in configuration.repositories.items()
+        if terms.clone == "shallow"
     )
 
 

@@ -13,27 +13,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from app.core.directory import Target
 from app.core.workspaces import Clone, Gathered, Opened, Repository
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos.gate import Gate, conflicts
 from app.repos.git import Git
+from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
+from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.shoes import Inside, Shoes
-from app.repos.submodules import is_at_home, source
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 PUSH_SECONDS: Final = 2400.0
 """What a push at the end of a turn may take, with the remote's own half hour in it."""
-_PREPARE_BYTES: Final = 1024 * 1024
-_SETUP: Final = ".agent-bridge/setup"
-_SETUP_SECONDS: Final = 600.0
-"""What preparing a clone may take: packages are downloaded then."""
-_SETUP_WORDS: Final = 4000
-"""What is kept of its output: the end, where errors stand."""
 
 
 class GitCheckouts:
@@ -49,6 +45,7 @@ class GitCheckouts:
         tokens: Tokens | None,
         vault: Vault,
         person: Mapping[str, str],
+        variables: Mapping[Target, Mapping[str, str]] | None = None,
     ) -> None:
         self._gates = root
         self._shoes = shoes
@@ -57,6 +54,10 @@ class GitCheckouts:
         self._tokens = tokens
         self._vault = vault
         self._person = dict(person)
+        self._large = LargeFiles(git, mirrors, tokens)
+        self._preparation = Preparation(
+            git, mirrors, root, self._inside, self._has_lfs, variables or {}
+        )
         self._open: dict[Path, Gate] = {}
 
     async def open(
@@ -101,6 +102,7 @@ class GitCheckouts:
         """Take no more pushes from anybody."""
         for folder in list(self._open):
             await self.close(folder)
+        await self._large.close()
 
     def visible(self, folder: Path) -> tuple[Path, ...]:
         """Tell what else an agent must see that works in a folder."""
@@ -123,6 +125,7 @@ class GitCheckouts:
         """
         gate = self._gate(clone)
         gate.last = None
+        await self._hand_over_large_files(clone, commit)
         words = ""
         try:
             await self._inside(clone).git(
@@ -186,52 +189,20 @@ class GitCheckouts:
 
         Returns what there is to say about it; None if all went without a word.
         """
-        said = [*await self._bring_submodules(clone), await self._set_up(clone)]
-        return "\n".join(filter(None, said)) or None
+        return await self._preparation.run(clone)
 
-    async def _bring_submodules(self, clone: Clone) -> list[str]:
-        """Have the submodules of a clone fetched by the bridge and checked out by its agent."""
-        commit = await clones.head(self._inside(clone))
-        troubles: list[str] = []
-        for submodule in await self._mirrors.submodules(clone.repository, commit):
-            child = source(clone.repository, submodule)
-            if child is None:
-                troubles.append(f"The submodule {submodule.path} is of a kind that is not fetched.")
-                continue
-            agent = clone.agent if is_at_home(clone.repository, child) else None
-            try:
-                mirror = await self._mirrors.refresh(child, agent)
-                inside = self._inside(clone, mirror)
-                here = f"submodule.{submodule.name}"
-                await inside.git("config", f"{here}.url", str(mirror))
-                await inside.git("config", f"{here}.update", "checkout")
-                await inside.git(
-                    *("submodule", "--quiet", "update", "--init", "--", submodule.path)
-                )
-            except RepositoryError as error:
-                troubles.append(f"The submodule {submodule.path} is missing: {error}")
-        return troubles
-
-    async def _set_up(self, clone: Clone) -> str | None:
-        """Run `.agent-bridge/setup` in a new clone; returns what it said, None if there is none.
-
-        Only that of the default branch: a branch must not bring along what runs before anybody
-        looks at it.
-        """
-        script = await self._mirrors.read(clone.repository, _SETUP, limit=_PREPARE_BYTES)
-        if script is None:
-            return None
-        file = self._gates / clone.folder.name / "door" / "setup"
-        await asyncio.to_thread(file.write_bytes, script)
-        file.chmod(0o755)
+    async def _hand_over_large_files(self, clone: Clone, commit: str) -> None:
+        """Have git-lfs hand over what a commit points to, as its hook does for the agent."""
+        if not (self._has_lfs() and (clone.folder / ".git" / "lfs").is_dir()):
+            return
         try:
-            status, written, words = await self._inside(clone).run(
-                str(file), seconds=_SETUP_SECONDS, limit=_PREPARE_BYTES, name=_SETUP
-            )
+            await self._inside(clone).git("lfs", "push", "origin", commit, seconds=PUSH_SECONDS)
         except GitFailed as error:
-            return f"`{_SETUP}` failed: {error.words}"
-        said = f"{written.decode(errors='replace')}\n{words}".strip()[-_SETUP_WORDS:]
-        return f"`{_SETUP}` ended with status {status}.\n{said}".strip()
+            # The gate says what is missing, if anything is.
+            logger.info("large files of %s: %s", clone.session, error)
+
+    def _has_lfs(self) -> bool:
+        return shutil.which("git-lfs", path=self._person.get("PATH", "")) is not None
 
     async def _make(self, clone: Clone, gate: Gate) -> Opened:
         mirrors, repository = self._mirrors, clone.repository
@@ -255,11 +226,7 @@ class GitCheckouts:
             mirror=mirrors.path(repository),
             template=template,
             start=start,
-            push={
-                "remote.origin.pushurl": str(gate.door),
-                "remote.origin.receivepack": gate.command("push"),
-                "remote.origin.uploadpack": gate.command("fetch"),
-            },
+            remote=gate.settings(with_large_files=self._has_lfs()),
         )
         return Opened(base, start)
 
@@ -276,6 +243,7 @@ class GitCheckouts:
             mirrors=self._mirrors,
             tokens=self._tokens,
             vault=self._vault,
+            large=self._large,
             person=self._person,
             on_sent=on_sent,
             ask=ask,

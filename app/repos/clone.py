@@ -10,7 +10,10 @@ import asyncio
 import re
 import shutil
 import stat
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
@@ -18,6 +21,8 @@ from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.shoes import Inside
 
+CHECKOUT_SECONDS: Final = 1800.0
+"""What a checkout may take: large files come over the network then."""
 QUICK_SECONDS: Final = 120.0
 """What a look at a clone may take; the status of fifty thousand files takes one second."""
 DIFF_BYTES: Final = 512 * 1024
@@ -40,7 +45,13 @@ def write_template(folder: Path, clone: Clone) -> None:
 
 
 async def make(
-    inside: Inside, clone: Clone, *, mirror: Path, template: Path, start: str, push: dict[str, str]
+    inside: Inside,
+    clone: Clone,
+    *,
+    mirror: Path,
+    template: Path,
+    start: str,
+    remote: Mapping[str, str],
 ) -> None:
     """Make a clone and check out what its agent works on; an earlier attempt is swept away.
 
@@ -54,18 +65,22 @@ async def make(
         "push.default": "current",
         # Nobody but its agent works in it, and what it borrows must never be packed away.
         "gc.auto": "0",
-        **push,
+        **remote,
     }
     settings = [word for key, value in own.items() for word in ("-c", f"{key}={value}")]
     await inside.git(
         *("clone", "--quiet", "--shared", "--no-checkout", f"--template={template}"),
+        # Of a shallow mirror nothing is shared but everything copied: by the plain program, since
+        # the mirror was brought up to date just now.
+        "--upload-pack=git-upload-pack",
         *(*settings, "--", str(mirror), "."),
     )
     match clone.way:
         case "branch" | "existing":
-            await inside.git("checkout", "--quiet", "--no-track", "-B", clone.branch, start, "--")
+            how: tuple[str, ...] = ("--no-track", "-B", clone.branch)
         case "detached":
-            await inside.git("checkout", "--quiet", "--detach", start, "--")
+            how = ("--detach",)
+    await inside.git("checkout", "--quiet", *how, start, "--", seconds=CHECKOUT_SECONDS)
 
 
 async def tidy(inside: Inside) -> None:
@@ -147,16 +162,43 @@ async def unshipped(inside: Inside, *, sent: str, start: str) -> str:
 
 
 async def diff(inside: Inside, since: str) -> str:
-    """Show what changed since a commit, uncommitted changes included."""
+    """Show what changed since a commit: uncommitted changes included, and files that are new."""
+    index = f".git/index-{token_hex(4)}"
+    more = await _with_new_files(inside, index)
     try:
-        shown = await inside.git(
-            *("diff", "--no-ext-diff", "--no-textconv", "--no-color", since, "--"),
-            seconds=QUICK_SECONDS,
-            limit=DIFF_BYTES,
-        )
+        shown = await _diff(inside, since, more=more)
     except GitFailed as error:
-        return f"(no diff: {error})"
+        try:
+            shown = await _diff(inside, "--stat=100", since, more=more)
+        except GitFailed:
+            return f"(no diff: {error})"
+        return f"(not all of it can be shown: {error})\n{shown.decode(errors='replace')}"
+    finally:
+        with suppress(GitFailed):
+            await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
     return shown.decode(errors="replace")
+
+
+async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:
+    """Make an index that also knows the files nobody has added: the agent's own stays as it is."""
+    more = {"GIT_INDEX_FILE": index}
+    try:
+        await inside.run("cp", "--", ".git/index", index, seconds=QUICK_SECONDS, limit=4096)
+        await inside.git(
+            *("add", "--intent-to-add", "--all", "--", "."), seconds=QUICK_SECONDS, more=more
+        )
+    except GitFailed:
+        return {}
+    return more
+
+
+async def _diff(inside: Inside, *what: str, more: Mapping[str, str]) -> bytes:
+    return await inside.git(
+        *("diff", "--no-ext-diff", "--no-textconv", "--no-color", *what, "--"),
+        seconds=QUICK_SECONDS,
+        limit=DIFF_BYTES,
+        more=more,
+    )
 
 
 def clear(folder: Path) -> None:

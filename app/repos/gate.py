@@ -35,11 +35,13 @@ from app.children.process import Child
 from app.core.tasks import Tasks
 from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed
-from app.repos import relay
+from app.repos import lfs_relay, relay
 from app.repos.git import Git
 from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
+from app.repos.lfs import LargeFiles
+from app.repos.lfs_door import LargeFileDoor
 from app.repos.mirror import Mirrors, remove_locks
-from app.repos.remote import Tokens, access_to
+from app.repos.remote import Tokens, access_to, failure, is_gone
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,24 @@ done <"$AGENT_BRIDGE_GATE/answer"
 exit 1
 """
 
+_LARGE_FILES: Final = {
+    "filter.lfs.clean": "git-lfs clean -- %f",
+    "filter.lfs.smudge": "git-lfs smudge -- %f",
+    "filter.lfs.process": "git-lfs filter-process",
+    "filter.lfs.required": "true",
+    "lfs.standalonetransferagent": "agent-bridge",
+    # What cannot be had stays a pointer: that is no reason to have no clone at all.
+    "lfs.skipdownloaderrors": "true",
+    "lfs.locksverify": "false",
+}
+# The settings of the machine may name git-lfs although it is not there.
+_POINTERS_STAY: Final = {
+    "filter.lfs.clean": "",
+    "filter.lfs.smudge": "",
+    "filter.lfs.process": "",
+    "filter.lfs.required": "false",
+}
+
 Ask = Callable[[str], Awaitable[bool]]
 """Has a person decide something; True if it may be."""
 
@@ -89,6 +109,7 @@ class Gate:
         mirrors: Mirrors,
         tokens: Tokens | None,
         vault: Vault,
+        large: LargeFiles,
         person: dict[str, str],
         on_sent: Callable[[str], Awaitable[None]],
         ask: Ask,
@@ -103,6 +124,9 @@ class Gate:
         self._ask = ask
         self._repository = folder / "repository.git"
         self._hooks = folder / "hooks"
+        self._large = LargeFileDoor(
+            folder / "lfs", clone, files=large, mirrors=mirrors, vault=vault
+        )
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
         self._waiting = 0
@@ -118,6 +142,23 @@ class Gate:
         words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
         return " ".join(shlex.quote(word) for word in words)
 
+    def settings(self, *, with_large_files: bool) -> dict[str, str]:
+        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
+        remote = {
+            "remote.origin.pushurl": str(self.door),
+            "remote.origin.receivepack": self.command("push"),
+            "remote.origin.uploadpack": self.command("fetch"),
+        }
+        if not with_large_files:
+            return {**remote, **_POINTERS_STAY}
+        words = ("-I", "-S", str(self.door / "lfs_relay.py"))
+        return {
+            **remote,
+            **_LARGE_FILES,
+            "lfs.customtransfer.agent-bridge.path": str(_INTERPRETER),
+            "lfs.customtransfer.agent-bridge.args": " ".join(shlex.quote(word) for word in words),
+        }
+
     @property
     def visible(self) -> tuple[Path, ...]:
         """What an agent must see in order to push."""
@@ -131,9 +172,11 @@ class Gate:
         alternates = self._repository / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
+        await asyncio.to_thread(self._keep_boundary)
         self._servers = [
             await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
             await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
+            await asyncio.start_unix_server(self._carrying, sock=self._listen(lfs_relay.SOCKET)),
         ]
 
     async def close(self) -> None:
@@ -155,6 +198,15 @@ class Gate:
             return ()
         return await conflicts(self._git, self._repository, onto, commit)
 
+    def _keep_boundary(self) -> None:
+        """Take over where the history of a shallow mirror ends, since its objects are borrowed.
+
+        If the mirror is whole by now, the clone still ends where it did: so it stays here, too.
+        """
+        ends = self.mirror / "shallow"
+        if ends.exists():
+            shutil.copyfile(ends, self._repository / "shallow")
+
     def _lay(self) -> None:
         for folder in (self._repository, self._hooks, self.door):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -162,7 +214,8 @@ class Gate:
         hook = self._hooks / "pre-receive"
         hook.write_text(_HOOK)
         hook.chmod(0o755)
-        shutil.copyfile(relay.__file__, self.door / "relay.py")
+        for program in (relay.__file__, lfs_relay.__file__):
+            shutil.copyfile(program, self.door / Path(program).name)
 
     def _listen(self, name: str) -> socket.socket:
         place = self.door / name
@@ -188,6 +241,9 @@ class Gate:
 
     def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.start(self._refresh(writer), name="fetch")
+
+    def _carrying(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._large.serve(reader, writer), name="large file")
 
     async def _refresh(self, writer: asyncio.StreamWriter) -> None:
         """Bring the mirror up to date before the agent reads it; an old one is better than none."""
@@ -223,6 +279,7 @@ class Gate:
         }
         more = {"AGENT_BRIDGE_GATE": str(pipes.folder)}
         here = str(self._repository)
+        await asyncio.to_thread(self._keep_boundary)
         async with (
             self._git.started(
                 self._repository, "receive-pack", here, settings=settings, more=more
@@ -261,6 +318,9 @@ class Gate:
             if not await self._ask(f"Push changes of workflow files: {named}"):
                 return f"Workflow files are not pushed unless somebody allows it: {named}."
         (update,) = incoming.updates
+        pointers = await inspector.pointers(incoming)
+        if pointers and (reason := await self._large.send(pointers)):
+            return reason
         if reason := await self._send(incoming, update.new):
             return reason
         await self._on_sent(update.new)
@@ -284,6 +344,9 @@ class Gate:
                     f"{clone.branch} has moved on since you fetched it. `git fetch origin`, merge "
                     f"or rebase onto `origin/{clone.branch}`, and push again."
                 )
+            if is_gone(error.words):
+                gone = failure(clone.repository, error)
+                return f"{gone} What was done is kept in the clone."
             return f"The remote did not take it: {_remote_words(error.words)}"
         return ""
 

@@ -15,6 +15,7 @@ from typing import Final
 from app.children.process import Child
 from app.errors import GitFailed
 from app.repos.git import Git
+from app.repos.lfs import POINTER_BYTES, Pointer, is_used, parse_pointer
 from app.vault import Vault
 
 PUSH_BYTES: Final = 256 * 1024**2
@@ -85,7 +86,7 @@ class Inspector:
             return "This session only reads: there is nothing to push to."
         foreign = [update.ref for update in updates if update.ref != f"refs/heads/{self.branch}"]
         if foreign:
-            named = ", ".join(_plain(ref) for ref in foreign[:_NAMED])
+            named = ", ".join(plain(ref) for ref in foreign[:_NAMED])
             return f"This session pushes to {self.branch} and nowhere else, so not to {named}."
         if any(update.deletes for update in updates):
             return f"{self.branch} may not be deleted."
@@ -129,7 +130,22 @@ class Inspector:
             for path in listed.decode(errors="replace").replace("\n", "\0").split("\0"):
                 if _is_workflow(path):
                     touched[path] = None
-        return [_plain(path) for path in touched]
+        return [plain(path) for path in touched]
+
+    async def pointers(self, incoming: Incoming) -> dict[Pointer, str]:
+        """List the large files that new commits point to, each with a path where it is."""
+        found: dict[Pointer, str] = {}
+        for update in incoming.updates:
+            if not await is_used(self.git, self.gate, update.new, incoming.view):
+                continue
+            objects = await self._objects(incoming, update.new)
+            sizes = await self._sizes(incoming, objects)
+            small = {name: objects[name] for name, size in sizes.items() if size < POINTER_BYTES}
+            async for name, kind, content in self._contents(incoming, small):
+                pointer = parse_pointer(content) if kind == "blob" else None
+                if pointer is not None:
+                    found[pointer] = objects[name]
+        return found
 
     async def _follows(self, incoming: Incoming, before: str, update: Update) -> bool:
         try:
@@ -145,20 +161,23 @@ class Inspector:
         return {name: path for name, _, path in lines}
 
     async def _too_large(self, incoming: Incoming, objects: Mapping[str, str]) -> str:
-        sizes = await self._run(
-            incoming,
-            *("cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer"),
-            given="".join(f"{name}\n" for name in objects).encode(),
-        )
-        for line in sizes.decode().splitlines():
-            name, _, size = line.partition(" ")
-            if size.isdigit() and int(size) > self.file_bytes:
+        for name, size in (await self._sizes(incoming, objects)).items():
+            if size > self.file_bytes:
                 return (
-                    f"{_plain(objects.get(name) or name)} has {int(size) // 1024**2} MiB; files of "
+                    f"{plain(objects.get(name) or name)} has {size // 1024**2} MiB; files of "
                     f"more than {self.file_bytes // 1024**2} MiB are not pushed. Take it out of "
                     "the commits, or keep it with Git LFS."
                 )
         return ""
+
+    async def _sizes(self, incoming: Incoming, objects: Mapping[str, str]) -> dict[str, int]:
+        listed = await self._run(
+            incoming,
+            *("cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer"),
+            given="".join(f"{name}\n" for name in objects).encode(),
+        )
+        lines = (line.partition(" ") for line in listed.decode().splitlines())
+        return {name: int(size) for name, _, size in lines if size.isdigit()}
 
     async def _secret(self, incoming: Incoming, objects: Mapping[str, str]) -> str:
         paths = "\n".join(objects.values())
@@ -166,17 +185,10 @@ class Inspector:
             return _HOLDS_ONE.format(where="the name of a file")
         async with asyncio.timeout(_SCAN_SECONDS):
             async for name, kind, content in self._contents(incoming, objects):
-                if kind != "tree" and await asyncio.to_thread(self._holds_secret, content):
-                    where = _plain(objects.get(name, "")) or f"the message of {kind} {name[:12]}"
+                if kind != "tree" and await asyncio.to_thread(holds_secret, self.vault, content):
+                    where = plain(objects.get(name, "")) or f"the message of {kind} {name[:12]}"
                     return _HOLDS_ONE.format(where=where)
         return ""
-
-    def _holds_secret(self, content: bytes) -> bool:
-        text = content.decode(errors="replace")
-        # Wide characters have a zero between any two letters.
-        return self.vault.contains(text) or (
-            "\0" in text and self.vault.contains(text.replace("\0", ""))
-        )
 
     async def _contents(
         self, incoming: Incoming, objects: Mapping[str, str]
@@ -240,11 +252,18 @@ _HOLDS_ONE: Final = (
 )
 
 
+def holds_secret(vault: Vault, content: bytes) -> bool:
+    """Tell whether bytes hold a secret that the bridge knows."""
+    text = content.decode(errors="replace")
+    # Wide characters have a zero between any two letters.
+    return vault.contains(text) or ("\0" in text and vault.contains(text.replace("\0", "")))
+
+
 def _is_workflow(path: str) -> bool:
     plain = path.lower()
     return plain in {".github", ".github/workflows"} or plain.startswith(".github/workflows/")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Make a name from outside fit to be shown: one line, nothing a terminal would obey."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]

@@ -13,12 +13,13 @@ import re
 import shutil
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from app.core.directory import Target
 from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos.git import COMMIT, Git
@@ -37,6 +38,8 @@ _LOOSE_BYTES: Final = 256 * 1024**2
 _CHUNK_BYTES: Final = 1024**2
 _COMPLETE: Final = "complete"
 _ELSEWHERE: Final = ".elsewhere"
+_LATEST: Final = "--depth=50"
+"""What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
 _EVERYTHING: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -51,12 +54,14 @@ class Mirrors:
         person: Mapping[str, str],
         *,
         free_bytes: int = FREE_BYTES,
+        shallow: Collection[Target] = (),
     ) -> None:
         self._root = root
         self._git = git
         self._tokens = tokens
         self._person = person
         self._free_bytes = free_bytes
+        self._shallow = shallow
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
         self._places: dict[str, str] = {}
@@ -91,7 +96,7 @@ class Mirrors:
         self._places[name] = folder
 
     async def refresh(self, repository: Repository, agent: str | None, *also: str) -> Path:
-        """Bring a mirror up to date, with further refs if named; make it if there is none.
+        """Bring a mirror up to date, with further refs or commits if named; make it if need be.
 
         Without an agent it is fetched as a stranger would, with no token.
 
@@ -162,6 +167,14 @@ class Mirrors:
             return []
         return parse(listed)
 
+    async def link(self, repository: Repository, commit: str, path: str) -> str | None:
+        """Tell which commit of a submodule a commit names; None if none stands at that path."""
+        listed = await self._git.run(
+            self.path(repository), "ls-tree", "--full-tree", "-z", commit, "--", path
+        )
+        found = re.match(rb"160000 commit ([0-9a-f]+)\t", listed)
+        return None if found is None else found[1].decode()
+
     async def read(self, repository: Repository, path: str, *, limit: int) -> bytes | None:
         """Read a file of the default branch; None if there is none or if it is too large."""
         try:
@@ -171,15 +184,15 @@ class Mirrors:
         except GitFailed:
             return None
 
-    async def check_room(self) -> None:
-        """See that there is room for more.
+    async def check_room(self, more: int = 0) -> None:
+        """See that there is room for so many bytes more.
 
         Raises:
             DiskNearlyFull: there is not.
         """
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         usage = await asyncio.to_thread(shutil.disk_usage, self._root)
-        if usage.free < self._free_bytes:
+        if usage.free - more < self._free_bytes:
             raise DiskNearlyFull(usage.free, self._free_bytes)
 
     @asynccontextmanager
@@ -204,15 +217,21 @@ class Mirrors:
         return True
 
     async def _fetch(
-        self, repository: Repository, agent: str | None, mirror: Path, *also: str
+        self,
+        repository: Repository,
+        agent: str | None,
+        mirror: Path,
+        *also: str,
+        is_new: bool = False,
     ) -> None:
         tokens = self._tokens if agent is not None else None
         access = await access_to(repository, agent or "", tokens, self._person)
-        refs = [f"+{ref}:{ref}" for ref in also]
+        refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
         await self._git.run(
             mirror,
             *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
-            *("--", repository.url, *_EVERYTHING, *refs),
+            *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
+            *(*self._wanted(repository), *refs),
             access=access,
         )
         listed = await self._git.run(
@@ -222,6 +241,20 @@ class Mirrors:
         if head is not None:
             await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
 
+    def _depth(self, repository: Repository, mirror: Path, *, is_new: bool) -> tuple[str, ...]:
+        """Tell how far back a fetch goes.
+
+        A shallow mirror begins with the latest commits and then grows as the branches do: cutting
+        it anew would take away what clones and the remote have in common.
+        """
+        if repository in self._shallow:
+            return (_LATEST,) if is_new else ()
+        return ("--unshallow",) if (mirror / "shallow").exists() else ()
+
+    def _wanted(self, repository: Repository) -> tuple[str, ...]:
+        # Every tag would bring the files of another release.
+        return _EVERYTHING[:1] if repository in self._shallow else _EVERYTHING
+
     async def _build(self, repository: Repository, agent: str | None, mirror: Path) -> None:
         """Make a mirror beside its place and put it there when it is whole."""
         new = mirror.with_suffix(".new")
@@ -229,11 +262,12 @@ class Mirrors:
         new.mkdir(mode=0o700, parents=True)
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
         try:
-            await self._fetch(repository, agent, new)
+            await self._fetch(repository, agent, new, is_new=True)
         except GitFailed as error:
             await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
             raise failure(repository, error) from error
         await self._salvage(mirror, new)
+        await self._keep_boundaries(mirror, new)
         (new / _COMPLETE).touch()
         await asyncio.to_thread(_swap, new, mirror)
 
@@ -243,6 +277,19 @@ class Mirrors:
             await self._unpack(pack, new)
         copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
         logger.info("%d loose objects of the damaged mirror were kept", copied)
+
+    async def _keep_boundaries(self, old: Path, new: Path) -> None:
+        """Note where the history of a shallow mirror ended: what was kept ends there still."""
+        if not (old / "shallow").exists():
+            return
+        ends = set(_lines(old / "shallow")) | set(_lines(new / "shallow"))
+        found = await self._git.run(
+            new,
+            *("cat-file", "--batch-check=%(objectname)"),
+            given="".join(f"{end}\n" for end in sorted(ends)).encode(),
+        )
+        there = [line for line in found.decode().splitlines() if COMMIT.fullmatch(line)]
+        (new / "shallow").write_text("".join(f"{end}\n" for end in there))
 
     async def _unpack(self, pack: Path, new: Path) -> None:
         async with self._git.started(new, "unpack-objects", "-r", "-q") as child:
@@ -259,6 +306,10 @@ class Mirrors:
     async def _repack(self, mirror: Path) -> None:
         if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
             await self._git.run(mirror, "repack", "-a", "-d", "--keep-unreachable", "-q")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
 
 
 def _swap(new: Path, mirror: Path) -> None:

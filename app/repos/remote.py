@@ -13,10 +13,31 @@ from app.core.workspaces import Repository
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.repos.git import Access
 
-_GONE: Final = re.compile(
-    r"not found|does not exist|does not appear to be a git repository|redirect|"
-    r"could not read Username|Authentication failed|error: 40[134]|error: 30\d|access rights",
-    re.IGNORECASE,
+# What git or ssh say, and what that means to a person; the first that fits counts.
+_KEYS: Final = (
+    (
+        r"Host key verification failed",
+        "its host is not known to the account that runs the bridge. Run `ssh` to it once as that "
+        "account, and compare the fingerprint",
+    ),
+    (
+        r"Permission denied \(",
+        "its host takes no key of the account that runs the bridge. Add one there, or give it the "
+        "key of that account",
+    ),
+)
+_GONE: Final = (
+    (r"error: 30\d|redirect", "the remote says that it has moved"),
+    (
+        r"not found|does not exist|does not appear to be a git repository",
+        "there is none by that name, or none for this agent",
+    ),
+)
+_CLOSED: Final = (
+    (
+        r"could not read Username|Authentication failed|error: 40[134]|access rights",
+        "this agent is not let in",
+    ),
 )
 _DAMAGED: Final = re.compile(
     r"corrupt|bad object|not a git repository|unable to read|loose object|bad sha1|"
@@ -62,10 +83,22 @@ async def access_to(
 
 def failure(repository: Repository, error: GitFailed) -> RepositoryError:
     """Tell what a failed word with a remote means."""
+    if cause := _meaning(_KEYS, error.words):
+        return RepositoryError(f"The repository {repository.name} cannot be reached: {cause}.")
+    if cause := _meaning(_GONE, error.words) or _meaning(_CLOSED, error.words):
+        return RepositoryGone(repository.name, cause)
     line = next((one for one in error.words.splitlines() if one.startswith("fatal:")), error.words)
-    if _GONE.search(error.words):
-        return RepositoryGone(repository.name, line.removeprefix("fatal: ").strip())
     return RepositoryError(f"{repository.name}: {line.removeprefix('fatal: ').strip()}")
+
+
+def is_gone(words: str) -> bool:
+    """Tell whether a remote says that there is no such repository, or not there any more."""
+    return bool(_meaning(_GONE, words))
+
+
+def _meaning(table: tuple[tuple[str, str], ...], words: str) -> str:
+    found = (cause for pattern, cause in table if re.search(pattern, words, re.IGNORECASE))
+    return next(found, "")
 
 
 def is_damage(words: str) -> bool:

@@ -68,7 +68,11 @@ class Inside:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     async def git(
-        self, *arguments: str, seconds: float = CLONE_SECONDS, limit: int = OUTPUT_BYTES
+        self,
+        *arguments: str,
+        seconds: float = CLONE_SECONDS,
+        limit: int = OUTPUT_BYTES,
+        more: Mapping[str, str] | None = None,
     ) -> bytes:
         """Run git in the workspace and return what it wrote.
 
@@ -76,16 +80,23 @@ class Inside:
             GitFailed: it ended with an error, wrote too much or took too long.
         """
         status, written, words = await self.run(
-            "git", *arguments, seconds=seconds, limit=limit, name=f"git {arguments[0]}"
+            "git", *arguments, seconds=seconds, limit=limit, name=f"git {arguments[0]}", more=more
         )
         if status != 0:
             raise GitFailed(f"git {arguments[0]}", words)
         return written
 
     async def run(
-        self, *argv: str, seconds: float, limit: int, name: str = ""
+        self,
+        *argv: str,
+        seconds: float,
+        limit: int,
+        name: str = "",
+        more: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes, str]:
         """Run a command in the workspace: its status, what it wrote, its last complaint.
+
+        It gets further variables, never in the place of those that it has anyway.
 
         Raises:
             GitFailed: it could not run, wrote too much or took too long.
@@ -93,6 +104,7 @@ class Inside:
         name = name or argv[0]
         shoes = self.shoes
         environment = {
+            **(more or {}),
             **shoes.environment(new_marker(self.bridge)),
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",

@@ -1,8 +1,8 @@
 """Submodules: which ones a commit names, and where the bridge is willing to get them from.
 
-What stands in `.gitmodules` was written by anybody. Only https, and what lies beside the repository
-itself, is followed; the bridge fetches it into a mirror, and a token goes only to the host of the
-repository that it was made for.
+What stands in `.gitmodules` was written by anybody. Only https, and what lies on the host of the
+repository itself, is followed; the bridge fetches it into a mirror, and a token goes only to that
+host. An address for ssh on that host means the same repository as one for https does.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from urllib.parse import urlsplit
 from app.core.workspaces import Repository
 
 _PLAIN = re.compile(r"(?![-./])[\w./ +@-]{1,200}")
+_SCP = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)(?::(?!//)(?:\d+/)?|/)([^:\s]+)")
+"""How people write an address for ssh: `git@host:path`, or with `ssh://`."""
 MOST = 50
-"""Submodules of one repository: more than anybody has, few enough to fetch."""
+"""Submodules of one clone: more than anybody has, few enough to fetch."""
+DEPTH = 5
+"""How deep submodules lie in submodules: deeper is a mistake, or a trap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +51,35 @@ def parse(listed: bytes) -> list[Submodule]:
 def source(parent: Repository, submodule: Submodule) -> Repository | None:
     """Tell which repository a submodule is; None if it is nowhere that the bridge goes."""
     own = urlsplit(parent.url)
-    if submodule.url.startswith(("./", "../")):
-        path = posixpath.normpath(posixpath.join(own.path, submodule.url))
-        url = own._replace(path=path).geturl()
-    else:
-        url = submodule.url
-    parts = urlsplit(url)
-    beside = (parts.scheme, parts.netloc) == (own.scheme, own.netloc) and url != submodule.url
-    if not beside and parts.scheme != "https":
+    url = _beside(parent, submodule.url) or submodule.url
+    try:
+        parts = urlsplit(url)
+        same_host = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+    except ValueError:
         return None
-    if "@" in parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
+    if parts.scheme != "https" and not (same_host and _may_name(own.scheme, url, submodule)):
+        return None
+    if "@" in parts.netloc and not same_host:
+        return None
+    if parts.query or parts.fragment or not parts.path.strip("/"):
         return None
     return Repository(parts.path.strip("/").removesuffix(".git"), url)
+
+
+def _beside(parent: Repository, url: str) -> str:
+    """Turn a relative address, or one for ssh on the same host, into one like the parent's."""
+    own = urlsplit(parent.url)
+    if url.startswith(("./", "../")):
+        return own._replace(path=posixpath.normpath(posixpath.join(own.path, url))).geturl()
+    found = _SCP.fullmatch(url)
+    if found is not None and own.scheme in {"https", "http", "ssh"} and found[1] == own.hostname:
+        return own._replace(path=f"/{found[2].lstrip('/')}").geturl()
+    return ""
+
+
+def _may_name(scheme: str, url: str, submodule: Submodule) -> bool:
+    """Tell whether an address that is not https may stand: no path of this machine by itself."""
+    return scheme == "http" or url != submodule.url
 
 
 def is_at_home(parent: Repository, child: Repository) -> bool:

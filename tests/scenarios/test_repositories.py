@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
+import shutil
 from pathlib import Path
 
-from tests.support.git_server import git
+import pytest
+
+from tests.support.git_server import git, pointer
 from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
 
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
@@ -273,7 +277,23 @@ def test_a_repository_that_was_renamed_is_said(tmp_path: Path) -> None:
         post = here.tell("say hello")
 
         assert post.state == "failed"
-        assert "The repository acme/old cannot be reached" in post.content["note"]
+        moved = "The repository acme/old cannot be reached: the remote says that it has moved."
+        assert moved in post.content["note"]
+
+
+def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        here.tell("say hello")
+        here.server.path(REPOSITORY).rename(tmp_path / "elsewhere.git")
+
+        post = here.tell("write a.txt kept")
+
+        assert post.state == "done"
+        assert f"Not pushed: The repository {REPOSITORY} cannot be" in post.content["note"]
+        assert "What was done is kept in the clone." in post.content["note"]
+        (tmp_path / "elsewhere.git").rename(here.server.path(REPOSITORY))
+        assert here.tell("say again").content["note"].endswith(PULL)
+        assert here.show("a.txt") == "kept"
 
 
 def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
@@ -286,6 +306,59 @@ def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
         assert "prepared" in post.content["text"]
         kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
         assert ("`.agent-bridge/setup` ended with status 0.\nprepared",) in kept
+
+
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
+    with studio(tmp_path) as here:
+        kept = here.server.keep_large(REPOSITORY, b"large\n")
+        files = {".gitattributes": "*.bin filter=lfs\n", "a.bin": kept}
+        here.server.commit(REPOSITORY, files, "Large")
+
+        post = here.tell("run cat a.bin; echo new > b.bin")
+
+        assert "large" in post.content["text"]
+        assert post.content["note"].endswith(PULL)
+        assert here.show("b.bin") == pointer(b"new\n").strip()
+        assert b"new\n" in here.server.large[REPOSITORY].values()
+
+
+def test_a_repository_gives_variables_to_its_setup_and_to_agents_in_it(tmp_path: Path) -> None:
+    value = "value-of-the-repository-0123456789"
+    script = "#!/bin/sh\necho for $STAGE with $APP_TOKEN; echo $HOME > .git/home\n"
+    entry = {"env": {"STAGE": "test"}, "env_passthrough": ["APP_TOKEN"]}
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: entry}), "APP_TOKEN": value}
+    with studio(tmp_path, files={".agent-bridge/setup": script}, settings=settings) as here:
+        post = here.tell(
+            "run echo $STAGE ${#APP_TOKEN} $APP_TOKEN; cat .git/home; echo $APP_TOKEN > a.txt"
+        )
+        here.command("repo none")
+        elsewhere = here.tell("run echo at $STAGE ${#APP_TOKEN}")
+
+        # It is there, and wherever it would leave it is taken out or refused.
+        assert f"test {len(value)} [secret]" in post.content["text"]
+        assert str(here.world.bridge.data_dir) in post.content["text"]
+        assert "a.txt holds a secret that the bridge knows" in post.content["note"]
+        kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
+        setup = "`.agent-bridge/setup` ended with status 0.\nfor test with [secret]"
+        assert (setup,) in kept
+        assert "at 0" in elsewhere.content["text"]
+        assert value not in here.world.bridge.log.read_text()
+
+
+def test_a_shallow_repository_is_worked_in_as_any_other(tmp_path: Path) -> None:
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: {"clone": "shallow"}})}
+    with studio(tmp_path, settings=settings) as here:
+        bare = here.server.path(REPOSITORY)
+        for number in range(60):
+            commit = git(bare, "commit-tree", "main^{tree}", "-p", "main", "-m", str(number))
+            git(bare, "update-ref", "refs/heads/main", commit)
+
+        post = here.tell("run git rev-list --count HEAD; echo a > a.txt")
+
+        assert "50" in post.content["text"].split()
+        assert post.content["note"].endswith(PULL)
+        assert here.log(form="%P") == here.server.head(REPOSITORY, "main")
 
 
 def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
@@ -330,12 +403,18 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
 
 def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
+        here.world.say("t1", "write new.txt new\nhold go")
+        here.world.bridge.wait((here.workspace() / "new.txt").exists, "new.txt never appeared")
+        unshipped = here.world.bridge.http.get("/workspace/1")
+        (here.workspace() / "go").touch()
+        here.world.settle()
         here.tell("write a.txt <b>bold</b>")
 
         page = here.world.bridge.http.get("/workspace/1")
         missing = here.world.bridge.http.get("/workspace/99")
         stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
 
+        assert "+new" in unshipped.text
         shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
         assert [words for words in shown if words not in page.text] == []
         assert (page.status_code, missing.status_code) == (200, 404)

@@ -1,19 +1,23 @@
 """Git repositories behind smart HTTP on loopback, opened by tokens; it remembers who came.
 
 It is `git http-backend` behind the standard library's server, so what it refuses is what the real
-thing refuses: no token, a token for another repository, one that may only read.
+thing refuses: no token, a token for another repository, one that may only read. Beside each
+repository stands an LFS server with the batch API; its storage, as others are, is opened by a key
+of its own and refuses whoever also shows a token.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import os
 import subprocess
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 BACKEND = "git"
@@ -28,13 +32,16 @@ QUIET = {
 }
 
 
+STORAGE_KEY = "key-of-the-storage-0123456789"
+
+
 @dataclass(frozen=True)
 class Visit:
     """One request: with which token, to which repository, to do what."""
 
     token: str
     repository: str
-    what: Literal["fetch", "push"]
+    what: Literal["fetch", "push", "download", "upload", "get", "put", "verify"]
     status: int
 
 
@@ -47,6 +54,10 @@ class GitServer:
     """What each token opens: one repository, to read or to write."""
     moved: dict[str, str] = field(default_factory=dict)
     """Repositories that were renamed."""
+    large: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """The large files of each repository, by hash."""
+    broken: set[str] = field(default_factory=set)
+    """Large files that the storage gives out damaged."""
     visits: list[Visit] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -77,6 +88,12 @@ class GitServer:
         bare = self.path(name)
         git(self.folder, "init", "-q", "--bare", "-b", "main", str(bare))
         return self.commit(name, files or {"README.md": "# Hello\n"}, "First")
+
+    def keep_large(self, name: str, content: bytes) -> str:
+        """Have a large file; returns the pointer to it."""
+        oid = hashlib.sha256(content).hexdigest()
+        self.large.setdefault(name, {})[oid] = content
+        return pointer(content)
 
     def commit(
         self, name: str, files: dict[str, str], message: str, *, branch: str = "main"
@@ -133,6 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_PUT(self) -> None:
+        self._serve()
+
     def log_message(self, *_: object) -> None:
         """Say nothing: the owner remembers."""
 
@@ -143,9 +163,15 @@ class _Handler(BaseHTTPRequestHandler):
         service = "receive-pack" if "receive-pack" in self.path else "upload-pack"
         what: Literal["fetch", "push"] = "push" if service == "receive-pack" else "fetch"
         token = self._token()
+        if "/info/lfs/" in parts.path or parts.path.startswith("/storage/"):
+            self._send(*self._large(parts.path, name, token, body))
+            return
         status, headers, answer = self._answer(parts.path, parts.query, name, what, token, body)
         if self.command == "POST" or status != 200:
             self.owner.visits.append(Visit(token, name, what, status))
+        self._send(status, headers, answer)
+
+    def _send(self, status: int, headers: list[tuple[str, str]], answer: bytes) -> None:
         self.send_response(status)
         for key, value in headers:
             self.send_header(key, value)
@@ -168,6 +194,58 @@ class _Handler(BaseHTTPRequestHandler):
         if not owner.path(name).exists():
             return 404, [], b"Repository not found"
         return self._backend(path, query, token, body)
+
+    def _large(
+        self, path: str, name: str, token: str, body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        if path.startswith("/storage/"):
+            _, _, *names, oid = path.split("/")
+            what, name = self.command.lower(), "/".join(names)
+            status, answer = self._stored(name, oid, body)
+        elif path.endswith("/objects/batch"):
+            asked = json.loads(body)
+            what = asked["operation"]
+            status, answer = self._batch(name, token, asked)
+        else:
+            what, asked = "verify", json.loads(body)
+            there = self.owner.large.get(name, {}).get(asked["oid"], b"")
+            status, answer = (200 if len(there) == asked["size"] else 404), b"{}"
+        self.owner.visits.append(Visit(token, name, what, status))  # type: ignore[arg-type]
+        return status, [("Content-Type", "application/vnd.git-lfs+json")], answer
+
+    def _stored(self, name: str, oid: str, body: bytes) -> tuple[int, bytes]:
+        if "Authorization" in self.headers or self.headers.get("X-Storage") != STORAGE_KEY:
+            return 400, b"one key, and the right one"
+        files = self.owner.large.setdefault(name, {})
+        if self.command == "PUT":
+            files[oid] = body
+            return (200 if hashlib.sha256(body).hexdigest() == oid else 422), b""
+        found = files[oid]
+        return 200, found[::-1] if oid in self.owner.broken else found
+
+    def _batch(self, name: str, token: str, asked: dict[str, Any]) -> tuple[int, bytes]:
+        opened, right = self.owner.tokens.get(token, ("", ""))
+        upload = asked["operation"] == "upload"
+        if self.owner.tokens and (opened != name or (upload and right != "write")):
+            return 403, b"{}"
+        if "application/vnd.git-lfs+json" not in self.headers.get("Content-Type", ""):
+            return 415, b"{}"
+        objects = [self._planned(name, each, upload=upload) for each in asked["objects"]]
+        return 200, json.dumps({"transfer": "basic", "objects": objects}).encode()
+
+    def _planned(self, name: str, each: dict[str, Any], *, upload: bool) -> dict[str, Any]:
+        oid, there = each["oid"], each["oid"] in self.owner.large.get(name, {})
+        if there and upload:
+            return each
+        if not there and not upload:
+            return {**each, "error": {"code": 404, "message": "Object does not exist"}}
+        place = f"{self.owner.url}/storage/{name}/{oid}"
+        actions = {"upload" if upload else "download": {
+            "href": place, "header": {"X-Storage": STORAGE_KEY}
+        }}  # fmt: skip
+        if upload:
+            actions["verify"] = {"href": f"{self.owner.url}/{name}.git/info/lfs/verify"}
+        return {**each, "authenticated": True, "actions": actions}
 
     def _backend(
         self, path: str, query: str, token: str, body: bytes
@@ -211,6 +289,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return body
+
+
+def pointer(content: bytes) -> str:
+    """Write what stands in a repository in place of a large file."""
+    oid = hashlib.sha256(content).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"
 
 
 def git(folder: Path, *arguments: str, given: str = "", more: dict[str, str] | None = None) -> str:

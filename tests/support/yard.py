@@ -14,6 +14,7 @@ from pathlib import Path
 from app.children.environment import agent_environment
 from app.children.layout import Confinement
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
+from app.core.directory import Target
 from app.core.keys import SessionKey
 from app.core.workspaces import Author, Clone, Opened, Repository, Way
 from app.repos.checkouts import GitCheckouts
@@ -55,6 +56,10 @@ class Yard:
     tokens: OneToken
     vault: Vault
     shoes: Shoes
+    shallow: set[Target]
+    """Repositories of which only the latest history is fetched."""
+    variables: dict[Target, dict[str, str]]
+    """What the setup of each repository gets."""
     sent: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
     allows: bool = False
@@ -105,14 +110,16 @@ class Yard:
 
 
 @asynccontextmanager
-async def open_yard(folder: Path, *, free_bytes: int = 0) -> AsyncIterator[Yard]:
+async def open_yard(
+    folder: Path, *, free_bytes: int = 0, path: str = os.environ["PATH"]
+) -> AsyncIterator[Yard]:
     """Have a server with one repository, acme/app, and everything to clone it."""
     person = folder / "person"
     data = folder / "data"
     home = data / "homes" / "demo"
     for each in (person, home):
-        each.mkdir(parents=True)
-    surroundings = {"PATH": os.environ["PATH"], "HOME": str(person)}
+        each.mkdir(parents=True, exist_ok=True)
+    surroundings = {"PATH": path, "HOME": str(person)}
     sandbox = Plain() if isinstance(FOUND, Unavailable) else FOUND
     shoes = Shoes(
         sandbox,
@@ -120,7 +127,11 @@ async def open_yard(folder: Path, *, free_bytes: int = 0) -> AsyncIterator[Yard]
         lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
     )
     git, tokens, vault = Git(surroundings, "tests"), OneToken(), Vault([SECRET, WRITE])
-    mirrors = Mirrors(data / "mirrors", git, tokens, surroundings, free_bytes=free_bytes)
+    shallow: set[Target] = set()
+    variables: dict[Target, dict[str, str]] = {}
+    mirrors = Mirrors(
+        data / "mirrors", git, tokens, surroundings, free_bytes=free_bytes, shallow=shallow
+    )
     checkouts = GitCheckouts(
         data / "gates",
         {"demo": shoes},
@@ -129,11 +140,12 @@ async def open_yard(folder: Path, *, free_bytes: int = 0) -> AsyncIterator[Yard]
         tokens=tokens,
         vault=vault,
         person=surroundings,
+        variables=variables,
     )
     with GitServer(folder / "server") as server:
         server.create("acme/app")
         server.tokens = {WRITE: ("acme/app", "write"), READ: ("acme/app", "read")}
-        yard = Yard(data, server, checkouts, mirrors, git, tokens, vault, shoes)
+        yard = Yard(data, server, checkouts, mirrors, git, tokens, vault, shoes, shallow, variables)
         try:
             yield yard
         finally:

@@ -22,8 +22,8 @@ from app.acp.json_values import mapping, objects
 from app.acp.peer import AgentPeer
 from app.acp.session import AcpSession
 from app.acp.trial.visit import Visits
+from app.core.folders import beside
 from app.core.ports import Clock
-from app.core.repo_provider import beside
 from app.core.tasks import Tasks
 from app.core.types import Attachment
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate

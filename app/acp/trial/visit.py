@@ -14,8 +14,8 @@ from pathlib import Path
 from app.acp.launch import AgentLaunch, start
 from app.acp.peer import AgentPeer, AgentTimeouts
 from app.children.census import new_marker
+from app.core.folders import beside
 from app.core.ports import AgentListener, Counters
-from app.core.repo_provider import beside
 from app.core.tasks import Tasks
 
 

@@ -15,7 +15,7 @@ from app.children.foreground import run_in_terminal
 from app.cli.agents.visiting import Visitor, visitor
 from app.cli.lines import one_line, printable
 from app.config import Configuration
-from app.core.repo_provider import beside
+from app.core.folders import beside
 from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.errors import BridgeError
 

@@ -15,8 +15,8 @@ from app.core.consent.offers import SESSION, allowing, refusing, with_session_of
 from app.core.consent.policy import Verdict, decide
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
+from app.core.folders import beside
 from app.core.ports import Clock
-from app.core.repo_provider import beside
 from app.core.types import TurnRef
 from app.core.updates import Ask, AskRequest, ToolUpdate
 

@@ -7,31 +7,53 @@ from pathlib import Path
 import pytest
 
 from app.core.workspaces import Repository
-from app.repos.submodules import Submodule, parse, source
+from app.repos.submodules import DEPTH, Submodule, parse, source
 from tests.support.git_server import git
 from tests.support.yard import WRITE, Yard, open_yard
 
 APP = Repository("acme/app", "https://git.example.com/acme/app.git")
 
 
-def add_submodule(yard: Yard, url: str) -> None:
-    """Let acme/app have acme/lib as a submodule in the folder lib."""
-    yard.server.create("acme/lib", {"lib.txt": "lib\n"})
-    bare = yard.server.path("acme/app")
-    modules = f'[submodule "lib"]\n\tpath = lib\n\turl = {url}\n'
+def link(yard: Yard, parent: str, child: str, url: str, *, branch: str = "main") -> None:
+    """Let one repository have another as a submodule, in the folder of its short name."""
+    bare, name = yard.server.path(parent), child.partition("/")[2]
+    modules = f'[submodule "{name}"]\n\tpath = {name}\n\turl = {url}\n'
     blob = git(bare, "hash-object", "-w", "--stdin", given=modules)
-    head = yard.server.head("acme/lib", "main")
-    listed = f"100644 blob {blob}\t.gitmodules\n160000 commit {head}\tlib\n"
+    head = yard.server.head(child, "main")
+    listed = f"100644 blob {blob}\t.gitmodules\n160000 commit {head}\t{name}\n"
     tree = git(bare, "mktree", "--missing", given=listed)
     commit = git(bare, "commit-tree", tree, "-p", "main", "-m", "Library")
-    git(bare, "update-ref", "refs/heads/main", commit)
+    git(bare, "update-ref", f"refs/heads/{branch}", commit)
 
 
-async def test_a_private_submodule_beside_the_repository_is_there(tmp_path: Path) -> None:
+def create_private(yard: Yard, name: str) -> None:
+    """Make a repository that only its own token opens."""
+    short = name.partition("/")[2]
+    yard.server.create(name, {f"{short}.txt": f"{short}\n"})
+    yard.server.tokens[f"token-of-{short}"] = (name, "read")
+    yard.tokens.by_name[name] = f"token-of-{short}"
+
+
+def add_submodule(yard: Yard, url: str) -> None:
+    """Let acme/app have acme/lib as a submodule in the folder lib."""
+    create_private(yard, "acme/lib")
+    link(yard, "acme/app", "acme/lib", url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "../lib.git",
+        "{server}/acme/lib.git",
+        "git@127.0.0.1:acme/lib.git",
+        "ssh://git@127.0.0.1/acme/lib.git",
+    ],
+)
+async def test_a_private_submodule_on_the_host_of_the_repository_is_there(
+    tmp_path: Path, url: str
+) -> None:
     async with open_yard(tmp_path) as yard:
-        add_submodule(yard, "../lib.git")
-        yard.server.tokens["token-of-the-library"] = ("acme/lib", "read")
-        yard.tokens.by_name["acme/lib"] = "token-of-the-library"
+        add_submodule(yard, url.format(server=yard.server.url))
         clone = yard.clone()
         await yard.open(clone)
 
@@ -41,16 +63,88 @@ async def test_a_private_submodule_beside_the_repository_is_there(tmp_path: Path
         assert (clone.folder / "lib" / "lib.txt").read_text() == "lib\n"
         assert {(visit.token, visit.repository) for visit in yard.server.visits} == {
             (WRITE, "acme/app"),
-            ("token-of-the-library", "acme/lib"),
+            ("token-of-lib", "acme/lib"),
         }
         assert (await yard.checkouts.gather(clone, "Nothing")).commit == yard.server.head(
             "acme/app", "main"
         )
+        _, seen = await yard.do(
+            clone, "git config --list; git -C lib config --list; cat .git/config"
+        )
+        assert "token-of" not in seen
+
+
+async def test_a_private_submodule_of_a_submodule_is_there(tmp_path: Path) -> None:
+    async with open_yard(tmp_path) as yard:
+        create_private(yard, "acme/core")
+        create_private(yard, "acme/lib")
+        link(yard, "acme/lib", "acme/core", "../core.git")
+        link(yard, "acme/app", "acme/lib", "../lib.git")
+        clone = yard.clone()
+        await yard.open(clone)
+
+        said = await yard.checkouts.prepare(clone)
+
+        assert said is None
+        assert (clone.folder / "lib" / "core" / "core.txt").read_text() == "core\n"
+        assert ("token-of-core", "acme/core") in {
+            (visit.token, visit.repository) for visit in yard.server.visits
+        }
+        assert await yard.do(clone, "git status --short") == (0, "")
+
+
+async def test_a_branch_cannot_have_a_private_repository_fetched(tmp_path: Path) -> None:
+    async with open_yard(tmp_path) as yard:
+        create_private(yard, "acme/vault")
+        link(yard, "acme/app", "acme/vault", "../vault.git", branch="feature")
+        clone = yard.clone(way="existing", branch="feature")
+        await yard.open(clone)
+
+        said = await yard.checkouts.prepare(clone)
+
+        assert said is not None
+        assert "The submodule vault is missing" in said
+        assert ("acme/vault", "demo") not in yard.tokens.asked
+        assert list((clone.folder / "vault").iterdir()) == []
+
+
+async def test_submodules_that_hold_themselves_come_to_an_end(tmp_path: Path) -> None:
+    async with open_yard(tmp_path) as yard:
+        for _ in range(DEPTH + 2):
+            link(yard, "acme/app", "acme/app", "../app.git")
+        clone = yard.clone()
+        await yard.open(clone)
+
+        said = await yard.checkouts.prepare(clone)
+
+        deepest = "/".join(["app"] * (DEPTH + 1))
+        assert said == f"The submodule {deepest} is left out: there are too many."
+
+
+async def test_a_commit_that_is_on_no_branch_of_a_submodule_is_fetched_by_its_name(
+    tmp_path: Path,
+) -> None:
+    async with open_yard(tmp_path) as yard:
+        add_submodule(yard, "../lib.git")
+        bare = yard.server.path("acme/lib")
+        git(bare, "update-ref", "refs/pull/1/head", "main")
+        lone = git(bare, "commit-tree", "main^{tree}", "-m", "Else")
+        git(bare, "update-ref", "refs/heads/main", lone)
+        clone = yard.clone()
+        await yard.open(clone)
+
+        said = await yard.checkouts.prepare(clone)
+
+        assert said is None
+        assert (clone.folder / "lib" / "lib.txt").read_text() == "lib\n"
 
 
 @pytest.mark.parametrize(
     "url",
-    ["ext::sh -c touch% x", "file:///etc", "/etc", "ssh://git@example.com/x", "http://e.com/x"],
+    [
+        *("ext::sh -c touch% x", "file:///etc", "/etc", "ssh://git@example.com/x"),
+        *("http://e.com/x", "git@example.com:x/y", "fd::17"),
+    ],
 )
 async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
     tmp_path: Path, url: str
@@ -62,7 +156,9 @@ async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
 
         said = await yard.checkouts.prepare(clone)
 
-        assert said == "The submodule lib is of a kind that is not fetched."
+        assert said == (
+            "The submodule lib is missing: it is at an address of a kind that is not fetched."
+        )
         assert list((clone.folder / "lib").iterdir()) == []
 
 
@@ -73,7 +169,12 @@ async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
         ("../../else/lib.git", "https://git.example.com/else/lib.git"),
         ("../../../../../lib", "https://git.example.com/lib"),
         ("https://other.example.com/lib.git", "https://other.example.com/lib.git"),
+        ("git@git.example.com:acme/lib.git", "https://git.example.com/acme/lib.git"),
+        ("ssh://git@git.example.com:22/acme/lib", "https://git.example.com/acme/lib"),
+        ("git@other.example.com:acme/lib.git", None),
+        ("https://user:password@git.example.com/lib.git", None),
         ("https://user:password@other.example.com/lib.git", None),
+        ("https://[broken/lib.git", None),
         ("https://", None),
         ("-oProxyCommand=x", None),
     ],

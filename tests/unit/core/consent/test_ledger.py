@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from app.core.consent.policy import PRESETS, Policy, Rule
+from app.core.folders import Folders
 from app.core.ports import AgentListener
-from app.core.repo_provider import Folders
 from app.core.types import Heard, Speaker
 from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.errors import NotFound

@@ -1,0 +1,98 @@
+"""What is set for single repositories: variables for whoever works in them, how much is fetched.
+
+A key that is not known refuses, and no problem is told with a value in it: an entry may hold
+secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
+
+from app.config.agents import Environment, Variables
+from app.config.fields import is_repository, json_object, nothing
+from app.config.problems import did_you_mean, first_problem
+from app.errors import ConfigurationError
+
+SETTING = "REPOSITORIES_JSON"
+Fetch = Literal["full", "shallow"]
+
+
+class RepositoryEntry(BaseModel):
+    """One repository as it was configured."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
+
+    env: Environment = Field(default_factory=nothing)
+    """Variables that its setup and the agents in it get as they stand here."""
+    env_passthrough: Variables = ()
+    """Variables that they get from the settings."""
+    clone: Fetch = "full"
+    """How much of its history the bridge fetches."""
+
+
+KEYS = tuple(RepositoryEntry.model_fields)
+
+
+def read_repositories(setting: SecretStr | None) -> Mapping[str, RepositoryEntry]:
+    """Check what is set for single repositories.
+
+    Raises:
+        ConfigurationError: for the first thing that is wrong.
+    """
+    if setting is None:
+        return nothing()
+    try:
+        entries = json_object(setting.get_secret_value())
+    except PydanticCustomError as error:
+        words = error.context or {}
+    else:
+        return MappingProxyType(
+            {
+                name: _entry(name, raw, number)
+                for number, (name, raw) in enumerate(entries.items(), 1)
+            }
+        )
+    raise ConfigurationError(SETTING, words["problem"], words["remedy"])
+
+
+def _entry(name: str, raw: Any, number: int) -> RepositoryEntry:
+    # A name of an odd form is not repeated: it may be a value in the wrong place.
+    if not is_repository(name):
+        raise ConfigurationError(
+            SETTING,
+            f"the name of repository {number} is none",
+            "Write owner/name, or the address or folder as it stands in the other settings.",
+        )
+    if not isinstance(raw, dict):
+        raise ConfigurationError(
+            SETTING, f"repository {number} is not an object", 'Write "owner/name": {"env": {...}}.'
+        )
+    unknown = next((key for key in raw if key not in KEYS), None)
+    if unknown is not None:
+        remedy = did_you_mean(unknown, KEYS, f"The keys are {', '.join(KEYS)}.")
+        raise ConfigurationError(SETTING, f"repository {number} has an unknown key", remedy)
+    try:
+        entry = RepositoryEntry.model_validate(raw)
+    except ValidationError as error:
+        where, problem, remedy = first_problem(error)
+    else:
+        return _fitting(entry, name, number)
+    key = next((f": {part}" for part in where if part in KEYS), "")
+    raise ConfigurationError(SETTING, f"repository {number}{key} {problem}", remedy)
+
+
+def _fitting(entry: RepositoryEntry, name: str, number: int) -> RepositoryEntry:
+    if "PATH" in {*entry.env, *entry.env_passthrough}:
+        raise ConfigurationError(
+            SETTING, f"repository {number} names PATH", "Remove it: agents keep the one they have."
+        )
+    if name.startswith("folder:") and entry.clone != "full":
+        raise ConfigurationError(
+            SETTING, f"repository {number} is a folder, of which there is no clone", "Remove clone."
+        )
+    return entry

@@ -1,0 +1,114 @@
+"""Stands where an agent's git-lfs looks for a server: carries large files from and to the bridge.
+
+It is one stdlib file that imports nothing of the package: a copy of it lies in the door of the gate
+and runs in the agent's shoes, as the transfer program that git-lfs talks JSON to, a line each way.
+For each file it opens the socket `lfs` of the door, names the file, and carries its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+CHUNK_BYTES = 1024 * 1024
+SOCKET = "lfs"
+
+
+class Refused(Exception):
+    """The bridge says no, and why."""
+
+
+def main() -> int:
+    """Do what git-lfs wants, one file after another."""
+    place = _temporary()
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - see relay.py
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        if wanted["event"] == "init":
+            _say({})
+        elif wanted["event"] == "terminate":
+            break
+        else:
+            _say({"event": "complete", "oid": wanted["oid"], **_outcome(wanted, place)})
+    return 0
+
+
+def _outcome(wanted: dict[str, Any], place: str) -> dict[str, Any]:
+    try:
+        if wanted["event"] == "upload":
+            _put(wanted)
+            return {}
+        return {"path": _get(wanted, place)}
+    except (OSError, Refused) as error:
+        return {"error": {"code": 1, "message": str(error) or type(error).__name__}}
+
+
+def _get(wanted: dict[str, Any], place: str) -> str:
+    with _asked("get", wanted) as bridge, bridge.makefile("rb") as answer:
+        _heed(answer.readline(), "ok")
+        handle, path = tempfile.mkstemp(dir=place)
+        left = wanted["size"]
+        with os.fdopen(handle, "wb") as file:
+            while left and (data := answer.read(min(CHUNK_BYTES, left))):
+                file.write(data)
+                left -= len(data)
+    if left:
+        os.unlink(path)  # noqa: PTH108 - pathlib takes long to load
+        raise Refused("The bridge broke off in the middle of a file.")
+    return path
+
+
+def _put(wanted: dict[str, Any]) -> None:
+    with _asked("put", wanted) as bridge, bridge.makefile("rb") as answer:
+        if _heed(answer.readline(), "have", "send") == "have":
+            return
+        with open(wanted["path"], "rb") as file:  # noqa: PTH123 - see above
+            while data := file.read(CHUNK_BYTES):
+                bridge.sendall(data)
+        _heed(answer.readline(), "ok")
+
+
+def _asked(what: str, wanted: dict[str, Any]) -> socket.socket:
+    bridge = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bridge.connect(SOCKET)
+    except OSError:
+        bridge.close()
+        raise Refused("The bridge does not listen here now.") from None
+    question = {"what": what, "oid": wanted["oid"], "size": wanted["size"]}
+    bridge.sendall(json.dumps(question).encode() + b"\n")
+    return bridge
+
+
+def _heed(line: bytes, *good: str) -> str:
+    word, _, rest = line.decode(errors="replace").strip().partition(" ")
+    if word not in good:
+        raise Refused(rest or "The bridge broke off.")
+    return word
+
+
+def _temporary() -> str:
+    """Make the folder for files under way: git-lfs moves them, so it must be on the same disk."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--git-common-dir"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    place = os.path.join(os.path.abspath(found.stdout.strip()), "lfs", "tmp")  # noqa: PTH100, PTH118
+    os.makedirs(place, exist_ok=True)  # noqa: PTH103
+    return place
+
+
+def _say(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""What is done once in a new clone: large files looked at, submodules brought, its setup run.
+
+The bridge fetches, the agent's shoes check out and run: what a repository brings along never runs
+or is obeyed anywhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from app.core.directory import Target
+from app.core.workspaces import Clone, Repository
+from app.errors import GitFailed, RepositoryError, RepositoryGone
+from app.repos import clone as clones
+from app.repos.git import Git
+from app.repos.lfs import is_used
+from app.repos.mirror import Mirrors
+from app.repos.shoes import Inside
+from app.repos.submodules import DEPTH, MOST, Submodule, is_at_home, source
+
+SETUP: Final = ".agent-bridge/setup"
+_SETUP_BYTES: Final = 1024 * 1024
+_SETUP_SECONDS: Final = 600.0
+"""What preparing a clone may take: packages are downloaded then."""
+_SETUP_WORDS: Final = 4000
+"""What is kept of its output: the end, where errors stand."""
+_PRIVATE: Final = (
+    "A private one is fetched from the host of the repository itself, if its default branch names "
+    "it and the agent may read it."
+)
+_NAMED: Final = 5
+"""How many files a note names: enough to know what it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A repository in a clone whose submodules are brought: the clone itself, or a submodule."""
+
+    repository: Repository
+    commit: str
+    path: str = "."
+    depth: int = 0
+    trusted: bool = True
+    """Whether what its default branch names is fetched with a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Prepares new clones."""
+
+    git: Git
+    mirrors: Mirrors
+    gates: Path
+    inside: Callable[..., Inside]
+    """Enters a clone in its agent's shoes, with further paths to see."""
+    has_lfs: Callable[[], bool]
+    variables: Mapping[Target, Mapping[str, str]] = field(repr=False)
+    """What the setup of each repository gets."""
+
+    async def run(self, clone: Clone) -> str | None:
+        """Prepare a new clone; returns what there is to say about it, None if nothing."""
+        commit = await clones.head(self.inside(clone))
+        said = [
+            await self._look_at_large_files(clone, commit),
+            *await self._bring_submodules(clone, commit),
+            await self._set_up(clone),
+        ]
+        return "\n".join(filter(None, said)) or None
+
+    async def _look_at_large_files(self, clone: Clone, commit: str) -> str:
+        """Say which large files are not there."""
+        if not await is_used(self.git, self.mirrors.path(clone.repository), commit):
+            return ""
+        if not self.has_lfs():
+            return (
+                "Some files of this repository are kept with Git LFS, and git-lfs is not installed "
+                "on the bridge's machine: pointers stand in their place. Install it (on Debian: "
+                "`apt install git-lfs`) and begin anew."
+            )
+        try:
+            listed = await self.inside(clone).git("lfs", "ls-files")
+        except GitFailed as error:
+            return f"Which files are kept with Git LFS cannot be told: {error}"
+        lines = (line.split(" ", 2) for line in listed.decode(errors="replace").splitlines())
+        missing = [path for _, mark, path in lines if mark == "-"]
+        if not missing:
+            return ""
+        named = ", ".join(missing[:_NAMED])
+        return (
+            "Files kept with Git LFS could not be fetched, so that pointers stand in their place "
+            f"({len(missing)}): {named}. `git lfs pull` tries again and says why."
+        )
+
+    async def _bring_submodules(self, clone: Clone, commit: str) -> list[str]:
+        """Have submodules, and theirs, fetched by the bridge and checked out by the agent."""
+        troubles: list[str] = []
+        levels = [_Level(clone.repository, commit)]
+        brought = 0
+        while levels:
+            level = levels.pop(0)
+            for submodule in await self.mirrors.submodules(level.repository, level.commit):
+                here = submodule.path if level.path == "." else f"{level.path}/{submodule.path}"
+                if level.depth == DEPTH or brought == MOST:
+                    troubles.append(f"The submodule {here} is left out: there are too many.")
+                    continue
+                brought += 1
+                try:
+                    deeper = await self._bring_one(clone, level, submodule, here)
+                except RepositoryGone as error:
+                    troubles.append(f"The submodule {here} is missing: {error.words}. {_PRIVATE}")
+                    continue
+                except RepositoryError as error:
+                    troubles.append(f"The submodule {here} is missing: {error}")
+                    continue
+                levels.append(deeper)
+        return troubles
+
+    async def _bring_one(
+        self, clone: Clone, level: _Level, submodule: Submodule, here: str
+    ) -> _Level:
+        child = source(level.repository, submodule)
+        if child is None:
+            raise RepositoryError("it is at an address of a kind that is not fetched.")
+        commit = await self.mirrors.link(level.repository, level.commit, submodule.path)
+        if commit is None:
+            raise RepositoryError("no commit of it is named.")
+        trusted = await self._is_trusted(clone, level, child)
+        mirror = await self._fetched(child, clone.agent if trusted else None, commit)
+        inside = self.inside(clone, mirror)
+        there = ("-C", level.path)
+        await inside.git(*there, "config", f"submodule.{submodule.name}.url", str(mirror))
+        await inside.git(*there, "config", f"submodule.{submodule.name}.update", "checkout")
+        await inside.git(
+            *there, *("submodule", "--quiet", "update", "--init", "--", submodule.path)
+        )
+        return _Level(child, commit, here, level.depth + 1, trusted)
+
+    async def _is_trusted(self, clone: Clone, level: _Level, child: Repository) -> bool:
+        """Tell whether a token may be used: on the host of the repository, where it says so itself.
+
+        What only a branch names, a stranger may have named, to have something fetched that is
+        none of theirs.
+        """
+        if not level.trusted or not is_at_home(clone.repository, child):
+            return False
+        named = await self.mirrors.submodules(level.repository, "HEAD")
+        return child in [source(level.repository, each) for each in named]
+
+    async def _fetched(self, child: Repository, agent: str | None, commit: str) -> Path:
+        mirror = await self.mirrors.refresh(child, agent)
+        if await self.mirrors.commit(child, commit) is None:
+            await self.mirrors.refresh(child, agent, commit)
+        return mirror
+
+    async def _set_up(self, clone: Clone) -> str | None:
+        """Run `.agent-bridge/setup` in a new clone; returns what it said, None if there is none.
+
+        Only that of the default branch: a branch must not bring along what runs before anybody
+        looks at it.
+        """
+        script = await self.mirrors.read(clone.repository, SETUP, limit=_SETUP_BYTES)
+        if script is None:
+            return None
+        file = self.gates / clone.folder.name / "door" / "setup"
+        await asyncio.to_thread(file.write_bytes, script)
+        file.chmod(0o755)
+        try:
+            status, written, words = await self.inside(clone).run(
+                str(file),
+                seconds=_SETUP_SECONDS,
+                limit=_SETUP_BYTES,
+                name=SETUP,
+                more=self.variables.get(clone.repository, {}),
+            )
+        except GitFailed as error:
+            return f"`{SETUP}` failed: {error.words}"
+        said = f"{written.decode(errors='replace')}\n{words}".strip()[-_SETUP_WORDS:]
+        return f"`{SETUP}` ended with status {status}.\n{said}".strip()
