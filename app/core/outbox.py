@@ -94,11 +94,13 @@ class Outbox:
             if post is not None:
                 self._send(post)
 
-    async def announced(self, post_id: int) -> None:
+    async def announced(self, post_id: int, target: SessionKey) -> None:
         """Wait until the platform has a post, for as long as its adapter wants that."""
+        adapter = self._adapters.get(target.adapter)
+        if not isinstance(adapter, AnnouncingAdapter):
+            return
         post = self._posts.post(post_id)
-        adapter = None if post is None else self._adapters.get(post.target.adapter)
-        if post is None or post.state != "new" or not isinstance(adapter, AnnouncingAdapter):
+        if post is None or post.state != "new":
             return
         arrived = self._awaited[post_id] = asyncio.Event()
 

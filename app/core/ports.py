@@ -554,7 +554,7 @@ class InstallableAdapter(Adapter, Protocol):
 
         Raises:
             ServiceRefused: the platform gives nothing for it.
-            PostDelayed: not now.
+            PostError: not now, or not with what it gives.
         """
         ...
 

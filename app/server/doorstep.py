@@ -79,7 +79,7 @@ def installed(agent: str, found: str) -> HTMLResponse:
 def not_installed(again: str, reason: str) -> HTMLResponse:
     """Tell an admin that an agent's application was not installed, and why."""
     words = f'<p>{escape(reason)}</p><p><a href="{escape(again)}">Begin again</a>.</p>'
-    return _page(400, "Nothing was installed", words, links=False)
+    return _page(400, "The installation did not work", words, links=False)
 
 
 def _page(status: int, title: str, words: str, *, links: bool = True) -> HTMLResponse:

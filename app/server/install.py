@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import RedirectResponse, Response
 
 from app.core.keys import adapter_name
-from app.errors import PostDelayed, ServiceRefused
+from app.errors import PostError, ServiceRefused
 from app.server import doorstep
 from app.server.installations import StateOfNoUse
 from app.server.login import Visitor, visitor
@@ -51,7 +51,7 @@ async def come_back(
     except StateOfNoUse:
         words = "This address works once, for whoever began the installation, within 15 minutes."
         return doorstep.not_installed(again, words)
-    except (ServiceRefused, PostDelayed) as refused:
+    except (ServiceRefused, PostError) as refused:
         # The code is used up, and what it was exchanged for may be lost: it takes another one.
         logger.warning("%s could not be installed: %s", name, refused)
         return doorstep.not_installed(again, str(refused))

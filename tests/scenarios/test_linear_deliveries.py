@@ -8,6 +8,7 @@ from app.sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
 KEPT = "select count(*) from delivery where delivery_id = ?"
+PROMPTED = "select count(*) from turn where state = 'prompted'"
 UNREAD = "select count(*) from delivery where state = 'new'"
 
 
@@ -71,6 +72,26 @@ def test_a_bridge_that_dies_after_the_acknowledgement_goes_on_when_it_is_back(
         world.wait_end(session)
 
         assert session.response == "still here"
+        assert world.turns() == 1
+
+
+def test_an_issue_that_was_taken_away_while_the_bridge_was_down_is_not_worked_on(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        working = world.assign("hold never")
+        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
+        world.bridge.kill()
+        missed = world.assign("say never")
+        for session in (working, missed):
+            world.linear.undelegate(session.issue, world.ann)
+
+        world.bridge.start()
+        world.wait_end(working)
+        world.bridge.wait(lambda: world.bridge.rows(UNREAD) == [(0,)], "a delivery is unread")
+
+        assert working.response.endswith("Stopped.")
+        assert missed.of_type("response") == []
         assert world.turns() == 1
 
 

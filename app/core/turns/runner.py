@@ -327,7 +327,7 @@ class TurnRun:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
         if self._post is not None:
-            await shop.outbox.announced(self._post.id)
+            await shop.outbox.announced(self._post.id, self._post.target)
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
         briefing = await brief(shop, self._session, self._turn, live)
         self._router.note = " ".join(filter(None, (self._router.note, briefing.note)))

@@ -73,7 +73,8 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
     """List what keeps agents from being heard, with the way to mend it here."""
     return tuple(
         Trouble(
-            name, words, f"/install/{name.replace(':', '/')}" if parts.installs.knows(name) else ""
+            words if words.startswith(name) else f"{name}: {words}",
+            f"/install/{name.replace(':', '/')}" if parts.installs.knows(name) else "",
         )
         for name, words in parts.troubles().items()
         if words

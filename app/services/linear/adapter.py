@@ -29,7 +29,7 @@ from app.services.linear.members import Members
 from app.services.linear.missed import Page
 from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
-from app.services.linear.webhook import Identity
+from app.services.linear.standing import Standing
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,6 @@ class LinearAdapter:
         self._home = home
         self._uploads = uploads
         self._secret = credentials.webhook_secret
-        self._expected = credentials.agent_id
         self._clock = clock
         self._tokens = Tokens(
             self.service_name,
@@ -92,17 +91,16 @@ class LinearAdapter:
         self._api = LinearApi(api_url, self._tokens, clock)
         self._made = Made(self._api, uploads)
         self._etiquette = Etiquette(self.service_name, self._api)
-        self._identity: Identity | None = None
+        self._standing = Standing(self.service_name, self._api, self._tokens, clock, credentials)
         self._members = Members(self._api, clock)
         self._presence = Presence()
         self._missed = asyncio.Event()
-        self._installed = asyncio.Event()
         self._tasks = Tasks(f"linear of {agent}")
 
     @property
     def trouble(self) -> str:
         """Why Linear cannot be reached just now; empty if it can."""
-        return self._api.trouble
+        return self._standing.refused or self._api.trouble
 
     # What comes in.
 
@@ -119,7 +117,7 @@ class LinearAdapter:
                 headers,
                 body,
                 now=now,
-                identity=self._identity,
+                identity=self._standing.identity,
             )
         except webhook.DeliveryStale:
             # Linear repeats what it could not deliver, as the same bytes: something was missed.
@@ -134,7 +132,7 @@ class LinearAdapter:
         """
         heard = events.heard(delivery, self.agent)
         if isinstance(heard, events.Revoked):
-            self._tasks.start(self._look_at_token(), name="a look at the token")
+            self._tasks.start(self._standing.look(), name="a look at the token")
             return None
         if heard is None:
             return None
@@ -150,7 +148,7 @@ class LinearAdapter:
         Raises:
             ServiceRefused: Linear does not know the agent as it is set up.
         """
-        await self._identified()
+        await self._standing.known()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_for_missed(take))
             group.create_task(self._show_life())
@@ -166,58 +164,11 @@ class LinearAdapter:
 
         Raises:
             ServiceRefused: Linear gives nothing for it.
-            PostDelayed: not now.
+            PostError: not now, or not with what it gives.
         """
-        await self._api.install(code, back)
-        viewer = await self._identify()
-        self._installed.set()
+        found = await self._standing.install(code, back)
         self._missed.set()
-        return f"{viewer['name']} in {viewer['organization']['name']}"
-
-    async def _look_at_token(self) -> None:
-        """Find out whether the token still works, and let the trouble be seen if it does not."""
-        try:
-            await self._api.call("viewer")
-        except (PostError, ServiceRefused) as error:
-            logger.warning("%s", error)
-
-    async def _identified(self) -> None:
-        """Find out who the agent is, however long that takes: until Linear is back, or installed.
-
-        Raises:
-            ServiceRefused: nothing that happens while the bridge runs can change it.
-        """
-        while True:
-            self._installed.clear()
-            try:
-                await self._identify()
-            except PostDelayed as error:
-                logger.warning("%s: %s", self.service_name, error)
-                await self._clock.sleep(error.retry_after or LOOK_SECONDS)
-            except ServiceRefused as error:
-                if not self._tokens.installable:
-                    raise
-                logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
-                await self._installed.wait()
-            else:
-                return
-
-    async def _identify(self) -> dict[str, Any]:
-        viewer: dict[str, Any] = (await self._api.call("viewer"))["viewer"]
-        if self._expected is not None and viewer["id"] != self._expected:
-            raise ServiceRefused(
-                self.service_name,
-                "LINEAR_AGENT_ID is not the user of the token",
-                "Remove it: it is looked up.",
-            )
-        if not viewer["app"]:
-            raise ServiceRefused(
-                self.service_name,
-                "the token is a person's, not an agent's",
-                "Install the application with actor=app and take the token that this gives.",
-            )
-        self._identity = Identity(viewer["id"], viewer["organization"]["id"])
-        return viewer
+        return found
 
     async def _look_for_missed(self, take: Take) -> None:
         while True:
@@ -232,11 +183,12 @@ class LinearAdapter:
             await self._missed.wait()
 
     async def _take_missed(self, take: Take) -> None:
-        assert self._identity is not None, "nobody looks before the agent is known"
+        identity = self._standing.identity
+        assert identity is not None, "nobody looks before the agent is known"
         cursor: str | None = None
         while True:
             data = await self._api.call("sessions", after=cursor)
-            page = Page(data, self.service_name, self._identity, self._clock.now())
+            page = Page(data, self.service_name, identity, self._clock.now())
             for delivery in page.deliveries():
                 await take(delivery)
             cursor = page.next

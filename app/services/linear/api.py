@@ -109,11 +109,23 @@ class LinearApi:
             ServiceRefused: not with these credentials.
         """
         token = await self._tokens.current(self._exchange)
+        content = await self._fetch(upload, token, most)
+        if content is None:
+            token = await self._tokens.renewed(token, self._exchange)
+            content = await self._fetch(upload, token, most)
+        if content is None:
+            raise self._tokens.refused("Linear does not take a token that it just gave")
+        return content
+
+    async def _fetch(self, upload: str, token: SecretStr, most: int) -> bytes | None:
+        """Fetch a file with a token; None if Linear does not take the token."""
         client = await self._opened()
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
         content = bytearray()
         try:
             async with client.stream("GET", f"{self._uploads}/{upload}", headers=headers) as answer:
+                if answer.status_code == httpx.codes.UNAUTHORIZED:
+                    return None
                 if answer.status_code != httpx.codes.OK:
                     raise PostRejected(f"status {answer.status_code}")
                 async for piece in answer.aiter_bytes():

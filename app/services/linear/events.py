@@ -169,6 +169,11 @@ def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
             return None
 
 
+def began_with_delegation(comment: str) -> bool:
+    """Tell by the comment above a session whether it began with a delegation."""
+    return _THREAD.match(comment) is not None
+
+
 def upload_path(file: File) -> str:
     """Tell where Linear keeps a file that was found in a text."""
     found = _UPLOAD_FOLDER.match(file.url)
@@ -179,7 +184,7 @@ def upload_path(file: File) -> str:
 def _created(event: _Event, agent: str) -> Heard:
     session = _present(event.session)
     comment = session.comment.body if session.comment else ""
-    is_mention = bool(comment.strip()) and not _THREAD.match(comment)
+    is_mention = bool(comment.strip()) and not began_with_delegation(comment)
     issue = session.issue
     written = _written(issue)
     # Whoever gives an issue to an agent means what everybody can read in it.

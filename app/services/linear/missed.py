@@ -14,10 +14,15 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.types import Delivery
+from app.services.linear import events
 from app.services.linear.webhook import Identity
 
 LOOK_BACK_SECONDS: Final = 7 * 24 * 3600.0
 """How far back is looked: as long as deliveries are remembered at least."""
+
+
+ENDED: Final = {"complete", "error"}
+"""How a session stands in which nobody is at work."""
 
 
 class _Model(BaseModel):
@@ -75,12 +80,27 @@ class Page:
             if session.app_user.id != self._who.user or session.dismissed_at is not None:
                 continue
             shared = {key: node.get(key) for key in ("id", "creator", "comment", "issue")}
-            if session.status != "complete":
+            is_open = session.status not in ENDED
+            if is_open and self._was_taken_away(node):
+                yield self._taken_away(session.id, node["issue"])
+            elif session.status != "complete":
                 yield self._event("created", session.id, agentSession=shared, **_comments(node))
             for prompt in session.activities.nodes:
                 yield self._event(
                     "prompted", prompt["id"], agentSession=shared, agentActivity=prompt
                 )
+
+    def _was_taken_away(self, node: dict[str, Any]) -> bool:
+        """Tell whether a session began with a delegation that has ended since."""
+        issue, comment = node.get("issue"), node.get("comment")
+        if issue is None or comment is None or not events.began_with_delegation(comment["body"]):
+            return False
+        return (issue.get("delegate") or {}).get("id") != self._who.user
+
+    def _taken_away(self, session: str, issue: object) -> Delivery:
+        name = f"taken-away:{session}"
+        parts = {"type": "AppUserNotification", "notification": {"id": name, "issue": issue}}
+        return self._event("issueUnassignedFromYou", name, **parts)
 
     def _event(self, action: str, message_id: str, **parts: object) -> Delivery:
         event = {

@@ -69,7 +69,6 @@ class Missing:
 class Trouble:
     """What keeps an agent from being heard on a service."""
 
-    name: str
     words: str
     install: str = ""
     """Where its application is installed, if that may help."""

@@ -316,7 +316,7 @@ async def test_a_turn_waits_for_its_first_word_as_long_as_the_platform_is_worth_
 ) -> None:
     announcing.recorder.failures = [PostDelayed("not now", retry_after=60.0)]
     post = await announcing.create("p1")
-    waiting = asyncio.ensure_future(announcing.outbox.announced(post))
+    waiting = asyncio.ensure_future(announcing.outbox.announced(post, TARGET))
     await announcing.clock.asleep(2)
 
     await announcing.clock.advance(9.0)
@@ -329,9 +329,9 @@ async def test_a_turn_waits_for_its_first_word_as_long_as_the_platform_is_worth_
 async def test_nobody_waits_for_a_first_word_that_arrived_or_never_will(announcing: Scene) -> None:
     announcing.recorder.failures = [PostRejected("no such session")]
     refused = await announcing.create("p1")
-    await asyncio.wait_for(announcing.outbox.announced(refused), 5)
+    await asyncio.wait_for(announcing.outbox.announced(refused, TARGET), 5)
     arrived = await announcing.create("p2")
-    await asyncio.wait_for(announcing.outbox.announced(arrived), 5)
-    await asyncio.wait_for(announcing.outbox.announced(arrived), 5)
+    await asyncio.wait_for(announcing.outbox.announced(arrived, TARGET), 5)
+    await asyncio.wait_for(announcing.outbox.announced(arrived, TARGET), 5)
 
     assert announcing.clock.now() == ManualClock().now()

@@ -145,6 +145,18 @@ async def test_a_token_that_linear_takes_no_more_is_renewed_once(bench: Bench) -
     assert run.asked() == ["authorization_code", "refresh_token"]
 
 
+async def test_a_file_is_fetched_with_a_renewed_token(bench: Bench) -> None:
+    upload = bench.linear.upload("door.png", b"a door")
+    path = upload.rpartition("linear.app/")[2].removesuffix(")")
+    async with bench.run() as run:
+        await run.install()
+        bench.app.tokens.clear()
+        content = await run.api.download(path, most=100)
+
+    assert content == b"a door"
+    assert run.asked() == ["authorization_code", "refresh_token"]
+
+
 async def test_all_who_find_a_token_ended_wait_for_one_renewal(bench: Bench) -> None:
     async with bench.run() as run:
         await run.install()
