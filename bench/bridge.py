@@ -90,6 +90,10 @@ class BenchAdapter:
             mentions=(self.agent,),
         )
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
+
     async def refusal(self, _speaker: Speaker, _place: PlaceKey) -> str | None:
         """Let everybody."""
         return None

@@ -2,6 +2,9 @@
 
 `subprocess` uses vfork. uvloop would fork: with a heap like the bridge's, and Python's own hooks
 in the child, that keeps everybody waiting for 5 to 30 ms instead of half of one.
+
+Every descriptor is closed once: a second close would hit whatever another thread has opened under
+the same number meanwhile, the database perhaps.
 """
 
 from __future__ import annotations
@@ -12,12 +15,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import cache
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, cast
 
 from app.children.pipes import Plumbing
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A process and the descriptors that lead to it."""
+
+    process: subprocess.Popen[bytes]
+    handle: int
+    """Can be read once the process has ended."""
+    ends: tuple[int, ...]
+    """Our ends of stdin, stdout and stderr."""
 
 
 async def begin(
@@ -33,20 +47,7 @@ async def begin(
             Plumbing, *argv, env=dict(env), cwd=str(cwd), start_new_session=True
         )
     plumbing = Plumbing()
-    # In the thread of the event loop, which is the parent that bubblewrap dies with.
-    process = _Process(
-        subprocess.Popen(  # noqa: ASYNC220 - half a millisecond
-            argv,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-        ),
-        plumbing,
-    )
+    process = _Process(_born(argv, env=env, cwd=cwd), plumbing)
     try:
         await process.connect()
     except BaseException:
@@ -56,26 +57,59 @@ async def begin(
     return process, plumbing
 
 
+def _born(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> _Child:
+    """Start a process in this thread, which bubblewrap takes for the parent that it dies with."""
+    ends: list[int] = []
+    with ExitStack() as failed, ExitStack() as theirs:
+        inside: list[int] = []
+        for number in range(3):
+            reading, writing = os.pipe()
+            mine, its = (writing, reading) if number == 0 else (reading, writing)
+            failed.callback(os.close, mine)
+            theirs.callback(os.close, its)
+            ends.append(mine)
+            inside.append(its)
+        process = subprocess.Popen(
+            argv,
+            stdin=inside[0],
+            stdout=inside[1],
+            stderr=inside[2],
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+        try:
+            handle = os.pidfd_open(process.pid)
+        except OSError:
+            process.kill()
+            process.wait()
+            raise
+        failed.pop_all()
+    return _Child(process, handle, tuple(ends))
+
+
 class _Process(asyncio.SubprocessTransport):
     """A process whose end is seen through a descriptor of its own."""
 
-    def __init__(self, process: subprocess.Popen[bytes], plumbing: Plumbing) -> None:
+    def __init__(self, child: _Child, plumbing: Plumbing) -> None:
         super().__init__()
-        self._process = process
+        self._process = child.process
+        self._handle = child.handle
+        self._ends = list(child.ends)
+        """Those that the event loop was not given yet."""
         self._plumbing = plumbing
-        self._files = cast("tuple[IO[bytes], ...]", (process.stdin, process.stdout, process.stderr))
-        self._pipes: dict[int, asyncio.BaseTransport] = {}
+        self._pipes: list[asyncio.BaseTransport] = []
         self._loop = asyncio.get_running_loop()
-        self._descriptor = os.pidfd_open(process.pid)
-        self._loop.add_reader(self._descriptor, self._collect)
+        self._loop.add_reader(self._handle, self._collect)
 
     async def connect(self) -> None:
-        """Give the pipes to the event loop."""
+        """Give the pipes to the event loop, which closes them from then on, also if it fails."""
         loop, plumbing = self._loop, self._plumbing
-        stdin, stdout, stderr = self._files
-        self._pipes[0], _ = await loop.connect_write_pipe(lambda: _Input(plumbing), stdin)
-        self._pipes[1], _ = await loop.connect_read_pipe(lambda: _Stream(plumbing, 1), stdout)
-        self._pipes[2], _ = await loop.connect_read_pipe(lambda: _Stream(plumbing, 2), stderr)
+        for number in range(3):
+            end = _End(self._ends.pop(0), loop)
+            connect = loop.connect_read_pipe if number else loop.connect_write_pipe
+            pipe, _ = await connect(partial(_protocol, plumbing, number), end)
+            self._pipes.append(pipe)
         plumbing.connection_made(self)
 
     def get_pid(self) -> int:
@@ -88,7 +122,7 @@ class _Process(asyncio.SubprocessTransport):
 
     def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
         """Return the transport of one of its pipes."""
-        return self._pipes.get(fd)
+        return self._pipes[fd] if fd < len(self._pipes) else None
 
     def kill(self) -> None:
         """Kill it and whatever it has started meanwhile."""
@@ -97,14 +131,33 @@ class _Process(asyncio.SubprocessTransport):
 
     def close(self) -> None:
         """Close all pipes; its end is still waited for."""
-        for number, file in enumerate(self._files):
-            self._pipes.get(number, file).close()
+        for pipe in self._pipes:
+            pipe.close()
+        while self._ends:
+            os.close(self._ends.pop())
 
     def _collect(self) -> None:
-        self._loop.remove_reader(self._descriptor)
-        os.close(self._descriptor)
+        self._loop.remove_reader(self._handle)
+        os.close(self._handle)
         self._process.wait()
         self._plumbing.process_exited()
+
+
+class _End:
+    """Our end of a pipe, in the form in which event loops take it."""
+
+    def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._closes = not type(loop).__module__.startswith("uvloop")
+
+    def fileno(self) -> int:
+        """Return its number."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close it; uvloop asks for that too, when it has just closed the number by itself."""
+        if self._closes:
+            os.close(self._descriptor)
 
 
 class _Stream(asyncio.Protocol):
@@ -135,6 +188,10 @@ class _Input(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._plumbing.pipe_connection_lost(0, exc)
+
+
+def _protocol(plumbing: Plumbing, number: int) -> asyncio.BaseProtocol:
+    return _Stream(plumbing, number) if number else _Input(plumbing)
 
 
 @cache

@@ -351,6 +351,10 @@ class Adapter(Protocol):
         """
         ...
 
+    def is_shared(self, key: SessionKey) -> bool:
+        """Tell whether other agents can answer in a conversation as well."""
+        ...
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask the platform whether this person may make the agent act here; says why not.
 

@@ -157,6 +157,10 @@ class TurnStore(Protocol):
         """List the messages that became part of a turn, in order."""
         ...
 
+    def hearers(self, turn: int) -> frozenset[str]:
+        """Tell which agents heard any message of a turn."""
+        ...
+
     def waiting(self, session: int) -> int:
         """Count the turns of a session that wait."""
         ...

@@ -37,7 +37,7 @@ from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.runner import Workshop
+from app.core.turns.workshop import Workshop
 from app.core.types import Session
 from app.errors import RepositoryError, StoreUnavailable
 from app.main.cards import cards_of, missing_agents
@@ -170,6 +170,7 @@ class Bridge:
             ),
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
+            adapters=self._adapters,
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
         )

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
-from app.core.posts import NewPost, PostContent
 from app.core.stores import TakenAnswer
 from app.core.types import (
-    OPEN_TURN_STATES,
     Accepted,
     BridgeSessionRequest,
     Changed,
@@ -25,13 +23,12 @@ from app.core.types import (
     Effect,
     Heard,
     PlaceView,
-    TurnRef,
-    TurnState,
 )
+from app.store.admission import attach, begin_afresh, release
 from app.store.corrections import correct
 from app.store.database import Database
 from app.store.ledger import answer_ask
-from app.store.posts import insert_post, turn_post_key
+from app.store.posts import insert_post
 from app.store.tables import (
     DELIVERY_IS_NEW,
     decision,
@@ -42,7 +39,6 @@ from app.store.tables import (
     session,
     surface,
     transcript,
-    turn,
 )
 from app.store.turns import drop_queued, hand_over, stop_running, stop_session
 
@@ -89,49 +85,8 @@ _DECIDED = (
         decision.c.message_id == bindparam("message"),
     )
 )
-_WAITING = (
-    select(turn.c.id)
-    .where(
-        turn.c.session == bindparam("of"),
-        turn.c.surface == bindparam("asked_in"),
-        turn.c.state == "queued",
-        turn.c.continued.is_(False),
-    )
-    .order_by(turn.c.id.desc())
-)
-_BUSY = select(turn.c.id).where(
-    turn.c.session == bindparam("of"),
-    turn.c.id < bindparam("before"),
-    or_(*(turn.c.state == state for state in OPEN_TURN_STATES if state != TurnState.PARKED)),
-)
-_AT_HOME = (
-    select(session.c.id)
-    .join(surface, surface.c.session == session.c.id)
-    .where(
-        surface.c.place == bindparam("of"),
-        session.c.agent == bindparam("agent"),
-        session.c.closed.is_(None),
-    )
-    .order_by(session.c.id.desc())
-    .limit(1)
-)
 _KNOWN = select(message.c.id).where(
     message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
-)
-_SURFACE = (
-    select(surface.c.id, surface.c.session, session.c.closed)
-    .join(session)
-    .where(
-        surface.c.service == bindparam("service"),
-        surface.c.external == bindparam("external"),
-        surface.c.agent == bindparam("agent"),
-    )
-)
-_TOUCH = update(session).where(session.c.id == bindparam("of")).values(updated_at=bindparam("now"))
-_RELEASE = (
-    update(turn)
-    .where(turn.c.session == bindparam("of"), turn.c.state == "queued")
-    .values(held=False)
 )
 _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 _SETTLE = (
@@ -270,7 +225,7 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
         posts.extend(_apply(connection, effect, place_id, now))
     answers, unheard = _answer(connection, made, number, now)
     requests = (*made.requests, *unheard)
-    turns = [_attach(connection, request, place_id, number, now) for request in requests]
+    turns = [attach(connection, request, place_id, number, now) for request in requests]
     posts.extend(post for _, post in turns)
     posts.extend(post for taken in answers for post in taken.posts)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
@@ -378,79 +333,6 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
     return number
 
 
-def _attach(
-    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
-) -> tuple[TurnRef, int]:
-    """Give a message to a session: to its waiting turn, else to a new one."""
-    surface_id, session_id = _surface(connection, request, place_id, now)
-    connection.execute(_TOUCH, {"of": session_id, "now": now})
-    # The last one that waits: after a crash there may be two, and nobody overtakes anybody.
-    waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
-    _release(connection, session_id)
-    turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
-    connection.execute(insert(heard), {"message": number, "session": session_id, "turn": turn_id})
-    busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
-    content = PostContent(
-        kind="turn",
-        state="queued" if busy else "starting",
-        asker=request.speaker.id,
-        message_id=request.message_id,
-    )
-    post_id = insert_post(
-        connection,
-        NewPost(turn_post_key(turn_id), request.key, content, session_id, turn_id),
-        now,
-    )
-    return TurnRef(session_id, turn_id), post_id
-
-
-def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
-    new = {"session": session_id, "surface": surface_id, "created_at": now}
-    return int(connection.execute(insert(turn).returning(turn.c.id), new).scalar_one())
-
-
-def _surface(
-    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
-) -> tuple[int, int]:
-    """Find the session a request is for, or begin one; one that was removed begins afresh.
-
-    A new name for a conversation in the same place, such as a later Linear agent session on one
-    issue, is a further surface of the session that the agent has there.
-    """
-    named = {
-        "service": request.service_name,
-        "external": request.external_session_id,
-        "agent": request.agent_name,
-    }
-    row = connection.execute(_SURFACE, named).first()
-    if row is not None:
-        if row.closed is not None:
-            _begin_afresh(connection, row.session)
-        return row.id, row.session
-    here = {"of": place_id, "agent": request.agent_name}
-    session_id = connection.execute(_AT_HOME, here).scalar() or _new_session(
-        connection, request, place_id, now
-    )
-    surface_id = connection.execute(
-        insert(surface).returning(surface.c.id),
-        {**named, "session": session_id, "place": place_id},
-    ).scalar_one()
-    return surface_id, session_id
-
-
-def _new_session(
-    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
-) -> int:
-    new = {
-        "agent": request.agent_name,
-        "place": place_id,
-        "title": request.descriptive_name,
-        "created_at": now,
-        "updated_at": now,
-    }
-    return int(connection.execute(insert(session).returning(session.c.id), new).scalar_one())
-
-
 def _apply(connection: Connection, effect: Effect, place_id: int, now: float) -> list[int]:
     """Make the lasting change of a command; returns the posts it finished."""
     if effect.kind in {"listen", "verbosity", "repository"}:
@@ -469,34 +351,14 @@ def _apply(connection: Connection, effect: Effect, place_id: int, now: float) ->
         case "drop":
             return drop_queued(connection, effect.session, now)
         case "release":
-            _release(connection, effect.session)
+            release(connection, effect.session)
         case "fresh":
-            _begin_afresh(connection, effect.session)
+            begin_afresh(connection, effect.session)
         case "mode" | "model":
             connection.execute(
                 update(session).where(of_session).values({effect.kind: effect.value})
             )
     return []
-
-
-def _release(connection: Connection, session_id: int) -> None:
-    """Let everything run that was held back in a session."""
-    connection.execute(_RELEASE, {"of": session_id})
-
-
-def _begin_afresh(connection: Connection, session_id: int) -> None:
-    """Forget the agent's conversation; what was said so far is history of another one."""
-    last = select(func.coalesce(func.max(transcript.c.id), 0)).scalar_subquery()
-    connection.execute(
-        update(session)
-        .where(session.c.id == session_id)
-        .values(
-            closed=None,
-            acp_session_id=None,
-            generation=session.c.generation + 1,
-            began_after=last,
-        )
-    )
 
 
 def _settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:

@@ -8,19 +8,26 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from app.core.consent.offers import CANCEL, GO_ON, SESSION
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
 from app.core.consent.record import by_person
-from app.core.keys import SessionKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, PostContent
 from app.core.stores import OpenedAsk, TakenAnswer
-from app.core.types import OPEN_TURN_STATES, Entry, TurnRef, TurnState
+from app.core.types import (
+    OPEN_TURN_STATES,
+    BridgeSessionRequest,
+    Entry,
+    TurnRef,
+    TurnState,
+)
 from app.core.updates import Ask, AskRequest
+from app.store.admission import attach
 from app.store.asks import close_ask, open_ask, target_of
 from app.store.database import Database
 from app.store.posts import end_post, insert_post, turn_post_key
-from app.store.tables import ASK_IS_OPEN, ask, session, surface, turn
+from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.transcript import insert_entries
-from app.store.turns import end_waiting, go_on_after, stop_session
+from app.store.turns import end_waiting, go_on_after, messages_of, stop_session
 from app.store.values import ask_of
 
 EXPIRED = "Nobody answered in time, so it was not done."
@@ -172,7 +179,8 @@ def answer_ask(
         turns, more = _decide_pause(connection, row, answer, now)
     else:
         turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
-    return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), (row.session,))
+    sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
+    return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), tuple(sessions))
 
 
 def _decide_parked(
@@ -188,15 +196,51 @@ def _decide_parked(
 def _decide_pause(
     connection: Connection, row: Row[Any], answer: str, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """Let a paused turn go on, or end it as a stop would."""
+    """Let a paused turn go on, give it to another agent, or end it as a stop would."""
     if answer == CANCEL:
         return [], stop_session(connection, row.session, now, parked=False)
-    assert answer == GO_ON, "a pause has two options"
+    if answer.startswith(HAND_OVER):
+        return _pass_on(connection, row.turn, answer.removeprefix(HAND_OVER), now)
+    assert answer == GO_ON, "a pause has no other options"
     connection.execute(update(turn).where(turn.c.id == row.turn).values(paused=None))
     if row.call == "budget":
         of_session = session.c.id == row.session
         connection.execute(update(session).where(of_session).values(cleared=session.c.spent))
     return [TurnRef(row.session, row.turn)], []
+
+
+def _pass_on(
+    connection: Connection, turn_id: int, agent: str, now: float
+) -> tuple[list[TurnRef], list[int]]:
+    """End a paused turn and say its messages to another agent of the same place."""
+    old = connection.execute(
+        select(
+            surface.c.service, surface.c.external, surface.c.place, session.c.title, place.c.name
+        )
+        .join(turn, turn.c.surface == surface.c.id)
+        .join(session, session.c.id == turn.c.session)
+        .join(place, place.c.id == surface.c.place)
+        .where(turn.c.id == turn_id)
+    ).one()
+    posts = end_waiting(connection, turn_id, f"Handed over to {agent}.", now)
+    turns: list[TurnRef] = []
+    for said in messages_of(connection, turn_id):
+        request = BridgeSessionRequest(
+            external_session_id=old.external,
+            service_name=old.service,
+            agent_name=agent,
+            prompt=said.text,
+            speaker=said.speaker,
+            message_id=said.message_id,
+            surface=PlaceKey(old.service, old.name),
+            files=said.files,
+            descriptive_name=old.title,
+        )
+        ref, post = attach(connection, request, old.place, said.number, now)
+        turns.append(ref)
+        posts.append(post)
+    connection.execute(update(place).where(place.c.id == old.place).values(latest=agent))
+    return list(dict.fromkeys(turns)), list(dict.fromkeys(posts))
 
 
 def _asked_before(

@@ -104,7 +104,9 @@ def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
         & transcript.c.id.not_in(mine)
         & transcript.c.id.not_in(commands)
     )
-    by_agents = (transcript.c.kind == "text") & (transcript.c.session != own.session)
+    # How an answer ended is part of it: it names the branch and the pull request.
+    answers = (transcript.c.kind == "text") | transcript.c.data["end"].as_string().is_not(None)
+    by_agents = answers & (transcript.c.session != own.session)
     here = transcript.c.place.in_(places)
     rows = connection.execute(
         select(transcript, session.c.agent, message.c.edited)

@@ -61,6 +61,17 @@ _MESSAGES = (
     .order_by(message.c.id)
 )
 
+_HEARERS = (
+    select(session.c.agent)
+    .join(heard, heard.c.session == session.c.id)
+    .where(heard.c.message.in_(select(heard.c.message).where(heard.c.turn == bindparam("of"))))
+)
+
+
+def messages_of(connection: Connection, turn_id: int) -> list[Message]:
+    """List the messages that became part of a turn, in order."""
+    return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
+
 
 def stop_running(connection: Connection, session_id: int, now: float) -> list[int]:
     """Stop what runs, is paused or parked, if anything is; what waits is left alone."""
@@ -225,7 +236,12 @@ class Turns:
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
         with self._database.engine.connect() as connection:
-            return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
+            return messages_of(connection, turn_id)
+
+    def hearers(self, turn_id: int) -> frozenset[str]:
+        """Tell which agents heard any message of a turn."""
+        with self._database.engine.connect() as connection:
+            return frozenset(connection.execute(_HEARERS, {"of": turn_id}).scalars())
 
     async def starting(self, turn_id: int) -> bool:
         """Take a queued turn; False if it is no longer there to be taken."""

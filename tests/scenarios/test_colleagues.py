@@ -42,6 +42,7 @@ def test_claude_fixes_the_login_in_a_pull_request_and_codex_reviews_it_in_the_sa
     [_, told, _] = [row[0] for row in world.bridge.rows("select prompt from turn order by id")]
     assert "fix the login bug" in told
     assert "claude: Wrote login.txt." in told
+    assert f"/acme/widgets/pull/{pull.number}" in told
     assert f"review #{pull.number}" in told
     assert "a clone of acme/widgets" in told
 

@@ -132,6 +132,21 @@ async def test_twenty_minutes_with_long_silences_end_in_one_whole_message(scene:
     assert too_often(scene.slack) == []
 
 
+async def test_what_waits_for_a_person_does_not_look_as_if_it_were_worked_on(scene: Scene) -> None:
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    waiting = scene.content("waiting", "May I?", "Parked until the question above is answered.")
+    scene.outbox.progress(post, scene.target, lambda: waiting)
+
+    status = (scene.app, scene.channel, scene.thread)
+    await scene.play(lambda: scene.slack.status(*status) == "active")
+
+    assert "Waiting for an answer" in str(scene.shown()[0].stream)
+    said = len(scene.statuses())
+    await scene.clock.advance(600)
+    assert len(scene.statuses()) == said
+
+
 async def test_half_an_hour_of_limits_delays_the_answer_and_loses_nothing(scene: Scene) -> None:
     scene.slack.fail("*", status=429, retry_after=60, seconds=1800)
     await scene.begin()

@@ -28,7 +28,7 @@ from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.runner import Workshop
+from app.core.turns.workshop import Workshop
 from app.core.types import (
     Accepted,
     Answered,
@@ -433,6 +433,7 @@ def _joined(
         verbosity=lambda place: stores.decisions.place(place).verbosity,
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
+        adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         terms={
             agent: Terms(

@@ -68,6 +68,10 @@ class HookAdapter:
         except (ValueError, KeyError, TypeError) as error:
             raise DeliveryUnreadable(f"this event makes no sense: {error}") from error
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         return "you may not use this agent here" if speaker.id.startswith("outsider") else None
 

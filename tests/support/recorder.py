@@ -24,6 +24,7 @@ class Recorder:
         self.said_earlier: list[Earlier] = []
         self.whispers: list[tuple[SessionKey, Speaker, str]] = []
         self.consumes = False
+        self.shared = True
         self._remote: dict[str, str] = {}
         self._changed = asyncio.Event()
 
@@ -36,6 +37,9 @@ class Recorder:
 
     def parse(self, delivery: Delivery) -> Inbound | None:
         return None
+
+    def is_shared(self, _key: SessionKey) -> bool:
+        return self.shared
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         return None

@@ -12,10 +12,14 @@ SESSION: Final = "bridge:session"
 """Answers yes, and so to every further call of this kind until the conversation begins afresh."""
 GO_ON: Final = "bridge:go-on"
 CANCEL: Final = "bridge:cancel"
+HAND_OVER: Final = "bridge:hand-over:"
+"""Gives the words to another agent, whose name follows."""
 PAUSE_OPTIONS: Final = (
     AskOption(GO_ON, "Go on", "allow_once"),
     AskOption(CANCEL, "Cancel", "reject_once"),
 )
+COLLEAGUES: Final = 3
+"""Agents that a limited one can hand over to at once: more buttons would hide the first two."""
 
 _KINDS: Final = {
     "read": "reading",
@@ -26,6 +30,15 @@ _KINDS: Final = {
     "execute": "commands",
     "fetch": "fetches",
 }
+
+
+def with_colleagues(request: AskRequest, agents: Sequence[str]) -> AskRequest:
+    """Offer to give what waits to one of some other agents."""
+    offers = (
+        AskOption(f"{HAND_OVER}{agent}", f"Hand over to {agent}", "allow_once")
+        for agent in agents[:COLLEAGUES]
+    )
+    return replace(request, options=(*request.options, *offers))
 
 
 def allowing(options: Sequence[AskOption]) -> AskOption | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.updates import AskRequest
@@ -46,6 +47,15 @@ _SPAN = re.compile(
     r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b[\s,]*(?:and\s+)?)+)",
     re.IGNORECASE,
 )
+_CLOCK = re.compile(
+    r"(?:resets?|again)\s+(?:at\s+|on\s+)?"
+    r"(?:(?P<month>[a-z]{3})[a-z]*\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+"
+    r"(?:(?P<year>\d{4}),?\s+)?(?:at\s+)?)?"
+    r"(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s*(?P<half>[ap])\.?m\b\.?"
+    r"(?:\s*\((?P<zone>[\w/+-]{2,40})\))?",
+    re.IGNORECASE,
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.IGNORECASE)
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
@@ -114,6 +124,7 @@ def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:
         _after(facts.get("retryAfter"), now),
         _moment(match[1]) if (match := _EPOCH.search(message)) else None,
         _after(_seconds(match[1]), now) if (match := _SPAN.search(message)) else None,
+        _on_the_clock(match, now) if (match := _CLOCK.search(message)) else None,
     ]
     return next(
         (at for at in found if at is not None and now <= at <= now + LONGEST_WAIT_SECONDS), None
@@ -129,6 +140,34 @@ def _moment(value: object) -> float | None:
     number = _number(value)
     # Milliseconds, as JavaScript counts.
     return number / 1000 if number is not None and number > 1e11 else number
+
+
+def _on_the_clock(said: re.Match[str], now: float) -> float | None:
+    """Read a time of day, with or without its date: the next one that is still to come.
+
+    Agents speak of the clock of the machine they run on unless they name another.
+    """
+    try:
+        zone = ZoneInfo(said["zone"]) if said["zone"] else None
+        here = datetime.fromtimestamp(now, UTC).astimezone(zone)
+        moment = here.replace(
+            hour=int(said["hour"]) % 12 + 12 * (said["half"].lower() == "p"),
+            minute=int(said["minute"] or 0),
+            second=0,
+            microsecond=0,
+        )
+        if said["month"] is None:
+            return (moment if moment >= here else moment + timedelta(days=1)).timestamp()
+        dated = moment.replace(
+            year=int(said["year"] or here.year),
+            month=_MONTHS.index(said["month"].lower()) + 1,
+            day=int(said["day"]),
+        )
+        if said["year"] is None and dated < here:
+            dated = dated.replace(year=here.year + 1)
+        return dated.timestamp()
+    except (ValueError, OverflowError, LookupError):
+        return None  # no such time, or no such zone
 
 
 def _after(value: object, now: float) -> float | None:

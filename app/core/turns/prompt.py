@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from app.core.hidden import visible
 from app.core.keys import SessionKey
 from app.core.types import Entry, Message
 from app.core.updates import Ask
 from app.core.workspaces import WorkspaceView
+from app.markdown.hidden import strip
 
 OUTGOING = (
     "A file that the people here shall get, such as a report or a picture, goes into the folder "
@@ -158,9 +158,9 @@ def _recalled(history: Sequence[Entry]) -> str:
 
 def _data(origin: str, text: str) -> str:
     """Mark the text of others as data, without what only an agent would see of it."""
-    seen, hidden = visible(text)
-    note = f"; {hidden} hidden parts were taken out" if hidden else ""
-    return _block(f"{origin}{note}", seen)
+    seen = strip(text)
+    note = f"; {seen.hidden} hidden parts were taken out" if seen.hidden else ""
+    return _block(f"{origin}{note}", seen.text)
 
 
 def _block(origin: str, text: str) -> str:

@@ -7,30 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
-from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.gate import Gate
-from app.core.consent.ledger import Ledger
+from app.core.consent.offers import with_colleagues
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
-from app.core.feed import Feed
-from app.core.keys import PlaceKey
-from app.core.outbox import Outbox
-from app.core.outgoing import Given, Outgoing, listed
-from app.core.ports import AgentSession, Clock, Counters, Workspaces
-from app.core.posts import Fact, NewPost, PostContent, Verbosity
-from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.keys import adapter_name
+from app.core.outgoing import Given, listed
+from app.core.ports import AgentSession
+from app.core.posts import Fact, NewPost, PostContent
 from app.core.tasks import Tasks
-from app.core.turns.agents import LiveAgent, LiveAgents
-from app.core.turns.background import Surroundings
+from app.core.turns.agents import LiveAgent
+from app.core.turns.briefing import brief
 from app.core.turns.limits import Obstacle, budget_pause, obstacle, pause, spoken_obstacle
 from app.core.turns.patience import Patience
-from app.core.turns.prompt import Asked, compose
 from app.core.turns.slots import Slot
+from app.core.turns.workshop import Workshop
 from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
 from app.core.updates import (
@@ -44,23 +38,15 @@ from app.core.updates import (
 )
 from app.core.workspaces import Work
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-HISTORY_ENTRIES = 60
-"""What an agent is told of a conversation it lost: some thirty exchanges."""
 PARKED = "Parked until the question above is answered."
 BUDGET_WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""
 BUDGET_GRACE_SECONDS = 2.0
 """Most agents report their cost when they are about to end; that need not be cut short."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
-BEGINNINGS = {"new", "lost"}
-"""How a conversation came about that does not know yet where it is."""
-MEMORY_LOST = (
-    "The agent could not bring its conversation back, so it was given the transcript instead."
-)
 ANOTHER_IS_THERE = "Another session is at work in this folder; this one waits for it."
 ODD_ENDS = {
     "max_tokens": "The agent reached its limit of tokens for one answer.",
@@ -68,37 +54,6 @@ ODD_ENDS = {
     "refusal": "The agent refused to go on.",
     "cancelled": "The agent ended its turn by itself.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """What every turn needs."""
-
-    turns: TurnStore
-    sessions: SessionStore
-    transcript: TranscriptStore
-    posts: PostStore
-    live: LiveAgents
-    workspaces: Workspaces
-    attachments: Attachments
-    outgoing: Outgoing
-    surroundings: Surroundings
-    ledger: Ledger
-    outbox: Outbox
-    feed: Feed
-    clock: Clock
-    counters: Counters
-    vault: Vault
-    verbosity: Callable[[PlaceKey], Verbosity | None]
-    """How much a place wants to see, if somebody said so."""
-    page: Callable[[PlaceKey], str]
-    """The address of a place's page; nothing if only this machine could open it."""
-    place_prompt: Callable[[PlaceKey], str]
-    """What the operator adds to the first prompt of a conversation in a place."""
-    speaking_of: Callable[[Session], AbstractContextManager[None]]
-    """Puts agent and session into every line that is logged meanwhile."""
-    terms: Mapping[str, Terms]
-    """What the operator has set for each agent."""
 
 
 class TurnRun:
@@ -307,7 +262,7 @@ class TurnRun:
         self._parking = asyncio.get_running_loop().create_future()
         try:
             await self._router.flush(final=True)
-            content = self._content("working", note=PARKED)
+            content = self._content("waiting", note=PARKED)
             asks = shop.ledger.waiting(self._turn.id)
             parked = await persist(shop.clock, shop.turns.park, self._turn.id, content, asks)
             self._parked = parked
@@ -349,61 +304,24 @@ class TurnRun:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
-        prompt, told = await self._compose(live)
+        briefing = await brief(shop, self._session, self._turn, live)
+        self._router.note = " ".join(filter(None, (self._router.note, briefing.note)))
+        self._files = briefing.files
         committed = await persist(
             shop.clock,
             shop.turns.prompted,
             self._turn.id,
-            prompt,
+            briefing.prompt,
             live.agent.acp_session_id,
             live.generation,
-            told=told,
+            told=briefing.told,
         )
-        return prompt if committed else None
+        return briefing.prompt if committed else None
 
     def _note_continuation(self) -> None:
         if self._turn.continued:
             self._router.note = CARRIES_ON
         self._progress()
-
-    async def _compose(self, live: LiveAgent) -> tuple[str, int]:
-        """Write the prompt; returns with it the last row of the transcript that it takes in."""
-        shop = self._shop
-        history: tuple[Entry, ...] = ()
-        if live.how == "lost":
-            self._router.note = " ".join(filter(None, (self._router.note, MEMORY_LOST)))
-            notice = Entry("notice", MEMORY_LOST, session=self._session.id, turn=self._turn.id)
-            await persist(shop.clock, shop.transcript.append, [notice])
-            said = await shop.transcript.history(
-                self._session.id, before_turn=self._turn.id, limit=HISTORY_ENTRIES
-            )
-            # What a tool call had cut in two stands together here for the first time.
-            history = tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
-        messages = shop.turns.messages(self._turn.id)
-        around = await shop.surroundings.gather(self._session, self._turn, messages)
-        named = [*around.files, *(file for message in messages for file in message.files)]
-        files = await shop.attachments.fetched(self._session, named)
-        paths = await shop.workspaces.bring(self._session, files) if files else ()
-        self._files = tuple(
-            Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
-        )
-        begins = live.how in BEGINNINGS
-        prompt = compose(
-            Asked(
-                surface=self._turn.surface,
-                messages=messages,
-                files=paths,
-                link=self._session.link,
-                said=around.said,
-                workspace=shop.workspaces.describe(self._session) if begins else None,
-                outgoing=shop.workspaces.outgoing(self._session) if begins else None,
-                place_prompt=shop.place_prompt(self._session.place) if begins else "",
-                history=history,
-                continued=self._turn.continued,
-                answers=shop.ledger.late(self._turn.id),
-            )
-        )
-        return prompt, around.upto
 
     async def _trouble(self, error: AgentError) -> None:
         """End the turn, or let it wait if the agent only has to be left alone for a while."""
@@ -419,7 +337,21 @@ class TurnRun:
         now, agent = self._shop.clock.now(), self._session.key.agent
         resume_at = found.until if self._terms.resume else None
         request = pause(agent, found, now, resumes=resume_at is not None)
+        request = with_colleagues(request, self._colleagues())
         await self._pause(request, until=found.until or now, resume_at=resume_at)
+
+    def _colleagues(self) -> list[str]:
+        """List the agents that could take this turn over: here too, and not told of it before."""
+        shop, surface = self._shop, self._turn.surface
+        told = shop.turns.hearers(self._turn.id)
+        here = {
+            agent: shop.adapters.get(adapter_name(surface.service, agent)) for agent in shop.terms
+        }
+        return [
+            agent
+            for agent, adapter in here.items()
+            if adapter is not None and adapter.is_shared(surface) and agent not in told
+        ]
 
     async def _pause(
         self, request: AskRequest, *, until: float, resume_at: float | None = None
@@ -427,7 +359,7 @@ class TurnRun:
         """Put the turn back until somebody says go on, and ask for that."""
         shop = self._shop
         await self._router.close()
-        content = self._content("working", note=request.title)
+        content = self._content("waiting", note=request.title)
         posts = await persist(
             shop.clock,
             shop.turns.pause,

@@ -16,13 +16,13 @@ from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Delivery, Earlier, File, Heard, Inbound, Speaker
 from app.errors import PostError, PostRejected
+from app.markdown.hidden import strip
 from app.services.github import events, render, review
 from app.services.github.api import GithubApi, Gone
 from app.services.github.attached import Hosts, files_in
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.files import Files
-from app.services.github.hidden import strip
 from app.services.github.names import SERVICE, Name, Spot
 from app.services.github.payloads import Account, Comment, Review
 from app.services.github.sweep import Sweep
@@ -110,6 +110,10 @@ class GithubAdapter:
         parts += [(Name("review-comment", each.id), each.body) for each in comments]
         files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
         return replace(whole, files=tuple(chain.from_iterable(files)))
+
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""

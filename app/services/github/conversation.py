@@ -1,4 +1,4 @@
-"""Reads what was said on an issue or pull request, as data: without hidden text, oldest first."""
+"""Reads what was said on an issue or pull request, oldest first."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.types import Earlier
+from app.markdown.hidden import strip
 from app.services.github.api import GithubApi
 from app.services.github.attached import Hosts, files_in
 from app.services.github.events import speaker_of, strip_hunk
-from app.services.github.hidden import strip
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import Account, Comment, Issue, Review
@@ -60,10 +60,8 @@ def _is_others(said: _Said, reader: str, us: Identities) -> bool:
 
 def _known(said: _Said, us: Identities, spot: Spot, hosts: Hosts) -> Earlier:
     who = said.account or Account(id=0, login="ghost")
-    shown = strip(said.text)
-    words = "\n".join(filter(None, (shown.text, shown.remark)))
-    files = files_in(shown.text, spot, said.origin or said.name, hosts)
-    return Earlier(str(said.name), speaker_of(who, us), words, files)
+    files = files_in(strip(said.text).text, spot, said.origin or said.name, hosts)
+    return Earlier(str(said.name), speaker_of(who, us), said.text, files)
 
 
 def _issue(issue: Issue) -> Iterator[_Said]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from app.core.commands import parse as parse_command
 from app.core.types import Heard, Speaker
 from app.errors import DeliveryUnreadable
-from app.services.github.hidden import Visible, strip
+from app.markdown.hidden import Visible, strip
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import Account, Comment, Issue, Payload, Pull, Review

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.services.github.hidden import words
+from app.markdown.hidden import words
 
 BOT = "[bot]"
 

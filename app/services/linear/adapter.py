@@ -207,6 +207,10 @@ class LinearAdapter:
 
     # Who may.
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that nobody else can: a Linear agent session is of one agent alone."""
+        return False
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
         """Let members of the organisation; guests, apps and strangers are none."""
         now = self._clock.monotonic()

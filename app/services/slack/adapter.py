@@ -103,6 +103,10 @@ class SlackAdapter:
         """Understand a frame of Slack; None if it is of no concern."""
         return self._reader.read(delivery)
 
+    def is_shared(self, key: SessionKey) -> bool:
+        """Tell whether other agents can answer as well: not in a direct message."""
+        return not events.is_direct(events.channel_and_thread(key.external)[0])
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow full members of the workspace."""
         me = await self._me()
@@ -144,15 +148,15 @@ class SlackAdapter:
         if content.kind == "files":
             return await self._sharer.send(post)
         is_turn = content.kind == "turn"
-        over = content.state in render.FINAL
-        if is_turn and not over and content.state != "queued":
+        rests = content.state in render.AT_REST
+        if is_turn and not rests and content.state != "queued":
             self._status.begin(post.target, content.asker)
         try:
             sent = await self._poster.send(post, await self._me())
         except PostRejected:
             self._status.end(post.target)
             raise
-        if is_turn and over:
+        if is_turn and rests:
             self._status.end(post.target)
         return sent
 

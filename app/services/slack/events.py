@@ -111,11 +111,11 @@ class Reader:
         channel, ts, thread = event["channel"], event["ts"], thread_of(event)
         text = event.get("text") or ""
         mentions = mentioned(text, known.agents)
-        is_direct = event.get("channel_type") == "im" or channel.startswith("D")
-        if not mentions and not is_direct and thread == ts:
+        direct = event.get("channel_type") == "im" or is_direct(channel)
+        if not mentions and not direct and thread == ts:
             return None  # people talking in a channel, to nobody of ours
         spoken = plain(_after_mentions(text, known.agents), known)
-        if not mentions and not is_direct and not spoken.startswith("!"):
+        if not mentions and not direct and not spoken.startswith("!"):
             spoken = ""  # `help` among people is a cry, not a command
         return Heard(
             place=place_of(channel, thread),
@@ -124,11 +124,11 @@ class Reader:
             speaker=speaker,
             text=plain(text, known),
             spoken=spoken,
-            mentions=mentions or ((self.agent,) if is_direct else ()),
+            mentions=mentions or ((self.agent,) if direct else ()),
             title=_title(plain(_after_mentions(text, known.agents), known)),
             link=link_of(known.home, channel, ts, thread),
             files=files_of(event),
-            overheard=not mentions and not is_direct,
+            overheard=not mentions and not direct,
         )
 
     def _speaker(self, event: Event, known: Known) -> Speaker | None:
@@ -221,6 +221,11 @@ def channel_and_thread(name: str) -> tuple[str, str]:
     """Take the name of a thread apart."""
     channel, _, thread = name.partition(":")
     return channel, thread
+
+
+def is_direct(channel: str) -> bool:
+    """Tell whether a channel is one person's with one app."""
+    return channel.startswith("D")
 
 
 def thread_of(message: Event) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from app.core.posts import PostContent, Verbosity
+from app.services.slack.events import is_direct
 
 PART_CHARACTERS: Final = 10_000
 """Text of one message: a stream and the Markdown of a message end near 12,000, fences included."""
@@ -23,11 +24,14 @@ BUTTON_CHARACTERS: Final = 75
 SUMMARY_CHARACTERS: Final = 300
 """What a notification shows."""
 FINAL: Final = frozenset({"done", "failed", "stopped"})
+AT_REST: Final = FINAL | {"waiting"}
+"""When nobody is at work: what waits for a person may wait for days."""
 
 _WORDS: Final = {
     "queued": "Waiting",
     "starting": "Starting",
     "working": "Working",
+    "waiting": "Waiting for an answer",
     "done": "Done",
     "failed": "Failed",
     "stopped": "Stopped",
@@ -47,7 +51,7 @@ Sealing = Callable[..., str]
 
 def verbosity(content: PostContent, channel: str) -> Verbosity:
     """Tell how much is shown: little in channels, where others read along."""
-    return content.verbosity or ("normal" if channel.startswith("D") else "quiet")
+    return content.verbosity or ("normal" if is_direct(channel) else "quiet")
 
 
 def defang(text: str) -> str:

@@ -24,6 +24,10 @@ class WebAdapter:
         """Read a message of the page."""
         return events.heard(delivery)
 
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Tell that other agents can answer as well."""
+        return True
+
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow everybody: whoever gets this far is signed in."""
         return None

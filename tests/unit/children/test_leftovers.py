@@ -103,7 +103,8 @@ def test_a_start_that_was_never_stored_is_known_by_the_bridges_mark(world: World
     identity = crash(world, "echo ready; exec sleep 1000")
 
     assert kill_leftovers([], bridge=f"{world.bridge}-another").killed == ()
-    assert kill_leftovers([], bridge=world.bridge).killed == (f"sleep ({identity.group})",)
+    (killed,) = kill_leftovers([], bridge=world.bridge).killed
+    assert killed.endswith(f"({identity.group})")
 
 
 def test_a_number_that_belongs_to_another_process_now_is_not_killed(

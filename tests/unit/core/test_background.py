@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
+from app.core.ports import AgentListener
 from app.core.types import Changed, Earlier, File, Heard, Speaker
-from app.errors import PostRejected
+from app.errors import AgentRefused, PostRejected
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN
 
@@ -59,6 +60,21 @@ async def test_an_agent_is_told_what_another_one_said_since_its_last_turn(tmp_pa
         assert "<data" not in first
         assert "\nBob: review it\ncodex: ok\n</data>\nfix what codex found" in second
         assert "fix it" not in second
+
+
+async def test_an_agent_is_told_how_the_answer_of_another_one_ended(tmp_path: Path) -> None:
+    async def broken(_listener: AgentListener) -> None:
+        raise AgentRefused("codex", -32603, "it broke")
+
+    async with running_desk(tmp_path, rules=TWO) as desk:
+        await turn(desk, say("fix it", "claude"))
+        script, desk.launcher.script = desk.launcher.script, broken
+        (ref,) = (await desk.hear(say("review it", "codex"))).turns
+        await desk.reached(ref.turn, "failed")
+        desk.launcher.script = script
+        await turn(desk, say("go on", "claude"))
+
+        assert "it broke" in prompts(desk, "claude")[1]
 
 
 async def test_what_was_told_once_is_not_told_again(tmp_path: Path) -> None:

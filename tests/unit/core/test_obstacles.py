@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,19 @@ INTERNAL = -32603
         ),
         (INTERNAL, "x", {"errorKind": "rate_limit", "resetsAt": (NOW + 7) * 1000}, NOW + 7),
         (INTERNAL, f"Claude AI usage limit reached|{int(NOW) + 3600}", None, NOW + 3600),
-        (INTERNAL, "You've hit your session limit · resets 2:30am", None, None),
+        (INTERNAL, "You've hit your session limit · resets 9am (UTC)", None, NOW + 3600),
+        (INTERNAL, "You've hit your session limit · resets 7:30am (UTC)", None, NOW + 84_600),
+        (INTERNAL, "You've hit your limit · resets 3pm (Asia/Tokyo)", None, NOW + 79_200),
+        (INTERNAL, "You've hit your weekly limit · resets Jan 16, 8am (UTC)", None, NOW + 86_400),
+        (INTERNAL, "You've hit your weekly limit · resets Jan 14, 8am (UTC)", None, None),
+        (INTERNAL, "You've hit your limit · resets 25pm (UTC)", None, None),
+        (INTERNAL, "You've hit your limit · resets 9am (Mars/Olympus)", None, None),
+        (
+            INTERNAL,
+            "You've hit your usage limit. Try again at Jan 15th, 2027 8:05 AM (UTC).",
+            None,
+            NOW + 300,
+        ),
         (
             INTERNAL,
             "You've hit your usage limit. Try again in 1 day 2 hours 3 minutes.",
@@ -50,6 +64,18 @@ def test_a_limit_is_recognised_with_its_time(
     code: int, message: str, data: object, found: float | None
 ) -> None:
     assert obstacle(code, message, data, NOW) == Obstacle("limited", found)
+
+
+def test_a_time_without_a_zone_is_one_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "<+03>-03")
+    time.tzset()
+    try:
+        found = obstacle(INTERNAL, "You've hit your session limit · resets 12:30pm", None, NOW)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    assert found == Obstacle("limited", NOW + 5_400)  # it is eleven there
 
 
 @pytest.mark.parametrize(

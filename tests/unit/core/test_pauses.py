@@ -144,6 +144,65 @@ async def test_a_limited_turn_can_be_cancelled(desk: Desk, way: str) -> None:
     await desk.reached(2, "done")
 
 
+THREE = Rules(agents=("demo", "second", "third"))
+
+
+def offered(desk: Desk) -> list[str]:
+    ask = desk.stores.asks.ask(1)
+    assert ask is not None
+    return [option.id for option in ask.options]
+
+
+@pytest.mark.parametrize("way", ["button", "words"])
+async def test_a_limited_agent_can_hand_over_to_a_colleague(
+    tmp_path: Path, clock: ManualClock, way: str
+) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=THREE) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        await asked(desk)
+        assert offered(desk)[2:] == ["bridge:hand-over:second", "bridge:hand-over:third"]
+
+        hand = {
+            "button": desk.answer(1, "bridge:hand-over:second"),
+            "words": desk.hear(heard("Hand over to second")),
+        }
+        await hand.pop(way)
+        next(iter(hand.values())).close()
+        await desk.reached(2, "done")
+
+        assert desk.turn(1).state == TurnState.CANCELLED
+        assert desk.turn(2).surface.agent == "second"
+        assert desk.launcher.told("prompt")[1].endswith("work")
+        assert "continuation" not in desk.launcher.told("prompt")[1]
+        ends = [post.content.note for post in desk.posts() if post.op == "finish"]
+        assert any("Handed over to second." in note for note in ends)
+
+
+async def test_who_was_told_already_is_not_handed_over_to(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=THREE) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(replace(heard("work"), mentions=("demo", "third")))
+        await desk.until(lambda: desk.stores.asks.ask(1) is not None)
+
+        assert offered(desk)[2:] == ["bridge:hand-over:second"]
+
+
+async def test_nobody_else_can_take_over_in_a_conversation_of_one_agent(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=THREE) as desk:
+        for presence in desk.adapters.values():
+            presence.shared = False
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        await asked(desk)
+
+        assert offered(desk) == [GO_ON, CANCEL]
+
+
 async def test_a_missing_login_is_asked_for_and_no_failure(desk: Desk) -> None:
     desk.launcher.script = once(AgentRefused("demo", -32000, "Authentication required"))
     await desk.hear(to_demo("work"))

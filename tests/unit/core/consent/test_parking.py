@@ -74,6 +74,7 @@ async def test_a_question_of_friday_is_answered_on_monday_and_the_work_goes_on(
 ) -> None:
     await parked(desk, clock)
     assert desk.session().state == SessionState.WAITING
+    await desk.until(lambda: desk.posts()[-1].content.state == "waiting")
     await clock.advance(WEEKEND)
 
     await desk.answer(1, "allow")

@@ -319,7 +319,7 @@ async def test_tokens_are_renewed_before_they_end(tmp_path: Path) -> None:
     assert not [call for call in github.calls if call.status == 401]
 
 
-async def test_what_was_said_before_comes_as_data_without_hidden_text(desk: Desk) -> None:
+async def test_what_was_said_before_comes_in_order_without_the_readers_own(desk: Desk) -> None:
     issue = desk.github.open_issue("mallory", desk.repository, "Bug", "It fails. <!-- evil -->")
     desk.github.comment("rae", issue, "Here too.")
     desk.github.comment("claude-bridge[bot]", issue, "I look.")
@@ -330,7 +330,7 @@ async def test_what_was_said_before_comes_as_data_without_hidden_text(desk: Desk
     said = await desk.claude.earlier(desk.key(issue), f"comment-{last.id}")
 
     assert [(each.speaker.name, each.speaker.kind, each.text) for each in said] == [
-        ("mallory", "person", "Bug\n\nIt fails. \n[1 piece of hidden text removed]"),
+        ("mallory", "person", "Bug\n\nIt fails. <!-- evil -->"),
         ("rae", "person", "Here too."),
         ("codex", "agent", "I found it."),
     ]

@@ -9,8 +9,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from app.services.github.inline import Reader
-from app.services.github.prose import Segment, normal, segments
+from app.markdown.inline import Reader
+from app.markdown.prose import Segment, normal, segments
 
 LANGUAGE_CHARACTERS = 30
 """What a fence may call its language; the rest of that line is never shown."""
@@ -33,6 +33,8 @@ INVISIBLE = re.compile(
     )
 )
 """All that is drawn as nothing."""
+_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
+"""The flag of a region, which people do see although it is written with tags."""
 _INFO = re.compile(r"(?P<fence>(?:`{3,}|~{3,})[ \t]*)(?P<language>[^\s`]*)(?P<rest>[^\n]*)")
 _UNFINISHED = re.compile(r"<!--.*|<\?.*", re.DOTALL)
 
@@ -54,7 +56,7 @@ class Visible:
 
 
 def strip(text: str) -> Visible:
-    """Take out of a text of GitHub whatever its readers do not see."""
+    """Take out of a text whatever its readers do not see."""
     counter = _Counter()
     parts = list(segments(counter.without_invisible(normal(text))))
     counter.defined = any(part.kind == "definition" for part in parts)
@@ -82,8 +84,9 @@ class _Counter:
         """Take out characters that are drawn as nothing; a run of them is one piece."""
         kept: list[str] = []
         inside = False
+        flags = {at for flag in _FLAG.finditer(text) for at in range(*flag.span())}
         for index, character in enumerate(text):
-            if is_invisible(character) and not _belongs(text, index):
+            if is_invisible(character) and index not in flags and not _belongs(text, index):
                 self.pieces += not inside
                 inside = True
             else:

@@ -1,0 +1,54 @@
+"""What every turn needs: stores, agents, the way out, and what the operator has set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from app.core.attachments import Attachments
+from app.core.consent.ledger import Ledger
+from app.core.consent.terms import Terms
+from app.core.feed import Feed
+from app.core.keys import PlaceKey
+from app.core.outbox import Outbox
+from app.core.outgoing import Outgoing
+from app.core.ports import Adapter, Clock, Counters, Workspaces
+from app.core.posts import Verbosity
+from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.turns.agents import LiveAgents
+from app.core.turns.background import Surroundings
+from app.core.types import Session
+from app.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every turn needs."""
+
+    turns: TurnStore
+    sessions: SessionStore
+    transcript: TranscriptStore
+    posts: PostStore
+    live: LiveAgents
+    workspaces: Workspaces
+    attachments: Attachments
+    outgoing: Outgoing
+    surroundings: Surroundings
+    ledger: Ledger
+    outbox: Outbox
+    feed: Feed
+    clock: Clock
+    counters: Counters
+    vault: Vault
+    verbosity: Callable[[PlaceKey], Verbosity | None]
+    """How much a place wants to see, if somebody said so."""
+    page: Callable[[PlaceKey], str]
+    """The address of a place's page; nothing if only this machine could open it."""
+    place_prompt: Callable[[PlaceKey], str]
+    """What the operator adds to the first prompt of a conversation in a place."""
+    adapters: Mapping[str, Adapter]
+    speaking_of: Callable[[Session], AbstractContextManager[None]]
+    """Puts agent and session into every line that is logged meanwhile."""
+    terms: Mapping[str, Terms]
+    """What the operator has set for each agent."""

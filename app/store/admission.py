@@ -1,0 +1,146 @@
+"""Gives messages to sessions inside a commit: to the turn that waits, else to a new one."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, bindparam, func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.posts import NewPost, PostContent
+from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.store.posts import insert_post, turn_post_key
+from app.store.tables import heard, session, surface, transcript, turn
+
+_WAITING = (
+    select(turn.c.id)
+    .where(
+        turn.c.session == bindparam("of"),
+        turn.c.surface == bindparam("asked_in"),
+        turn.c.state == "queued",
+        turn.c.continued.is_(False),
+    )
+    .order_by(turn.c.id.desc())
+)
+_BUSY = select(turn.c.id).where(
+    turn.c.session == bindparam("of"),
+    turn.c.id < bindparam("before"),
+    or_(*(turn.c.state == state for state in OPEN_TURN_STATES if state != TurnState.PARKED)),
+)
+_AT_HOME = (
+    select(session.c.id)
+    .join(surface, surface.c.session == session.c.id)
+    .where(
+        surface.c.place == bindparam("of"),
+        session.c.agent == bindparam("agent"),
+        session.c.closed.is_(None),
+    )
+    .order_by(session.c.id.desc())
+    .limit(1)
+)
+_SURFACE = (
+    select(surface.c.id, surface.c.session, session.c.closed)
+    .join(session)
+    .where(
+        surface.c.service == bindparam("service"),
+        surface.c.external == bindparam("external"),
+        surface.c.agent == bindparam("agent"),
+    )
+)
+_TOUCH = update(session).where(session.c.id == bindparam("of")).values(updated_at=bindparam("now"))
+_RELEASE = (
+    update(turn)
+    .where(turn.c.session == bindparam("of"), turn.c.state == "queued")
+    .values(held=False)
+)
+
+
+def attach(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
+) -> tuple[TurnRef, int]:
+    """Give a message to a session: to its waiting turn, else to a new one."""
+    surface_id, session_id = _surface(connection, request, place_id, now)
+    connection.execute(_TOUCH, {"of": session_id, "now": now})
+    # The last one that waits: after a crash there may be two, and nobody overtakes anybody.
+    waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
+    release(connection, session_id)
+    turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
+    connection.execute(insert(heard), {"message": number, "session": session_id, "turn": turn_id})
+    busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
+    content = PostContent(
+        kind="turn",
+        state="queued" if busy else "starting",
+        asker=request.speaker.id,
+        message_id=request.message_id,
+    )
+    post_id = insert_post(
+        connection,
+        NewPost(turn_post_key(turn_id), request.key, content, session_id, turn_id),
+        now,
+    )
+    return TurnRef(session_id, turn_id), post_id
+
+
+def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+    new = {"session": session_id, "surface": surface_id, "created_at": now}
+    return int(connection.execute(insert(turn).returning(turn.c.id), new).scalar_one())
+
+
+def _surface(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
+) -> tuple[int, int]:
+    """Find the session a request is for, or begin one; one that was removed begins afresh.
+
+    A new name for a conversation in the same place, such as a later Linear agent session on one
+    issue, is a further surface of the session that the agent has there.
+    """
+    named = {
+        "service": request.service_name,
+        "external": request.external_session_id,
+        "agent": request.agent_name,
+    }
+    row = connection.execute(_SURFACE, named).first()
+    if row is not None:
+        if row.closed is not None:
+            begin_afresh(connection, row.session)
+        return row.id, row.session
+    here = {"of": place_id, "agent": request.agent_name}
+    session_id = connection.execute(_AT_HOME, here).scalar() or _new_session(
+        connection, request, place_id, now
+    )
+    surface_id = connection.execute(
+        insert(surface).returning(surface.c.id),
+        {**named, "session": session_id, "place": place_id},
+    ).scalar_one()
+    return surface_id, session_id
+
+
+def _new_session(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
+) -> int:
+    new = {
+        "agent": request.agent_name,
+        "place": place_id,
+        "title": request.descriptive_name,
+        "created_at": now,
+        "updated_at": now,
+    }
+    return int(connection.execute(insert(session).returning(session.c.id), new).scalar_one())
+
+
+def release(connection: Connection, session_id: int) -> None:
+    """Let everything run that was held back in a session."""
+    connection.execute(_RELEASE, {"of": session_id})
+
+
+def begin_afresh(connection: Connection, session_id: int) -> None:
+    """Forget the agent's conversation; what was said so far is history of another one."""
+    last = select(func.coalesce(func.max(transcript.c.id), 0)).scalar_subquery()
+    connection.execute(
+        update(session)
+        .where(session.c.id == session_id)
+        .values(
+            closed=None,
+            acp_session_id=None,
+            generation=session.c.generation + 1,
+            began_after=last,
+        )
+    )
