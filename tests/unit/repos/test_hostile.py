@@ -67,6 +67,11 @@ SETTINGS = {
     "commit.template": "/etc/hostname",
     "merge.ours.driver": "$RUN",
     "transfer.credentialsInUrl": "allow",
+    "lfs.customtransfer.agent-bridge.path": "$RUN",
+    "lfs.customtransfer.agent-bridge.args": "$OUTSIDE",
+    "lfs.url": "ext::$RUN",
+    "lfs.storage": "$OUTSIDE",
+    "filter.lfs.process": "$RUN",
 }
 DRIVERS = {
     "filter.x.clean": "*.txt filter=x",
@@ -83,6 +88,9 @@ SCRIPTS = {
     "a link in place of the index": "ln -sf $OUTSIDE/index .git/index",
     "a link in place of a ref": "ln -sf $OUTSIDE/ref .git/refs/heads/x",
     "a link in place of the message": "ln -sf $OUTSIDE/message .git/COMMIT_EDITMSG",
+    "a link in place of the large files": "rm -rf .git/lfs; ln -s $OUTSIDE .git/lfs; "
+    "echo '*.txt filter=lfs' > .gitattributes; "
+    "printf '[lfs]\\n\\turl = ext::%s\\n' $RUN > .lfsconfig",
     "alternates elsewhere": "echo $OUTSIDE/objects >> .git/objects/info/alternates",
     "a replaced object": "git replace HEAD $(git commit-tree -m x HEAD^{tree})",
     "a graft": "git rev-parse HEAD > .git/info/grafts",
