@@ -124,7 +124,10 @@ class Handover:
     async def collect(self) -> Given:
         """Take what lies ready and keep it; until `settle` all of it can be taken again."""
         try:
-            told = set(filter(self._is_told, await asyncio.to_thread(self._earlier)))
+            earlier = await asyncio.to_thread(self._earlier)
+            if earlier is None:
+                return Given(refused=self._words())
+            told = set(filter(self._is_told, earlier))
             files = await asyncio.to_thread(self._collect, told)
         except OSError as error:
             logger.exception("files of turn %d", self._turn.id)
@@ -157,13 +160,16 @@ class Handover:
                     return _read(file)
         raise NotTaken("it is not in the agent's folder")
 
-    def _earlier(self) -> list[str]:
-        """List the turns of which something lies aside, beside this one."""
-        self._mine.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return sorted(each.name for each in self._aside.iterdir() if each != self._mine)
+    def _earlier(self) -> list[str] | None:
+        """List the earlier turns of which something lies aside; None if nothing lies anywhere."""
+        aside = list(self._aside.iterdir()) if self._aside.is_dir() else []
+        if not aside and not _holds_anything(self._folder):
+            return None
+        return sorted(each.name for each in aside if each != self._mine)
 
     def _collect(self, told: Set[str]) -> list[MadeFile]:
-        for turn in self._earlier():
+        self._mine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for turn in self._earlier() or ():
             self._take_over(self._aside / turn, told=turn in told)
         self._gather()
         files: list[MadeFile] = []
@@ -334,6 +340,13 @@ def _write(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def _holds_anything(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    with os.scandir(folder) as entries:
+        return next(entries, None) is not None
 
 
 def _whole_files(folder: Path) -> list[Path]:
