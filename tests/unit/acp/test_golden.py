@@ -22,11 +22,11 @@ def messages(agent: str) -> list[dict[str, Any]]:
 
 
 def words(update: BridgeUpdate | None) -> dict[str, Any] | None:
-    """Write an update down as JSON, without the fields that did not change."""
+    """Write an update down as JSON, without the fields that did not change, and bytes as digits."""
     if update is None:
         return None
     fields = {name: value for name, value in asdict(update).items() if value is not None}
-    return {type(update).__name__: json.loads(json.dumps(fields))}
+    return {type(update).__name__: json.loads(json.dumps(fields, default=bytes.hex))}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
