@@ -73,6 +73,8 @@ CONTEXT_TOKENS = 200_000  # a usual size, so that usage looks familiar
 CHUNK = 32  # characters; a few words, as models stream them
 OUTPUT_LIMIT = 64 * 1024  # bytes kept of a command's output: more than anybody reads
 POLL_SECONDS = 0.02  # looks instant, costs nothing
+LEAVE_SECONDS = 1.0  # a process starts in a hundredth of it
+STOP_LOOKS = 50  # a second: even a busy machine stops a process by then
 LATE_SECONDS = 0.05  # surely after the answer was read
 SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
 FILLER = ("The quick brown fox jumps over the lazy dog. " * 23)[:1000]
@@ -188,6 +190,7 @@ class Turn:
         self.wire, self.session, self.prompt = wire, session, prompt
         self.before = list(session.records)
         self.child: int | None = None
+        self.starting = threading.Lock()  # held until it is known which child there is
         self.late = False
         self.files: list[str] = []
         self._answer: Json | None = None
@@ -400,8 +403,10 @@ class Turn:
         from subprocess import DEVNULL, PIPE, STDOUT, Popen  # noqa: PLC0415 - 6 ms of start-up
 
         shell, folder, output = ["sh", "-c", line], self.session.cwd, b""
-        with Popen(shell, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT) as child:
+        with self.starting:
+            child = Popen(shell, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT)
             self.child = child.pid
+        with child:
             assert child.stdout
             try:
                 while True:
@@ -617,9 +622,10 @@ class Agent:
 
     def leave(self) -> None:
         """Take running commands along and exit without waiting for any turn."""
-        for session in self.sessions.values():
-            if session.turn and session.turn.child:
-                kill_family(session.turn.child)
+        for turn in [session.turn for session in self.sessions.values() if session.turn]:
+            turn.starting.acquire(timeout=LEAVE_SECONDS)  # and never let go: nothing starts again
+            if turn.child:
+                kill_family(turn.child)
         os._exit(0)
 
     def _on_initialize(self, params: Json) -> Json:
@@ -817,6 +823,11 @@ def kill_family(pid: int) -> None:
     """Kill a command with all it started; it stays in our group, so that it also dies with us."""
     with suppress(OSError):
         os.kill(pid, signal.SIGSTOP)
+        for _ in range(STOP_LOOKS):
+            with open(f"/proc/{pid}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] in "TtZX":
+                    break  # from now on it starts nothing
+            time.sleep(POLL_SECONDS)
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children") as children:
                 for child in children.read().split():
