@@ -318,7 +318,9 @@ class Turns:
                 return False
             parked = update(turn).where(turn.c.id == turn_id)
             connection.execute(parked.values(state=TurnState.PARKED))
-            connection.execute(update(ask).where(ask.c.id.in_(asks)).values(adrift=True))
+            # All of them: one may have been kept just now, and whoever parks does not know it yet.
+            of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
+            connection.execute(update(ask).where(of_turn).values(adrift=True))
             keep_content(connection, turn_post_key(turn_id), content)
             _say(connection, row.session, turn_id, content.note, now)
             return True

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.anyio
 
 DONE = PostContent(kind="turn", state="done", text="ready")
 KEY = SessionKey("web", "t1", "demo")
+FAR = 4e9
 
 
 @pytest.fixture
@@ -273,3 +274,27 @@ async def test_history_is_what_was_said_before_a_turn(stores: Stores) -> None:
     history = await stores.transcript.history(first.session, before_turn=second.turn, limit=10)
 
     assert [entry.text for entry in history] == ["my name is Ann", "Hello Ann"]
+
+
+async def test_an_ask_that_was_kept_while_its_turn_was_parked_goes_on_with_the_other(
+    stores: Stores,
+) -> None:
+    ref = await prompted(stores)
+    options = (AskOption("yes", "Yes", "allow_once"),)
+    known, unknown = [
+        await stores.asks.open(
+            AskRequest(name, name, options, arguments_hash=name), ref, deadline=FAR
+        )
+        for name in ("known", "unknown")
+    ]
+    assert known is not None
+    assert unknown is not None
+
+    assert await stores.turns.park(ref.turn, DONE, [known.ask.id])
+    taken = await stores.asks.answer(known.ask.id, "yes", "Ann")
+
+    assert taken is not None
+    (successor,) = taken.turns
+    left = stores.asks.ask(unknown.ask.id)
+    assert left is not None
+    assert (left.state, left.turn) == ("open", successor.turn)
