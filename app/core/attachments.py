@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from app.core.ports import Adapter, FileSource
+from app.core.adapters import Adapter, FileSource
 from app.core.types import File, Session
 
 AT_ONCE = 4

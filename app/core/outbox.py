@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from app.core.adapters import Adapter, AnnouncingAdapter
 from app.core.clock import persist
 from app.core.keys import SessionKey
-from app.core.ports import Adapter, AnnouncingAdapter, Clock, Counters
+from app.core.ports import Clock, Counters
 from app.core.posts import Post, PostContent, PostSend, PostSent
 from app.core.stores import PostStore
 from app.core.tasks import Tasks

@@ -22,8 +22,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from app.core.adapters import Adapter, FileSharer
 from app.core.files import HEAD_BYTES, media_type, safe_name, size_words
-from app.core.ports import Adapter, FileSharer, Workspaces
+from app.core.ports import Workspaces
 from app.core.posts import MadeFile
 from app.core.stores import PostStore
 from app.core.types import Session, Turn

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from app.core.adapters import Adapter, ReportingAdapter
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import Adapter, Checkouts, Clock, ReportingAdapter
+from app.core.ports import Checkouts, Clock
 from app.core.posts import PostContent
 from app.core.stores import ProposalStore
 from app.core.types import News

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from app.core.adapters import Adapter, NamingAdapter
 from app.core.clock import persist
 from app.core.directory import Directory
-from app.core.ports import Adapter, Checkouts, Clock, NamingAdapter
+from app.core.ports import Checkouts, Clock
 from app.core.stores import NameStore
 from app.core.types import Naming, Renamed
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from app import logs
 from app.agents.isolation import try_shelter
 from app.children.leftovers import ProcessIdentity, kill_leftovers
+from app.core.adapters import Adapter, InstallableAdapter, ListeningAdapter, WebhookAdapter
 from app.core.attachments import Attachments
 from app.core.clock import persist
 from app.core.consent.ledger import Ledger
@@ -25,16 +26,7 @@ from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
-from app.core.ports import (
-    Adapter,
-    AgentLauncher,
-    InstallableAdapter,
-    ListeningAdapter,
-    PullRequests,
-    RepositoryCatalog,
-    TokenSource,
-    WebhookAdapter,
-)
+from app.core.ports import AgentLauncher, PullRequests, RepositoryCatalog, TokenSource
 from app.core.proposals import Proposals
 from app.core.renames import Renames
 from app.core.repo_provider import RepoProvider

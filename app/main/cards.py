@@ -11,9 +11,7 @@ from app.agents.registry import Registry
 from app.config import (
     Configuration,
 )
-from app.core.ports import (
-    Adapter,
-)
+from app.core.adapters import Adapter
 from app.server.parts import AgentCard, MissingAgent
 
 

@@ -17,9 +17,7 @@ from app.config import (
     forget_process_secrets,
 )
 from app.core.clock import SystemClock
-from app.core.ports import (
-    Clock,
-)
+from app.core.ports import Clock
 from app.server.metrics import Metrics
 from app.store.database import Database, locked
 from app.store.stores import Stores

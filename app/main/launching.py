@@ -14,11 +14,7 @@ from app.agents.registry import Registry
 from app.config import (
     Configuration,
 )
-from app.core.ports import (
-    AgentLauncher,
-    AgentListener,
-    OpenedSession,
-)
+from app.core.ports import AgentLauncher, AgentListener, OpenedSession
 from app.core.types import Session
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from app.config import (
     LinearCredentials,
     SlackCredentials,
 )
+from app.core.adapters import Adapter
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import (
-    Adapter,
-)
 from app.main.foundation import Foundation
 from app.services.web.adapter import WebAdapter
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from app.core.ports import Clock, WebhookAdapter
+from app.core.adapters import WebhookAdapter
+from app.core.ports import Clock
 from app.core.types import Delivery
 from app.errors import DeliveryRefused, StoreUnavailable
 

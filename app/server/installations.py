@@ -14,7 +14,8 @@ from typing import Final
 from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.ports import Clock, InstallableAdapter
+from app.core.adapters import InstallableAdapter
+from app.core.ports import Clock
 from app.core.stores import SealedStore
 
 STATE_SECONDS: Final = 15 * 60.0

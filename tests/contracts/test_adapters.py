@@ -12,9 +12,9 @@ import pytest
 from pydantic import SecretStr
 
 from app.config import LinearCredentials
+from app.core.adapters import Adapter
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Adapter
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import PostDelayed

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from app.core.adapters import Adapter
 from app.core.attachments import Attachments
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -21,7 +22,7 @@ from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
-from app.core.ports import Adapter, AgentListener, AgentSession, Clock, RepositoryCatalog
+from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore

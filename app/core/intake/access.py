@@ -10,8 +10,8 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from app.core.adapters import Adapter
 from app.core.keys import PlaceKey
-from app.core.ports import Adapter
 from app.core.types import Speaker
 
 logger = logging.getLogger(__name__)

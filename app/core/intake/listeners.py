@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from app.core.adapters import ListeningAdapter
 from app.core.intake.reader import Intake
-from app.core.ports import Clock, ListeningAdapter
+from app.core.ports import Clock
 from app.core.tasks import Tasks
 from app.errors import ServiceRefused
 

@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from app.core.adapters import Adapter, GatheringAdapter, NamingAdapter, PreparedAdapter
 from app.core.clock import persist
 from app.core.commands import parse
 from app.core.consent.ledger import Ledger
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Adapter, Clock, GatheringAdapter, NamingAdapter, PreparedAdapter
+from app.core.ports import Clock
 from app.core.posts import NewPost, PostContent
 from app.core.proposals import Proposals
 from app.core.renames import Renames

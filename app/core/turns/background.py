@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.ports import Adapter
+from app.core.adapters import Adapter
 from app.core.stores import TranscriptStore
 from app.core.turns.prompt import Said
 from app.core.types import Earlier, File, Message, Session, Turn

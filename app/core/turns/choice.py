@@ -11,11 +11,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from app.core.adapters import Adapter, SuggestingAdapter
 from app.core.clock import persist
 from app.core.consent.offers import CHOICE
 from app.core.directory import NONE, Directory
 from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Adapter, Clock, RepositoryCatalog, SuggestingAdapter
+from app.core.ports import Clock, RepositoryCatalog
 from app.core.stores import IntakeStore, SessionStore
 from app.core.types import Message, Session
 from app.core.updates import AskOption, AskRequest

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from app.core.adapters import Adapter
 from app.core.attachments import Attachments
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
@@ -13,7 +14,7 @@ from app.core.feed import Feed
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
-from app.core.ports import Adapter, Clock, Counters, Workspaces
+from app.core.ports import Clock, Counters, Workspaces
 from app.core.posts import Verbosity
 from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.turns.agents import LiveAgents

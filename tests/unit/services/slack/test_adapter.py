@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from app.core.adapters import FileSource, ListeningAdapter
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import FileSource, ListeningAdapter
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Changed, Delivery, File, Heard, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
