@@ -46,7 +46,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         "sandbox": "none",
         "env": {"LEAKY_API_KEY": KEY, "AGENT_BRIDGE_DEMO_FAULTS": "1"},
     }
-    settings = {"LOG_LEVEL": "debug"}
+    settings = {"LOG_LEVEL": "debug", "BRIDGE_SECRET_KEY": ""}
     with (
         Witness() as platform,
         Observed(folder, platform, agents={"demo": leaky}, settings=settings) as bridge,

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 DEMO = [sys.executable, str(ROOT / "app" / "demo_agent.py")]
 DEADLY = [sys.executable, str(ROOT / "tests" / "support" / "deadly_agent.py")]
 ADMIN_TOKEN = "admin-token-of-the-tests"
+SECRET_KEY = "~secret-key-of-the-tests-by-their-own~"
+"""Begins with what ends no word: an end that may become a secret is held back for a while."""
 SECONDS = 30.0
 LOOK_SECONDS = 0.01
 
@@ -247,17 +249,20 @@ class BridgeProcess:
     def _plan(self) -> dict[str, Any]:
         home = self.folder / "person"
         home.mkdir(exist_ok=True)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "DATA_DIR": str(self.data_dir),
+            "PORT": str(self.port),
+            "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN,
+            "BRIDGE_SECRET_KEY": SECRET_KEY,
+            "AGENTS_JSON": json.dumps(self.agents),
+            "LOG_LEVEL": "info",
+            **self.settings,
+        }
         return {
-            "environment": {
-                "PATH": os.environ["PATH"],
-                "HOME": str(home),
-                "DATA_DIR": str(self.data_dir),
-                "PORT": str(self.port),
-                "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN,
-                "AGENTS_JSON": json.dumps(self.agents),
-                "LOG_LEVEL": "info",
-                **self.settings,
-            },
+            # A setting that is empty is one that a test wants to be absent.
+            "environment": {name: value for name, value in environment.items() if value},
             "home": str(home),
             "page": self.page,
             "platform": self.platform.url,
