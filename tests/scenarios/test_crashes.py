@@ -74,6 +74,8 @@ ON_THE_WAY_OUT: list[Point] = [
     ("adapter.send.finish", "before"),
     ("adapter.send.finish", "after"),
 ]
+ALIKE = tuple(f"transcript.append.{kind}" for kind in ("plan", "thought", "notice", "usage"))
+"""Rows like those of text and tool calls: enough to play them where there is time."""
 EVERYWHERE = [*BEFORE_THE_PROMPT, *DURING_THE_PROMPT, *ON_THE_WAY_OUT]
 FROM_THE_AGENT = [
     f"agent.{what}"
@@ -116,7 +118,15 @@ def test_an_event_is_worked_on_as_if_nothing_had_happened_when_the_crash_came_be
     assert "word-001" in second.text
 
 
-@pytest.mark.parametrize("point", DURING_THE_PROMPT, ids="-".join)
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(
+            point, marks=[pytest.mark.slow] if point[0] in ALIKE else [], id="-".join(point)
+        )
+        for point in DURING_THE_PROMPT
+    ],
+)
 def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     tmp_path: Path, point: Point
 ) -> None:
