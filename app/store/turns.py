@@ -37,6 +37,7 @@ CUT_TWICE = (
     "Send the message again to go on."
 )
 CUT_ONCE = "The bridge was cut off while working on this and carries on."
+NOT_NEEDED = "Not needed any more."
 ASK_LOST = "The bridge restarted before this was answered; if it still matters, it is asked anew."
 
 _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
@@ -168,11 +169,10 @@ def stop_session(
         return ended
     if first.paused is not None:
         return ended + end_waiting(connection, first.id, STOPPED.note, now)
-    posts = close_asks(connection, ask.c.turn == first.id, "cancelled", STOPPED.note, now)
-    post = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
+    posts = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
     # What had not begun has no rows of its own, and none of another turn may stand between them.
     _say(connection, session_id, None, STOPPED.note, now)
-    return ended + posts + _present(post)
+    return ended + posts
 
 
 def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
@@ -185,19 +185,20 @@ def drop_queued(connection: Connection, session_id: int, now: float) -> list[int
         )
     ).scalars()
     dropped = waiting.all()
-    posts = [
-        _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now) for waiting_id in dropped
-    ]
     if dropped:
         _say(connection, session_id, None, DROPPED.note, now)
-    return [post for post in posts if post is not None]
+    return [
+        post
+        for waiting_id in dropped
+        for post in _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now)
+    ]
 
 
 def drop_turn(connection: Connection, ref: TurnRef, now: float) -> list[int]:
     """End one turn that waits."""
-    post = _end(connection, ref.turn, TurnState.CANCELLED, DROPPED, now)
+    posts = _end(connection, ref.turn, TurnState.CANCELLED, DROPPED, now)
     _say(connection, ref.session, None, DROPPED.note, now)
-    return _present(post)
+    return posts
 
 
 class Turns:
@@ -294,13 +295,10 @@ class Turns:
             now = self._now()
             if not _is_open(connection, turn_id):
                 return None
-            posts = close_asks(
-                connection, ask.c.turn == turn_id, "cancelled", "Not needed any more.", now
-            )
-            post = _end(connection, turn_id, state, content, now, error)
+            posts = _end(connection, turn_id, state, content, now, error)
             insert_entries(connection, entries, now)
             further = [insert_post(connection, new, now) for new in more]
-            return (*posts, *_present(post), *further)
+            return (*posts, *further)
 
         return await self._database.writer.run(write)
 
@@ -343,9 +341,7 @@ class Turns:
             row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
             if row.state not in RUNNING or row.stopped:
                 return None
-            gone = close_asks(
-                connection, ask.c.turn == turn_id, "cancelled", "Not needed any more.", now
-            )
+            gone = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
             reached = row.state == TurnState.PROMPTED
             connection.execute(
                 update(turn)
@@ -464,9 +460,11 @@ def _end(
     content: PostContent,
     now: float,
     error: str = "",
-) -> int | None:
+) -> list[int]:
+    """End a turn and all that it asks, whether its process lived or not; returns the posts."""
+    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
-    return finish_post(connection, turn_post_key(turn_id), content)
+    return posts + _present(finish_post(connection, turn_post_key(turn_id), content))
 
 
 def _close_turn(

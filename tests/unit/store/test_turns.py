@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.clock import SystemClock
-from app.core.keys import SessionKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostContent
 from app.core.types import Effect, Entry, SessionState, Speaker, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest
@@ -298,3 +298,45 @@ async def test_an_ask_that_was_kept_while_its_turn_was_parked_goes_on_with_the_o
     left = stores.asks.ask(unknown.ask.id)
     assert left is not None
     assert (left.state, left.turn) == ("open", successor.turn)
+
+
+async def with_an_ask_left(stores: Stores) -> tuple[TurnRef, int]:
+    """Begin the turn that goes on with one that was parked, with another ask still open."""
+    ref = await prompted(stores)
+    options = (AskOption("yes", "Yes", "allow_once"),)
+    asks = [
+        await stores.asks.open(
+            AskRequest(name, name, options, arguments_hash=name), ref, deadline=FAR
+        )
+        for name in ("one", "other")
+    ]
+    one, other = [each.ask.id for each in asks if each is not None]
+    assert await stores.turns.park(ref.turn, DONE, [one, other])
+    taken = await stores.asks.answer(one, "yes", "Ann")
+    assert taken is not None
+    (successor,) = taken.turns
+    return successor, other
+
+
+async def test_what_a_dropped_turn_was_to_ask_again_is_not_asked_any_more(stores: Stores) -> None:
+    successor, other = await with_an_ask_left(stores)
+
+    await stores.decisions.change(PlaceKey("web", "t1"), [Effect("drop", successor.session)])
+
+    left = stores.asks.ask(other)
+    assert left is not None
+    assert left.state == "cancelled"
+
+
+async def test_what_a_turn_was_to_ask_again_ends_with_it_when_it_was_stopped_in_a_crash(
+    stores: Stores,
+) -> None:
+    successor, other = await with_an_ask_left(stores)
+    assert await stores.turns.starting(successor.turn)
+    await stores.decisions.change(PlaceKey("web", "t1"), [Effect("stop", successor.session)])
+
+    await stores.turns.recover()
+
+    left = stores.asks.ask(other)
+    assert left is not None
+    assert left.state == "cancelled"
