@@ -18,7 +18,13 @@ from tests.support.window import DESKTOP, PHONE, Scheme, Visit, Window
 LOOKS = pytest.mark.parametrize(
     ("size", "scheme"),
     [
-        pytest.param(size, scheme, id=f"{name}-{scheme}")
+        pytest.param(
+            size,
+            scheme,
+            id=f"{name}-{scheme}",
+            # Each size and each scheme is seen once wherever there is a browser.
+            marks=[pytest.mark.slow] if (name == "phone") == (scheme == "light") else [],
+        )
         for name, size in (("desktop", DESKTOP), ("phone", PHONE))
         for scheme in ("light", "dark")
     ],

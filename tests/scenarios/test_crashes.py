@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -75,7 +75,7 @@ ON_THE_WAY_OUT: list[Point] = [
     ("adapter.send.finish", "after"),
 ]
 ALIKE = tuple(f"transcript.append.{kind}" for kind in ("plan", "thought", "notice", "usage"))
-"""Rows like those of text and tool calls: enough to play them where there is time."""
+"""Rows like those of text and tool calls."""
 EVERYWHERE = [*BEFORE_THE_PROMPT, *DURING_THE_PROMPT, *ON_THE_WAY_OUT]
 FROM_THE_AGENT = [
     f"agent.{what}"
@@ -92,6 +92,18 @@ FROM_THE_AGENT = [
 ]
 
 
+def points(steps: list[Point]) -> list[Any]:
+    """List points to die at; just before a step is just after the one above, so that can wait."""
+    return [
+        pytest.param(
+            (step, when),
+            marks=[pytest.mark.slow] if step in ALIKE or (number and when == "before") else [],
+            id=f"{step}-{when}",
+        )
+        for number, (step, when) in enumerate(steps)
+    ]
+
+
 def play(folder: Path, point: Point) -> World:
     """Tell a story in which the bridge dies at a step, then have it recalled."""
     step, when = point
@@ -105,7 +117,7 @@ def play(folder: Path, point: Point) -> World:
         return world
 
 
-@pytest.mark.parametrize("point", BEFORE_THE_PROMPT, ids="-".join)
+@pytest.mark.parametrize("point", points(BEFORE_THE_PROMPT))
 def test_an_event_is_worked_on_as_if_nothing_had_happened_when_the_crash_came_before_its_prompt(
     tmp_path: Path, point: Point
 ) -> None:
@@ -118,15 +130,7 @@ def test_an_event_is_worked_on_as_if_nothing_had_happened_when_the_crash_came_be
     assert "word-001" in second.text
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(
-            point, marks=[pytest.mark.slow] if point[0] in ALIKE else [], id="-".join(point)
-        )
-        for point in DURING_THE_PROMPT
-    ],
-)
+@pytest.mark.parametrize("point", points(DURING_THE_PROMPT))
 def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     tmp_path: Path, point: Point
 ) -> None:
@@ -140,7 +144,7 @@ def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     assert "word-001" in second.text
 
 
-@pytest.mark.parametrize("point", ON_THE_WAY_OUT, ids="-".join)
+@pytest.mark.parametrize("point", points(ON_THE_WAY_OUT))
 def test_a_post_is_neither_lost_nor_repeated_when_the_crash_came_while_it_was_sent(
     tmp_path: Path, point: Point
 ) -> None:

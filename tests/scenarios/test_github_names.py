@@ -33,8 +33,11 @@ def reviewed(world: PullWorld, pull: Issue, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name", "missed"),
-    [("acme", "gadgets", False), ("other", "widgets", False), ("acme", "gadgets", True)],
-    ids=["renamed", "transferred", "found out later"],
+    [
+        pytest.param("acme", "gadgets", False, id="renamed", marks=pytest.mark.slow),
+        pytest.param("other", "widgets", False, id="transferred"),
+        pytest.param("acme", "gadgets", True, id="found out later"),
+    ],
 )
 def test_a_session_goes_on_under_the_new_name_of_its_repository(
     tmp_path: Path, owner: str, name: str, missed: bool

@@ -50,9 +50,9 @@ def test_what_an_agent_makes_is_uploaded_into_the_thread_after_its_answer(tmp_pa
     ("step", "when"),
     [
         ("turns.finish", "before"),
-        ("turns.finish", "after"),
+        pytest.param("turns.finish", "after", marks=pytest.mark.slow),
         ("posts.sent", "before"),
-        ("posts.sent", "after"),
+        pytest.param("posts.sent", "after", marks=pytest.mark.slow),
     ],
 )
 def test_files_arrive_once_however_the_bridge_dies_on_the_way(
