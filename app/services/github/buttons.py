@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 
-from pydantic import ValidationError
-
 from app.core.types import Answered, Heard
-from app.errors import DeliveryUnreadable
-from app.services.github.events import is_foreign, speaker_of
+from app.services.github.envelope import opened
+from app.services.github.events import speaker_of
 from app.services.github.mentions import Identities
 from app.services.github.names import Spot
 from app.services.github.naming import NameOf, as_given
-from app.services.github.payloads import Payload
 
 BUTTONS: dict[str, tuple[str, ...]] = {"check_run": ("requested_action",)}
 """The events that say that a button was pressed."""
@@ -45,15 +42,10 @@ def read(
     Raises:
         DeliveryUnreadable: it is not what GitHub sends.
     """
-    if event not in BUTTONS:
+    payload = opened(event, body, BUTTONS, installation, name_of)
+    if payload is None:
         return None
-    try:
-        payload = Payload.model_validate_json(body).called(name_of)
-    except ValidationError as error:
-        raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
     run, pressed = payload.check_run, payload.requested_action
-    if payload.action not in BUTTONS[event] or is_foreign(payload, installation):
-        return None
     if run is None or pressed is None or payload.sender is None or payload.repository is None:
         return None
     if run.app is None or not us.is_app(run.app.slug, agent):

@@ -6,12 +6,10 @@ all Apps that hear of it one speaks: that of the agent which is named first.
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from app.core.types import Changed
-from app.errors import DeliveryUnreadable
 from app.markdown.hidden import strip
-from app.services.github.events import is_foreign, is_own, speaker_of
+from app.services.github.envelope import opened
+from app.services.github.events import is_own, speaker_of
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.naming import NameOf, as_given
@@ -38,13 +36,8 @@ def read(
     Raises:
         DeliveryUnreadable: it is not what GitHub sends.
     """
-    if event not in CHANGES:
-        return None
-    try:
-        payload = Payload.model_validate_json(body).called(name_of)
-    except ValidationError as error:
-        raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
-    if payload.action not in CHANGES[event] or is_foreign(payload, installation):
+    payload = opened(event, body, CHANGES, installation, name_of)
+    if payload is None:
         return None
     thing = payload.issue or payload.pull_request
     part = payload.comment if event == "issue_comment" else thing

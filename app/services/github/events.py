@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from app.core.commands import parse as parse_command
 from app.core.types import Heard, Speaker
-from app.errors import DeliveryUnreadable
 from app.markdown.hidden import Visible, strip
+from app.services.github.envelope import opened
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.naming import NameOf, as_given
@@ -60,13 +58,8 @@ def read(
     Raises:
         DeliveryUnreadable: it is not what GitHub sends.
     """
-    if event not in HEARD:
-        return None
-    try:
-        payload = Payload.model_validate_json(body).called(name_of)
-    except ValidationError as error:
-        raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
-    if payload.action not in HEARD[event] or is_foreign(payload, installation):
+    payload = opened(event, body, HEARD, installation, name_of)
+    if payload is None:
         return None
     match event:
         case "issues" | "pull_request" if payload.action == "labeled":
@@ -119,12 +112,6 @@ def speaker_of(account: Account, us: Identities) -> Speaker:
     if account.is_bot:
         return Speaker(str(account.id), account.login, "bot")
     return Speaker(account.login, account.login)
-
-
-def is_foreign(payload: Payload, installation: str | None) -> bool:
-    """Tell whether an event is of another installation than the one that is set up."""
-    given = payload.installation
-    return installation is not None and (given is None or str(given.id) != installation)
 
 
 def _labelled(payload: Payload, us: Identities) -> Heard | None:

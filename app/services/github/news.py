@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ValidationError
-
 from app.core.keys import PlaceKey
 from app.core.types import News
-from app.errors import DeliveryUnreadable
-from app.services.github.events import is_foreign
+from app.services.github.envelope import opened
 from app.services.github.mentions import Identities
 from app.services.github.names import SERVICE
 from app.services.github.naming import NameOf, as_given
@@ -43,14 +40,9 @@ def read(
     Raises:
         DeliveryUnreadable: it is not what GitHub sends.
     """
-    if event not in NEWS:
-        return None
-    try:
-        payload = Payload.model_validate_json(body).called(name_of)
-    except ValidationError as error:
-        raise DeliveryUnreadable(f"this is no {event} of GitHub") from error
-    where = payload.repository
-    if where is None or payload.action not in NEWS[event] or is_foreign(payload, installation):
+    payload = opened(event, body, NEWS, installation, name_of)
+    where = payload.repository if payload is not None else None
+    if payload is None or where is None:
         return None
     match event:
         case "check_suite":
