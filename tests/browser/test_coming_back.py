@@ -79,6 +79,7 @@ def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: V
     assert_equal(window, person)
 
 
+@pytest.mark.slow
 def test_two_windows_on_one_thread_show_the_same(bridge: Site, visit: Visiting) -> None:
     person = visit()
     one = person.open()

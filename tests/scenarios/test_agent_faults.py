@@ -110,7 +110,13 @@ FATAL = {
 }
 
 
-@pytest.mark.parametrize("fault", FATAL)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] if each == "hangs in session/new" else [])
+        for each in FATAL
+    ],
+)
 def test_an_agent_that_breaks_is_explained_and_the_next_turn_works(
     bridge: Observed, fault: str
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.sim.linear import LinearSession
 from app.sim.slack import Message, lists
 from tests.support.github import Hub
@@ -87,6 +89,7 @@ def test_the_question_survives_a_crash_and_no_repository_is_an_answer(tmp_path: 
     assert world.turns() == 1
 
 
+@pytest.mark.slow
 def test_the_command_answers_the_question_and_with_always_the_channel_remembers(
     tmp_path: Path,
 ) -> None:

@@ -310,6 +310,7 @@ def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) ->
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_serve_says_where_it_is_and_a_second_signal_ends_it_at_once(machine: Machine) -> None:
     machine.settings |= {"BRIDGE_ADMIN_TOKEN": CANARY, "GRACE_SECONDS": "3600"}
     with machine.started("serve") as bridge:

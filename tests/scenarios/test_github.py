@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from app.sim.github.hooks import Event
 from tests.support.github import GithubWorld
@@ -126,6 +127,7 @@ def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
         assert ["Stopped" in each.body for each in world.answers(issue)] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_comment_that_waits_follows_its_author(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, agents=("claude", "codex")) as world:
         issue = world.issue()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from app.sim.github.state import Check, Issue
 from tests.scenarios.test_github_pulls import PullWorld
 from tests.support.github import Hub
@@ -166,6 +168,7 @@ def test_a_person_closes_a_pull_request_and_whoever_opened_another_hears_nothing
         assert said(world, issue, "Checks failed") == said(world, issue, "Closed") == 1
 
 
+@pytest.mark.slow
 def test_what_happened_while_the_bridge_was_down_is_told_when_it_is_back(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         issue, pull = proposed(world)

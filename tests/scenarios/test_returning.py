@@ -58,6 +58,7 @@ def test_an_agent_is_parked_while_it_waits_and_the_answer_goes_on_with_its_work(
         assert bridge.rows("select count(*), max(answered_by) from ask") == [(1, "Ann")]
 
 
+@pytest.mark.slow
 def test_a_parked_ask_survives_a_restart(tmp_path_factory: pytest.TempPathFactory) -> None:
     agents = {"demo": demo(idle_minutes=0.001)}
     folder = tmp_path_factory.mktemp("restarted")

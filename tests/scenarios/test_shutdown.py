@@ -213,6 +213,7 @@ def test_the_bridge_waits_for_an_agent_that_is_being_parked(tmp_path: Path) -> N
         assert violations(world) == []
 
 
+@pytest.mark.slow
 def test_a_bridge_that_cannot_write_any_more_still_leaves(tmp_path: Path) -> None:
     with World(tmp_path, settings=AT_ONCE) as world:
         word = world.say("t1", "tell here\nhold go")

@@ -268,6 +268,7 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
     assert answer.edits > 0
 
 
+@pytest.mark.slow
 def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} hang")

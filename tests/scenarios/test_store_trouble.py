@@ -95,6 +95,7 @@ def test_an_answer_that_was_acknowledged_counts_although_the_store_was_locked(
         assert (world.bridge.workspace() / "notes.txt").read_text() == "kept\n"
 
 
+@pytest.mark.slow
 def test_words_that_waited_for_the_store_are_kept_although_their_agent_died(tmp_path: Path) -> None:
     with World(tmp_path, deadly=True) as world:
         world.say("t1", "hold go\nsay last words")
@@ -116,6 +117,7 @@ def test_words_that_waited_for_the_store_are_kept_although_their_agent_died(tmp_
         assert (post.state, post.text) == ("failed", "go is here.")
 
 
+@pytest.mark.slow
 def test_a_bridge_that_starts_while_the_store_is_locked_goes_on_when_it_is_free(
     tmp_path: Path,
 ) -> None:
