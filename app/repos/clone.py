@@ -183,7 +183,8 @@ async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:
     """Make an index that also knows the files nobody has added: the agent's own stays as it is."""
     more = {"GIT_INDEX_FILE": index}
     try:
-        await inside.run("cp", "--", ".git/index", index, seconds=QUICK_SECONDS, limit=4096)
+        # With its time: git looks into a file that changed no earlier than its index.
+        await inside.run("cp", "-p", "--", ".git/index", index, seconds=QUICK_SECONDS, limit=4096)
         await inside.git(
             *("add", "--intent-to-add", "--all", "--", "."), seconds=QUICK_SECONDS, more=more
         )

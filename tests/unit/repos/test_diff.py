@@ -45,6 +45,21 @@ async def test_the_diff_shows_commits_changes_and_new_files(yard: Yard) -> None:
     assert {"+one", "+more", "+new", "+deep"} <= set(diff.splitlines())
 
 
+async def test_a_change_in_the_moment_of_the_checkout_is_seen(yard: Yard) -> None:
+    # Size and time of the file are those that git knows; only the index, no older than the file,
+    # tells git to look inside.
+    script = (
+        "git config core.trustctime false; touch -d 2026-01-01 README.md; "
+        "git update-index README.md; "
+        "tr a-z b-za < README.md > .git/other; cat .git/other > README.md; "
+        "touch -d 2026-01-01 README.md .git/index"
+    )
+
+    _, diff = await shown(yard, script)
+
+    assert "+++ b/README.md" in diff.splitlines()
+
+
 async def test_looking_leaves_the_clone_as_it_is(yard: Yard) -> None:
     clone, _ = await shown(
         yard, "echo staged > staged; git add staged; echo new > new; cp .git/index i"
