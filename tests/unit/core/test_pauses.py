@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from app.core.ports import AgentListener
+from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
-from app.core.types import Heard, SessionState, TurnState
+from app.core.types import Heard, Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
+from app.core.workspaces import Work
 from app.errors import AgentRefused
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, Script, running_desk
@@ -307,6 +309,41 @@ async def test_a_budget_that_the_last_words_spent_pauses_the_next_turn(poor_desk
     desk.launcher.script = spending(2.1)
     await desk.answer(1, GO_ON)
     await desk.reached(2, "done")
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect what sessions deliver."""
+    keys: list[str] = []
+
+    async def ship(_provider: RepoProvider, session: Session, _work: Work) -> str:
+        keys.append(str(session.key))
+        return "Pushed."
+
+    monkeypatch.setattr(RepoProvider, "ship", ship)
+    return keys
+
+
+async def test_a_turn_that_ends_by_itself_when_its_budget_is_spent_is_delivered(
+    poor_desk: Desk, shipped: list[str]
+) -> None:
+    poor_desk.launcher.script = spending(2.0)
+    await poor_desk.hear(to_demo("work"))
+    await poor_desk.reached(1, "done")
+
+    assert shipped == ["web:t1:demo"]
+
+
+async def test_a_turn_that_its_budget_cut_off_is_not_delivered(
+    poor_desk: Desk, clock: ManualClock, shipped: list[str]
+) -> None:
+    poor_desk.launcher.script = spending(2.0, endless=True)
+    await poor_desk.hear(to_demo("work"))
+    await clock.asleep(3)
+    await clock.advance(2)
+    await asked(poor_desk)
+
+    assert shipped == []
 
 
 async def test_an_agent_that_counts_from_nothing_again_adds_up(poor_desk: Desk) -> None:
