@@ -24,6 +24,7 @@ from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
 from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
+from app.core.renames import Renames
 from app.core.session_manager import SessionManager
 from app.core.stores import DeliveryStore
 from app.core.turns.agents import LiveAgents
@@ -51,7 +52,7 @@ from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import ANN, delivery, open_stores
-from tests.support.no_git import directory, empty_folders
+from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
 STRANGER = Speaker("stranger", "Stranger")
@@ -501,6 +502,13 @@ def _joined(
         access=Access(),
         untagged="mention",
         clock=clock,
+        renames=Renames(
+            stores.names,
+            NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
+            adapters=adapters.values(),
+            directory=directory(folder),
+            clock=clock,
+        ),
     )
     desk = Desk(
         database=database,

@@ -166,9 +166,13 @@ class Intake:
         """Let everything follow a repository that got another name, before it is spoken of."""
         if self._renames is None or not isinstance(adapter, NamingAdapter):
             return
-        naming = adapter.naming(delivery)
-        if naming is not None:
-            await self._renames.follow(naming)
+        try:
+            naming = adapter.naming(delivery)
+            if naming is not None:
+                await self._renames.follow(naming)
+        except Exception:
+            # Or the reader would come back to it for ever, and nothing behind it were read.
+            logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
 
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Understand one delivery and hand it to its place."""

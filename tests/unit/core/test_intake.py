@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
-from app.core.types import Heard, PlaceView
+from app.core.types import Heard, Naming, PlaceView
 from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable
 from app.store.retention import DAY_SECONDS, forget
@@ -145,6 +145,17 @@ async def test_nothing_is_read_before_its_adapter_is_prepared(tmp_path: Path) ->
         known.set()
 
         assert len((await waiting).turns) == 1
+
+
+async def test_a_name_that_cannot_be_followed_does_not_wedge_the_inbox(desk: Desk) -> None:
+    adapter = next(iter(desk.adapters.values()))
+    absurd = Naming("web", "example.com", 2**70, "owner/name")
+    adapter.naming = lambda _delivery: absurd  # type: ignore[attr-defined]
+    adapter.renamed = lambda _old: None  # type: ignore[attr-defined]
+
+    accepted = await desk.hear(replace(heard("hello"), mentions=("demo",)))
+
+    assert len(accepted.turns) == 1
 
 
 async def test_what_belongs_to_a_message_is_brought_together_before_it_is_decided(
