@@ -90,8 +90,6 @@ class UpdateRouter:
         self._plan: tuple[PlanStep, ...] = ()
         self._thought = ""
         self._usage: UsageUpdate | None = None
-        self.note = ""
-        """One line by the bridge that stays with the turn's post."""
         self.title: str | None = None
 
     async def take(self, update: BridgeUpdate) -> None:
@@ -141,7 +139,7 @@ class UpdateRouter:
         self._feed.notify(self._ref.session)
         self._on_progress()
 
-    def content(self, state: str, *, note: str = "") -> PostContent:
+    def content(self, state: str) -> PostContent:
         """Say what the turn's post shows now.
 
         The pieces were checked one by one; together they may still hold a secret that a tool call
@@ -156,7 +154,6 @@ class UpdateRouter:
             self._frame,
             state=state,
             text=text,
-            note=note or self.note,
             plan=self._plan,
             tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
             thought=self._vault.redact(self._thought),

@@ -108,15 +108,6 @@ def pause(agent: str, found: Obstacle, now: float, *, resumes: bool) -> AskReque
     return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause")
 
 
-def budget_pause(agent: str, spent: float, budget: float) -> AskRequest:
-    """Ask whether a turn shall go on that has used up its budget."""
-    words = (
-        f"{agent} has spent ${spent:.2f} here; the budget of a session is ${budget:.2f}. "
-        "Go on with as much again?"
-    )
-    return AskRequest("budget", words, PAUSE_OPTIONS, kind="pause")
-
-
 def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:
     found = [
         _moment(facts.get("resetsAt")),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import asdict, replace
 
 from app.core.clock import persist
 from app.core.consent.gate import Gate
@@ -15,18 +14,17 @@ from app.core.consent.offers import with_colleagues
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.keys import adapter_name
-from app.core.outgoing import Given, listed
 from app.core.ports import AgentSession
-from app.core.posts import Fact, NewPost, PostContent
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent
 from app.core.turns.briefing import brief
-from app.core.turns.limits import Obstacle, budget_pause, obstacle, pause, spoken_obstacle
+from app.core.turns.budget import GRACE_SECONDS, Budget
+from app.core.turns.display import TurnDisplay
+from app.core.turns.limits import Obstacle, obstacle, pause, spoken_obstacle
 from app.core.turns.patience import Patience
 from app.core.turns.slots import Slot
 from app.core.turns.workshop import Workshop
-from app.core.types import Attachment, Entry, Session, Turn, TurnRef, TurnState
-from app.core.update_router import UpdateRouter
+from app.core.types import Attachment, Session, Turn, TurnRef, TurnState
 from app.core.updates import (
     AskRequest,
     BridgeUpdate,
@@ -43,10 +41,6 @@ logger = logging.getLogger(__name__)
 
 PARKED = "Parked until the question above is answered."
 CHOOSES = "Waits until somebody says in which repository."
-BUDGET_WARNING = 0.8
-"""The part of a budget after which the place is told: early enough to act on it."""
-BUDGET_GRACE_SECONDS = 2.0
-"""Most agents report their cost when they are about to end; that need not be cut short."""
 CARRIES_ON = "The bridge restarted while this was being worked on; it carries on."
 ANOTHER_IS_THERE = "Another session is at work in this folder; this one waits for it."
 ODD_ENDS = {
@@ -65,19 +59,17 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._ref = TurnRef(session.id, turn.id)
         self._live: LiveAgent | None = None
         self._prompting = False
         self._beginning = False
         self._stopping = False
         self._leaving = False
         self._overdue = False
-        self._spent = 0.0
-        """Dollars, once they are more than the budget."""
         self._parking: asyncio.Future[None] | None = None
         self._parked = False
         self._terms = shop.terms.get(session.key.agent, Terms())
-        self._gate = Gate(shop.ledger, self._terms, self._ref, shop.clock)
+        self._budget = Budget(self._terms.budget_usd, session, shop.sessions, shop.clock)
+        self._gate = Gate(shop.ledger, self._terms, TurnRef(session.id, turn.id), shop.clock)
         self._in_order = asyncio.Lock()
         """Judging takes a moment, and what was asked first is shown first."""
         self._patience = Patience(shop.clock)
@@ -87,17 +79,8 @@ class TurnRun:
         """What is worth saying about where it works."""
         self._task: asyncio.Task[object] | None = None
         self._files: tuple[Attachment, ...] = ()
-        self._handover = shop.outgoing.of(session, turn)
-        self._post = shop.posts.of_turn(turn.id)
-        self._router = UpdateRouter(
-            self._ref,
-            transcript=shop.transcript,
-            feed=shop.feed,
-            clock=shop.clock,
-            vault=shop.vault,
-            on_progress=self._progress,
-            frame=self._post.content if self._post is not None else None,
-        )
+        self._display = TurnDisplay(shop, session, turn)
+        self._router = self._display.router
 
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
@@ -169,7 +152,7 @@ class TurnRun:
         """Keep a file that stands in the midst of an answer, and say there what it was."""
         await self._router.take(TextUpdate(update.words))
         if self._live is not None:
-            await self._handover.take(update, self._live.workspace)
+            await self._display.files.take(update, self._live.workspace)
 
     async def on_ask(self, request: AskRequest) -> str | None:
         """Let the rules decide, else a person; the turn needs no slot meanwhile."""
@@ -198,29 +181,18 @@ class TurnRun:
 
     async def _spend(self, usage: UsageUpdate) -> None:
         """Hold what the agent says it has cost against its budget."""
-        budget = self._terms.budget_usd
-        if budget is None or usage.cost is None or usage.currency not in {None, "USD"}:
-            return
-        shop = self._shop
-        before, after = await persist(shop.clock, shop.sessions.spend, self._session.id, usage.cost)
-        if before < BUDGET_WARNING * budget <= after < budget:
-            words = f"${after:.2f} of the budget of ${budget:.2f} are spent."
-            self._router.note = " ".join(filter(None, (self._router.note, words)))
-            notice = Entry("notice", words, session=self._session.id, turn=self._turn.id)
-            await persist(shop.clock, shop.transcript.append, [notice])
-        if after >= budget and not self._spent and self._live is not None:
-            self._spent = after
+        was_spent = self._budget.is_spent
+        if warning := await self._budget.take(usage):
+            self._display.add(warning)
+            await self._display.tell(warning)
+        if self._budget.is_spent and not was_spent and self._live is not None:
             # Not here: whoever hears an agent must not wait for it.
             self._watches.start(self._cut_off(self._live.agent), name="budget")
 
     async def _cut_off(self, agent: AgentSession) -> None:
         """End a prompt that has spent its budget, unless it ends by itself just now."""
-        await self._shop.clock.sleep(BUDGET_GRACE_SECONDS)
+        await self._shop.clock.sleep(GRACE_SECONDS)
         await agent.cancel()
-
-    def _is_cut_off(self, end: PromptEnd) -> bool:
-        """Tell whether the budget ended a prompt; one that was over by itself is done."""
-        return bool(self._spent) and end.stop_reason == "cancelled"
 
     async def _knows_where(self) -> bool:
         """See to it that it is known where to work; else the turn waits, and people are asked."""
@@ -232,8 +204,7 @@ class TurnRun:
             )
             if found and isinstance(found, str):
                 self._where = found
-                notice = Entry("notice", found, session=self._session.id, turn=self._turn.id)
-                await persist(shop.clock, shop.transcript.append, [notice])
+                await self._display.tell(found)
         finally:
             self._beginning = False
         if isinstance(found, AskRequest):
@@ -245,19 +216,19 @@ class TurnRun:
         workspaces = self._shop.workspaces
         self._beginning = True
         if workspaces.waits(self._session):
-            self._router.note = ANOTHER_IS_THERE
-            self._progress()
+            self._display.note(ANOTHER_IS_THERE)
+            self._display.progress()
         async with workspaces.attended(self._session, self, meanwhile=self._slot.lent):
-            self._router.note = self._where
+            self._display.note(self._where)
             end = await self._work()
             await self._ship(end)
         return end
 
     async def _work(self) -> PromptEnd | None:
-        if (budget := self._terms.budget_usd) is not None and self._session.spent >= budget:
-            self._spent = self._session.spent
+        if self._budget.is_spent:
             return PromptEnd("cancelled")
-        self._note_continuation()
+        self._display.add(CARRIES_ON if self._turn.continued else "")
+        self._display.progress()
         self._beginning = True
         try:
             prompt = await self._begin()
@@ -289,7 +260,7 @@ class TurnRun:
         self._parking = asyncio.get_running_loop().create_future()
         try:
             await self._router.flush(final=True)
-            content = self._content("waiting", note=PARKED)
+            content = self._display.content("waiting", note=PARKED)
             asks = shop.ledger.waiting(self._turn.id)
             parked = await persist(shop.clock, shop.turns.park, self._turn.id, content, asks)
             self._parked = parked
@@ -298,15 +269,14 @@ class TurnRun:
             self._parking = None
         if parked:
             logger.info("turn %d is parked until somebody answers", self._turn.id)
-            self._show(content)
-            shop.feed.notify(self._session.id)
+            self._display.wait(content)
             if self._prompting and self._task is not None:
                 self._task.cancel()
         return parked
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver what came of a turn that was done; whoever says stop stops that as well."""
-        if end is None or self._stopping or self._overdue or self._is_cut_off(end):
+        if end is None or self._stopping or self._overdue or self._budget.ended(end):
             return
         shop = self._shop
         title = self._router.title or self._session.title
@@ -330,11 +300,10 @@ class TurnRun:
     async def _begin(self) -> str | None:
         """Bring the agent to life and commit the prompt; None if somebody said stop."""
         shop = self._shop
-        if self._post is not None:
-            await shop.outbox.announced(self._post.id, self._post.target)
+        await self._display.announced()
         live = self._live = await shop.live.take(self._session, meanwhile=self._slot.lent)
         briefing = await brief(shop, self._session, self._turn, live)
-        self._router.note = " ".join(filter(None, (self._router.note, briefing.note)))
+        self._display.add(briefing.note)
         self._files = briefing.files
         committed = await persist(
             shop.clock,
@@ -346,11 +315,6 @@ class TurnRun:
             told=briefing.told,
         )
         return briefing.prompt if committed else None
-
-    def _note_continuation(self) -> None:
-        if self._turn.continued:
-            self._router.note = " ".join(filter(None, (self._router.note, CARRIES_ON)))
-        self._progress()
 
     async def _trouble(self, error: AgentError) -> None:
         """End the turn, or let it wait if the agent only has to be left alone for a while."""
@@ -393,7 +357,7 @@ class TurnRun:
         """Put the turn back until somebody says go on, and ask for that."""
         shop = self._shop
         await self._router.close()
-        content = self._content("waiting", note=note or request.title)
+        content = self._display.content("waiting", note=note or request.title)
         posts = await persist(
             shop.clock,
             shop.turns.pause,
@@ -406,10 +370,9 @@ class TurnRun:
         if posts is None:
             await self._stopped()
             return
-        self._show(content)
+        self._display.wait(content)
         shop.outbox.send(*posts)
         shop.ledger.watch()
-        shop.feed.notify(self._session.id)
 
     async def _done(self, end: PromptEnd | None) -> None:
         if self._stopping or end is None:
@@ -418,9 +381,8 @@ class TurnRun:
         if self._overdue:
             await self._fail("")
             return
-        if self._terms.budget_usd and self._is_cut_off(end):
-            agent, now = self._session.key.agent, self._shop.clock.now()
-            await self._pause(budget_pause(agent, self._spent, self._terms.budget_usd), until=now)
+        if self._budget.ended(end):
+            await self._pause(self._budget.pause(), until=self._shop.clock.now())
             return
         if found := spoken_obstacle(self._router.words, self._shop.clock.now()):
             await self._wait_for(found)
@@ -429,7 +391,7 @@ class TurnRun:
             await self._router.take(end.usage)
         odd = ODD_ENDS.get(end.stop_reason, "")
         note = self._shop.vault.redact(" ".join(filter(None, (odd, self._shipped))))
-        await self._end(TurnState.DONE, "done", note)
+        await self._display.end(TurnState.DONE, "done", note)
 
     async def _fail(self, words: str) -> None:
         if self._stopping:
@@ -438,83 +400,9 @@ class TurnRun:
         if self._overdue:
             minutes = self._terms.turn_seconds / 60
             words = f"Ended after {minutes:g} minutes, the limit of one turn (TURN_MINUTES)."
-        await self._end(TurnState.FAILED, "failed", self._shop.vault.redact(words))
+        await self._display.end(TurnState.FAILED, "failed", self._shop.vault.redact(words))
 
     async def _stopped(self) -> None:
         waiting = self._shop.turns.waiting(self._session.id)
         behind = f" {waiting} more waiting: `queue now` or `queue drop`." if waiting else ""
-        await self._end(TurnState.CANCELLED, "stopped", f"Stopped.{behind}")
-
-    async def _end(self, state: TurnState, shown: str, note: str) -> None:
-        """Write the end of the turn and everything that shows it, in one commit."""
-        shop = self._shop
-        await self._router.close()
-        if self._router.title:
-            await persist(shop.clock, shop.sessions.rename, self._session.id, self._router.title)
-        given = await self._handed_over(state)
-        note = " ".join(filter(None, (note, given.refused)))
-        words = " ".join(filter(None, (self._router.note, note)))
-        posts = await persist(
-            shop.clock,
-            shop.turns.finish,
-            self._turn.id,
-            state,
-            replace(self._content(shown, note=words), files=given.files),
-            self._last_entries(shown, note, given),
-            note if state is TurnState.FAILED else "",
-            more=self._file_posts(given),
-        )
-        if posts is not None and state is not TurnState.CANCELLED:
-            await self._handover.settle()
-        shop.counters.count("turns", agent=self._session.key.agent, state=state)
-        shop.outbox.send(*posts or ())
-        shop.feed.notify(self._session.id)
-
-    async def _handed_over(self, state: TurnState) -> Given:
-        """Take what the agent made for people; after a stop it waits for the next turn's end."""
-        if state is TurnState.CANCELLED:
-            return Given()
-        return await self._handover.collect()
-
-    def _last_entries(self, shown: str, note: str, given: Given) -> list[Entry]:
-        """Write what the page shows at the end of the turn."""
-        entries: list[Entry] = []
-        if given.files:
-            files = [asdict(file) for file in given.files]
-            entries.append(Entry("notice", f"Made {listed(given.files)}.", data={"files": files}))
-        if note:
-            entries.append(Entry("notice", note, data={"end": shown}))
-        ref = self._ref
-        return [replace(entry, session=ref.session, turn=ref.turn) for entry in entries]
-
-    def _file_posts(self, given: Given) -> list[NewPost]:
-        """Post what was made, where that takes a post of its own."""
-        if not given.files or self._post is None or not self._handover.is_shared:
-            return []
-        content = PostContent(kind="files", files=given.files)
-        key, target = f"files:{self._turn.id}", self._post.target
-        return [NewPost(key, target, content, self._session.id, self._turn.id)]
-
-    def _content(self, state: str, *, note: str = "") -> PostContent:
-        """Say what the turn's post shows now, as much of it as the place wants to see."""
-        shop, place = self._shop, self._session.place
-        content = self._router.content(state, note=note)
-        delivered = shop.workspaces.describe(self._session).delivered
-        page = shop.page(place)
-        details = (Fact("Details", page),) if page else ()
-        return replace(
-            content,
-            facts=(*delivered, *content.facts, *details),
-            verbosity=shop.verbosity(place),
-        )
-
-    def _progress(self) -> None:
-        if self._post is not None:
-            self._shop.outbox.progress(
-                self._post.id, self._post.target, lambda: self._content("working")
-            )
-
-    def _show(self, content: PostContent) -> None:
-        """Show what the turn's post says while the turn waits."""
-        if self._post is not None:
-            self._shop.outbox.progress(self._post.id, self._post.target, lambda: content)
+        await self._display.end(TurnState.CANCELLED, "stopped", f"Stopped.{behind}")
