@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 
 from app.core.clock import persist
 from app.core.consent.gate import Gate
@@ -61,11 +63,11 @@ class TurnRun:
         self._slot = slot
         self._live: LiveAgent | None = None
         self._prompting = False
-        self._beginning = False
+        self._may_cancel = False
         self._stopping = False
         self._leaving = False
         self._overdue = False
-        self._parking: asyncio.Future[None] | None = None
+        self._parking = asyncio.Lock()
         self._parked = False
         self._terms = shop.terms.get(session.key.agent, Terms())
         self._budget = Budget(self._terms.budget_usd, session, shop.sessions, shop.clock)
@@ -121,9 +123,17 @@ class TurnRun:
         self._shop.ledger.withdraw(self._turn.id)
         if self._prompting and self._live is not None:
             await self._live.agent.cancel()
-        elif self._beginning and self._task is not None:
-            # Only then: a turn that is being ended already must not be kept from it.
+        elif self._may_cancel and self._task is not None:
             self._task.cancel()
+
+    @contextmanager
+    def _cancellable(self) -> Iterator[None]:
+        """Let a stop cancel the task: only here, for an end that has begun must come."""
+        self._may_cancel = True
+        try:
+            yield
+        finally:
+            self._may_cancel = False
 
     def leave(self) -> None:
         """Say that the bridge ends: a cancellation from now on is not the turn's own."""
@@ -136,8 +146,9 @@ class TurnRun:
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take what the agent does, unless somebody said stop."""
-        if self._parking is not None:
-            await self._parking
+        if self._parking.locked():
+            async with self._parking:
+                pass  # whether anybody wants to hear of it is known now
         if self._stopping or self._parked:
             return
         self._patience.stir()
@@ -197,16 +208,13 @@ class TurnRun:
     async def _knows_where(self) -> bool:
         """See to it that it is known where to work; else the turn waits, and people are asked."""
         shop = self._shop
-        self._beginning = True
-        try:
+        with self._cancellable():
             found = await shop.choice.settle(
                 self._session, self._turn.surface, lambda: shop.turns.messages(self._turn.id)
             )
             if found and isinstance(found, str):
                 self._where = found
                 await self._display.tell(found)
-        finally:
-            self._beginning = False
         if isinstance(found, AskRequest):
             await self._pause(found, until=shop.clock.now(), note=CHOOSES)
         return isinstance(found, str)
@@ -214,11 +222,13 @@ class TurnRun:
     async def _in_workspace(self) -> PromptEnd | None:
         """Work once nobody else is at work in the same folder, and deliver what came of it."""
         workspaces = self._shop.workspaces
-        self._beginning = True
         if workspaces.waits(self._session):
             self._display.note(ANOTHER_IS_THERE)
             self._display.progress()
-        async with workspaces.attended(self._session, self, meanwhile=self._slot.lent):
+        async with AsyncExitStack() as stack:
+            with self._cancellable():
+                attended = workspaces.attended(self._session, self, meanwhile=self._slot.lent)
+                await stack.enter_async_context(attended)
             self._display.note(self._where)
             end = await self._work()
             await self._ship(end)
@@ -229,11 +239,8 @@ class TurnRun:
             return PromptEnd("cancelled")
         self._display.add(CARRIES_ON if self._turn.continued else "")
         self._display.progress()
-        self._beginning = True
-        try:
+        with self._cancellable():
             prompt = await self._begin()
-        finally:
-            self._beginning = False
         if prompt is None or self._live is None:
             self._stopping = True
             return None
@@ -257,16 +264,12 @@ class TurnRun:
     async def _park(self) -> bool:
         """Leave the turn to wait without a process, unless somebody answers just now."""
         shop = self._shop
-        self._parking = asyncio.get_running_loop().create_future()
-        try:
+        async with self._parking:
             await self._router.flush(final=True)
             content = self._display.content("waiting", note=PARKED)
             asks = shop.ledger.waiting(self._turn.id)
             parked = await persist(shop.clock, shop.turns.park, self._turn.id, content, asks)
             self._parked = parked
-        finally:
-            self._parking.set_result(None)
-            self._parking = None
         if parked:
             logger.info("turn %d is parked until somebody answers", self._turn.id)
             self._display.wait(content)
@@ -282,13 +285,11 @@ class TurnRun:
         title = self._router.title or self._session.title
         messages = shop.turns.messages(self._turn.id)
         work = Work(title, messages, self._session.link, self._turn.continued)
-        self._beginning = True
         try:
-            self._shipped = await shop.workspaces.ship(self._session, work)
+            with self._cancellable():
+                self._shipped = await shop.workspaces.ship(self._session, work)
         except RepositoryError as error:
             self._shipped = f"Not shipped: {error}"
-        finally:
-            self._beginning = False
 
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; what people take to answer does not count."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from app.core.types import Heard, Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
 from app.core.workspaces import Work
 from app.errors import AgentRefused
+from app.store.turns import Turns
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, Script, running_desk
 from tests.support.memory import heard
@@ -344,6 +346,25 @@ async def test_a_turn_that_its_budget_cut_off_is_not_delivered(
     await asked(poor_desk)
 
     assert shipped == []
+
+
+async def test_a_stop_in_the_moment_of_a_pause_is_said(
+    poor_desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, pause = poor_desk, Turns.pause
+    desk.launcher.script = spending(2.0)
+    await desk.hear(to_demo("work"))
+    await desk.reached(1, "done")
+
+    async def pause_after_a_stop(turns: Turns, *args: Any, **kwargs: Any) -> Any:
+        await desk.manager.stop(1)
+        return await pause(turns, *args, **kwargs)
+
+    monkeypatch.setattr(Turns, "pause", pause_after_a_stop)
+    await desk.hear(to_demo("more"))
+    await desk.until(lambda: desk.posts()[-1].content.note == "Stopped.")
+
+    assert desk.turn(2).state == TurnState.CANCELLED
 
 
 async def test_an_agent_that_counts_from_nothing_again_adds_up(poor_desk: Desk) -> None:
