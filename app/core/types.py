@@ -129,6 +129,11 @@ class Heard:
     withdrawn: bool = False
     """Whether the platform says that the work was taken away: that counts whoever did it."""
 
+    @property
+    def words(self) -> str:
+        """What was said to whoever is mentioned: a command, an answer, or words for an agent."""
+        return self.text if self.spoken is None else self.spoken
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:

@@ -24,6 +24,7 @@ from app.core.feed import Feed
 from app.core.folders import Folders
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.intake.reception import Reception
 from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
 from app.core.ports import AgentLauncher, PullRequests, RepositoryCatalog, TokenSource
@@ -214,14 +215,19 @@ class Bridge:
             clock=clock,
             offer_seconds=configuration.limits.ask_hours * 3600,
         )
-        self.intake = Intake(
-            stores.deliveries,
+        self._reception = Reception(
             stores.decisions,
             self.manager,
             self.ledger,
             adapters=self._adapters,
             access=access_of(configuration),
             untagged=configuration.untagged_replies,
+            clock=clock,
+        )
+        self.intake = Intake(
+            stores.deliveries,
+            self._reception,
+            adapters=self._adapters,
             clock=clock,
             proposals=proposals,
             renames=Renames(
@@ -276,6 +282,7 @@ class Bridge:
         return Parts(
             agents=self.cards,
             intake=self.intake,
+            reception=self._reception,
             manager=self.manager,
             ledger=self.ledger,
             feed=self.feed,

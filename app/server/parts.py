@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.reader import Intake
+from app.core.intake.reception import Reception
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
@@ -63,6 +64,7 @@ class Parts:
 
     agents: Mapping[str, AgentCard]
     intake: Intake
+    reception: Reception
     manager: SessionManager
     ledger: Ledger
     feed: Feed

@@ -19,6 +19,7 @@ from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.reader import Intake
+from app.core.intake.reception import Reception
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
@@ -493,14 +494,19 @@ def _joined(
         clock=clock,
         directory=directory(folder),
     )
-    intake = Intake(
-        deliveries,
+    reception = Reception(
         stores.decisions,
         manager,
         ledger,
         adapters=adapters,
         access=Access(),
         untagged="mention",
+        clock=clock,
+    )
+    intake = Intake(
+        deliveries,
+        reception,
+        adapters=adapters,
         clock=clock,
         renames=Renames(
             stores.names,

@@ -19,6 +19,7 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.reader import Intake
+from app.core.intake.reception import Reception
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.posts import PostContent
@@ -100,8 +101,7 @@ class Office:
             clock=clock,
             directory=directory(folder),
         )
-        self.intake = Intake(
-            stores.deliveries,
+        reception = Reception(
             stores.decisions,
             manager,
             self.ledger,
@@ -110,9 +110,11 @@ class Office:
             untagged="mention",
             clock=clock,
         )
+        self.intake = Intake(stores.deliveries, reception, adapters=adapters, clock=clock)
         self.parts = Parts(
             agents=CARDS,
             intake=self.intake,
+            reception=reception,
             manager=manager,
             ledger=self.ledger,
             feed=self.feed,

@@ -134,7 +134,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             ]
         ),
         decisions=_decisions(fold),
-        untagged=parts.intake.untagged(key).agents,
+        untagged=parts.reception.untagged(key).agents,
     )
 
 

@@ -1,0 +1,283 @@
+"""Decides what follows from what people say: who may, who acts, and what all others are told.
+
+What one message leads to is one commit, and nobody is told of anything before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from app.core.adapters import Adapter, GatheringAdapter
+from app.core.clock import persist
+from app.core.commands import Command, parse
+from app.core.consent.ledger import Ledger
+from app.core.intake.access import Access
+from app.core.intake.floor import Floor, decide
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.ports import Clock
+from app.core.posts import NewPost, PostContent
+from app.core.session_manager import SessionManager
+from app.core.stores import IntakeStore
+from app.core.types import (
+    Accepted,
+    Answered,
+    AskAnswer,
+    BridgeSessionRequest,
+    Changed,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Heard,
+    Session,
+    Speaker,
+    Untagged,
+)
+from app.errors import BridgeError
+
+logger = logging.getLogger(__name__)
+
+TOO_LATE = "Too late: the agent is already at work on your message as it was."
+ANSWERS = "answers an ask"
+WHISPER_SECONDS = 10.0
+"""What a platform may take to tell one person something; nothing depends on it."""
+
+
+class Reception:
+    """Where everything said in a place is decided on, for all adapters."""
+
+    def __init__(
+        self,
+        decisions: IntakeStore,
+        manager: SessionManager,
+        ledger: Ledger,
+        *,
+        adapters: Mapping[str, Adapter],
+        access: Access,
+        untagged: Untagged,
+        clock: Clock,
+    ) -> None:
+        self._decisions = decisions
+        self._manager = manager
+        self._ledger = ledger
+        self._adapters = adapters
+        self._access = access
+        self._untagged = untagged
+        self._clock = clock
+
+    def untagged(self, place: PlaceKey) -> Floor:
+        """Tell who would answer a message that names nobody, and why."""
+        nobody = Heard(place, place.name, "", Speaker("", ""), "")
+        return decide(nobody, self._decisions.place(place), self._untagged)
+
+    async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
+        """Decide on a message and write that down; a reason if there is nothing to write."""
+        if self._decisions.decided(heard.place, heard.message_id):
+            return "this message was decided on before"
+        adapter = self._adapters[delivery.adapter]
+        if isinstance(adapter, GatheringAdapter):
+            heard = storable(await adapter.gather(heard))
+        view = self._decisions.place(heard.place)
+        floor = decide(heard, view, self._untagged)
+        if heard.overheard and not floor.agents and not view.present:
+            return "said to nobody here"
+        command = None if heard.speaker.kind == "agent" else parse(heard.words)
+        if command is not None:
+            return await self._carry_out(command, delivery, heard, floor)
+        return await self._hand_on(delivery, heard, floor)
+
+    async def correct(self, delivery: Delivery, changed: Changed) -> None:
+        """Let what waits follow its speaker's second thoughts; say when it is too late."""
+        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
+        self._manager.corrected(changed.place, corrected)
+        if corrected.outcome == "late":
+            adapter = self._adapters[delivery.adapter]
+            key = SessionKey(changed.place.service, changed.external, adapter.agent)
+            await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+
+    async def answer(self, answered: Answered) -> str | None:
+        """Give an answer to the ledger, if it is from somebody who may trigger the agent.
+
+        Returns why it does not count, if so.
+        """
+        try:
+            why = await self._refusal_of(answered)
+            if why is None:
+                await persist(
+                    self._clock,
+                    self._ledger.answer,
+                    answered.ask,
+                    self._ledger.option(answered.ask, answered.option),
+                    answered.speaker.name,
+                    speaker=answered.speaker.id,
+                )
+        except BridgeError as error:
+            why = str(error)
+        return why
+
+    async def turn_down(self, delivery: Delivery, answered: Answered, why: str) -> None:
+        """Tell whoever gave an answer that it does not count."""
+        key = self._ledger.surface(answered.ask)
+        if key is not None:
+            words = f"This does not count: {why}."
+            await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
+
+    async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
+        """Write down that a message led to nothing, and tell the place; returns the words."""
+        words = f"This message could not be dealt with ({cause}). Please send it again."
+        notice = _notice(delivery, heard, "bridge", words)
+        decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
+        await self._manager.admit(decision)
+        return words
+
+    async def _carry_out(
+        self, command: Command, delivery: Delivery, heard: Heard, floor: Floor
+    ) -> Accepted:
+        """Let a command count for those agents that its speaker may trigger."""
+        if command.name == "stop" and not heard.mentions:
+            at_work = self._manager.at_work(heard.place)
+            floor = Floor(at_work, "an untagged stop stops everybody")
+        allowed, posts = await self._admitted(delivery, heard, floor)
+        if not floor.agents:
+            posts = await self._refused_here(delivery, heard)
+        return await self._manager.command(command, delivery, heard, allowed, posts)
+
+    async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
+        """Give words to those agents that their speaker may trigger, or to what they ask."""
+        allowed, posts = await self._admitted(delivery, heard, floor)
+        everybody = self._manager.sessions(heard.place) if allowed else ()
+        here = [each for each in everybody if each.key.agent in allowed]
+        answers = self._answers(heard, here)
+        answering = {answer.request.agent_name for answer in answers}
+        waiting = [each for each in here if each.key.agent not in answering]
+        posts += self._reminders(delivery, heard, waiting)
+        outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
+        requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
+        reason = floor.reason if allowed or not floor.agents else "refused"
+        silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
+        accepted = await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                outcome,
+                ANSWERS if answers else reason,
+                requests,
+                posts,
+                silence=silence,
+                answers=answers,
+            )
+        )
+        self._ledger.settle(accepted.answered)
+        return accepted
+
+    def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
+        """Find the asks that a message answers as a whole: on some services the usual way."""
+        if heard.speaker.kind == "agent" or heard.files:
+            return ()
+        found = self._ledger.meant(sessions, heard.words)
+        return tuple(
+            AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
+        )
+
+    def _reminders(
+        self, delivery: Delivery, heard: Heard, sessions: Sequence[Session]
+    ) -> tuple[NewPost, ...]:
+        """Remind people who speak on of what agents must be told before they can begin."""
+        unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
+        return tuple(
+            _notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
+        )
+
+    async def _admitted(
+        self, delivery: Delivery, heard: Heard, floor: Floor
+    ) -> tuple[tuple[str, ...], tuple[NewPost, ...]]:
+        """Sort the addressed agents into those that act and words about those that do not."""
+        allowed: list[str] = []
+        posts: list[NewPost] = []
+        for agent in floor.agents:
+            adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+            if adapter is None:
+                posts.append(_notice(delivery, heard, agent, f"{agent} cannot be reached here."))
+                continue
+            if heard.withdrawn:
+                allowed.append(agent)
+                continue
+            why = await self._access.refusal(adapter, heard.speaker, heard.place)
+            if why is None:
+                allowed.append(agent)
+            elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
+                posts.append(_refusal(delivery, heard, agent, f"{agent} did not act: {why}."))
+        return tuple(allowed), tuple(posts)
+
+    async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
+        """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
+        adapter = self._adapters[delivery.adapter]
+        why = await self._access.refusal(adapter, heard.speaker, heard.place)
+        return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+
+    async def _refusal_of(self, answered: Answered) -> str | None:
+        session = self._ledger.session(answered.ask)
+        adapter = self._adapters.get(session.key.adapter)
+        if adapter is None:
+            return f"{session.key.agent} is not here any more"
+        return await self._access.refusal(adapter, answered.speaker, session.place)
+
+    async def _whisper(
+        self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
+    ) -> None:
+        """Tell one person something; nobody waits for it, so it is tried once."""
+        try:
+            async with asyncio.timeout(WHISPER_SECONDS):
+                await adapter.whisper(key, speaker, words)
+        except Exception as error:  # noqa: BLE001 - it is decided, whoever could be told
+            logger.info("%s could not be told in private: %s", speaker.id, error)
+
+
+def storable(heard: Heard) -> Heard:
+    """Replace halves of surrogate pairs, which JSON may carry and no database keeps."""
+    speaker = replace(heard.speaker, id=_whole(heard.speaker.id), name=_whole(heard.speaker.name))
+    return replace(
+        heard,
+        speaker=speaker,
+        text=_whole(heard.text),
+        title=_whole(heard.title),
+        message_id=_whole(heard.message_id),
+    )
+
+
+def _whole(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
+    return BridgeSessionRequest(
+        external_session_id=heard.external,
+        service_name=heard.place.service,
+        agent_name=agent,
+        prompt=heard.text,
+        speaker=heard.speaker,
+        message_id=heard.message_id,
+        surface=heard.place,
+        files=heard.files,
+        descriptive_name=heard.title,
+        service_metadata=heard.metadata,
+    )
+
+
+def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Say something in the place as the agent that heard the message."""
+    hearer = delivery.adapter.partition(":")[2]
+    target = SessionKey(heard.place.service, heard.external, hearer)
+    content = PostContent(
+        kind="notice", note=words, asker=heard.speaker.id, message_id=heard.message_id
+    )
+    return NewPost(f"notice:{heard.place}:{heard.message_id}:{agent}", target, content)
+
+
+def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Say no to somebody once per conversation: a stranger cannot make an agent talk on and on."""
+    notice = _notice(delivery, heard, agent, words)
+    name = f"refusal:{notice.target}:{agent}:{heard.speaker.id}"
+    return replace(notice, key=name)
