@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from app.core.types import Changed, Corrected, TurnRef, TurnState
+from app.store.endings import drop_turn
 from app.store.tables import heard, message, place, transcript, turn
-from app.store.turns import drop_turn
 
 _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 

@@ -28,6 +28,7 @@ from app.store.admission import attach, begin_afresh, release
 from app.store.choices import choose, pin, remember
 from app.store.corrections import correct
 from app.store.database import Database
+from app.store.endings import drop_queued, hand_over, stop_running, stop_session
 from app.store.ledger import answer_ask, settle_choices
 from app.store.offers import hand_on_offers
 from app.store.posts import insert_post
@@ -42,7 +43,6 @@ from app.store.tables import (
     surface,
     transcript,
 )
-from app.store.turns import drop_queued, hand_over, stop_running, stop_session
 
 OPERATOR = "the operator"
 PENDING_AT_ONCE = 200

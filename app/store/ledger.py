@@ -25,11 +25,12 @@ from app.store.admission import attach
 from app.store.asks import close_ask, open_ask, target_of
 from app.store.choices import choose, remember
 from app.store.database import Database
+from app.store.endings import end_waiting, go_on_after, stop_session
 from app.store.offers import decide_offer
 from app.store.posts import end_post, insert_post, turn_post_key
 from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.transcript import insert_entries
-from app.store.turns import end_waiting, go_on_after, messages_of, stop_session
+from app.store.turns import messages_of
 from app.store.values import ask_of
 
 EXPIRED = "Nobody answered in time, so it was not done."

@@ -5,39 +5,27 @@ A turn ends once: whoever comes second changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
 
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.core.updates import AskRequest
-from app.store.asks import close_asks, open_ask, target_of
+from app.store.asks import close_asks, open_ask
 from app.store.database import Database
-from app.store.posts import (
-    addressed,
-    end_post,
-    finish_post,
-    insert_post,
-    keep_content,
-    turn_post_key,
-)
+from app.store.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, say
+from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.tables import ask, heard, message, session, surface, transcript, turn
 from app.store.transcript import insert_entries
 from app.store.values import message_of, turn_of
 
-RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
-IN_THE_WAY = turn.c.state.in_(RUNNING) | turn.c.paused.is_not(None)
-"""What keeps the turns behind it from running."""
-STOPPED = PostContent(kind="turn", state="stopped", note="Stopped.")
-DROPPED = PostContent(kind="turn", state="stopped", note="Dropped before it began.")
 CUT_TWICE = (
     "The bridge was cut off twice while working on this, so it does not try again by itself. "
     "Send the message again to go on."
 )
 CUT_ONCE = "The bridge was cut off while working on this and carries on."
-NOT_NEEDED = "Not needed any more."
 ASK_LOST = "The bridge restarted before this was answered; if it still matters, it is asked anew."
 
 _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
@@ -72,133 +60,6 @@ _HEARERS = (
 def messages_of(connection: Connection, turn_id: int) -> list[Message]:
     """List the messages that became part of a turn, in order."""
     return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
-
-
-def stop_running(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what runs, is paused or parked, if anything is; what waits is left alone."""
-    posts = end_parked(connection, session_id, now)
-    running = connection.execute(
-        select(turn.c.id).where(turn.c.session == session_id, IN_THE_WAY)
-    ).first()
-    return posts if running is None else posts + stop_session(connection, session_id, now)
-
-
-def hand_over(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what stands in the way of what waits; that may have begun since somebody looked."""
-    of_session = turn.c.session == session_id
-    waiting = connection.execute(
-        select(turn.c.id).where(
-            of_session, turn.c.state == TurnState.QUEUED, turn.c.paused.is_(None)
-        )
-    ).first()
-    running = connection.execute(select(turn.c.id).where(of_session, IN_THE_WAY)).first()
-    return stop_session(connection, session_id, now, parked=False) if waiting and running else []
-
-
-def end_parked(connection: Connection, session_id: int, now: float) -> list[int]:
-    """End what waits for an answer without a process."""
-    parked = connection.execute(
-        select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.PARKED)
-    )
-    return [
-        post
-        for turn_id in parked.scalars().all()
-        for post in end_waiting(connection, turn_id, STOPPED.note, now)
-    ]
-
-
-def end_waiting(connection: Connection, turn_id: int, note: str, now: float) -> list[int]:
-    """End a turn that waits for people, with what it had shown so far."""
-    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", note, now)
-    session_id = _close_turn(connection, turn_id, TurnState.CANCELLED, now)
-    _say(connection, session_id, turn_id, note, now)
-    return posts + _present(end_post(connection, turn_post_key(turn_id), "stopped", note))
-
-
-def go_on_after(
-    connection: Connection, turn_id: int, note: str, now: float
-) -> tuple[TurnRef, list[int]]:
-    """End a parked turn and begin the one that goes on with its work; returns it and the posts.
-
-    The messages and the asks are the new turn's from now on.
-    """
-    old = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-    new = {
-        "session": old.session,
-        "surface": old.surface,
-        "continued": True,
-        "created_at": now,
-    }
-    new_id = connection.execute(insert(turn).returning(turn.c.id), new).scalar_one()
-    connection.execute(update(heard).where(heard.c.turn == turn_id).values(turn=new_id))
-    alive = ask.c.adrift.is_(True) & ask.c.state.in_(("open", "answered"))
-    connection.execute(update(ask).where(ask.c.turn == turn_id, alive).values(turn=new_id))
-    _close_turn(connection, turn_id, TurnState.DONE, now)
-    connection.execute(update(turn).where(turn.c.id == turn_id).values(successor=new_id))
-    ended = end_post(connection, turn_post_key(turn_id), "done", note)
-    begun = NewPost(
-        turn_post_key(new_id),
-        target_of(connection, turn_id),
-        addressed(connection, turn_post_key(turn_id), PostContent(kind="turn", state="starting")),
-        old.session,
-        new_id,
-    )
-    return TurnRef(old.session, new_id), [*_present(ended), insert_post(connection, begun, now)]
-
-
-def stop_session(
-    connection: Connection, session_id: int, now: float, *, parked: bool = True
-) -> list[int]:
-    """Mark what runs as stopped and hold what waits; what had not begun or is parked ends here."""
-    of_session = turn.c.session == session_id
-    ended = end_parked(connection, session_id, now) if parked else []
-    first = connection.execute(
-        select(turn.c.id, turn.c.state, turn.c.paused)
-        .where(of_session, turn.c.state.in_((*RUNNING, TurnState.QUEUED)))
-        .order_by(turn.c.id)
-    ).first()
-    if first is None:
-        return ended
-    connection.execute(
-        update(turn)
-        .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
-        .values(held=True)
-    )
-    if first.state in RUNNING:
-        connection.execute(update(turn).where(turn.c.id == first.id).values(stopped=True))
-        return ended
-    if first.paused is not None:
-        return ended + end_waiting(connection, first.id, STOPPED.note, now)
-    posts = _end(connection, first.id, TurnState.CANCELLED, STOPPED, now)
-    # What had not begun has no rows of its own, and none of another turn may stand between them.
-    _say(connection, session_id, None, STOPPED.note, now)
-    return ended + posts
-
-
-def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
-    """End every turn of a session that waits."""
-    waiting = connection.execute(
-        select(turn.c.id).where(
-            turn.c.session == session_id,
-            turn.c.state == TurnState.QUEUED,
-            turn.c.paused.is_(None),
-        )
-    ).scalars()
-    dropped = waiting.all()
-    if dropped:
-        _say(connection, session_id, None, DROPPED.note, now)
-    return [
-        post
-        for waiting_id in dropped
-        for post in _end(connection, waiting_id, TurnState.CANCELLED, DROPPED, now)
-    ]
-
-
-def drop_turn(connection: Connection, ref: TurnRef, now: float) -> list[int]:
-    """End one turn that waits."""
-    posts = _end(connection, ref.turn, TurnState.CANCELLED, DROPPED, now)
-    _say(connection, ref.session, None, DROPPED.note, now)
-    return posts
 
 
 class Turns:
@@ -295,7 +156,7 @@ class Turns:
             now = self._now()
             if not _is_open(connection, turn_id):
                 return None
-            posts = _end(connection, turn_id, state, content, now, error)
+            posts = end_turn(connection, turn_id, state, content, now, error)
             insert_entries(connection, entries, now)
             further = [insert_post(connection, new, now) for new in more]
             return (*posts, *further)
@@ -320,7 +181,7 @@ class Turns:
             of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
             connection.execute(update(ask).where(of_turn).values(adrift=True))
             keep_content(connection, turn_post_key(turn_id), content)
-            _say(connection, row.session, turn_id, content.note, now)
+            say(connection, row.session, turn_id, content.note, now)
             return True
 
         return await self._database.writer.run(write)
@@ -414,12 +275,12 @@ class Turns:
 def _recover(connection: Connection, row: Row[Any], now: float) -> None:
     """Decide what becomes of one turn that was cut off."""
     if row.stopped:
-        _end(connection, row.id, TurnState.CANCELLED, STOPPED, now)
-        _say(connection, row.session, row.id, STOPPED.note, now)
+        end_turn(connection, row.id, TurnState.CANCELLED, STOPPED, now)
+        say(connection, row.session, row.id, STOPPED.note, now)
     elif row.state == TurnState.PROMPTED and row.cuts:
         content = PostContent(kind="turn", state="failed", note=CUT_TWICE)
-        _end(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE)
-        _say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
+        end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE)
+        say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
     else:
         _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
 
@@ -432,53 +293,9 @@ def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) ->
         .values(state=TurnState.QUEUED, cuts=cuts, continued=row.continued or reached)
     )
     if reached:
-        _say(connection, row.session, row.id, CUT_ONCE, now)
-
-
-def _say(
-    connection: Connection,
-    session_id: int,
-    turn_id: int | None,
-    text: str,
-    now: float,
-    data: Mapping[str, str] | None = None,
-) -> None:
-    """Write down for the page what happened to a turn, or to one that never began."""
-    entry = Entry(kind="notice", text=text, data=data or {}, session=session_id, turn=turn_id)
-    insert_entries(connection, [entry], now)
+        say(connection, row.session, row.id, CUT_ONCE, now)
 
 
 def _is_open(connection: Connection, turn_id: int) -> bool:
     state = connection.execute(select(turn.c.state).where(turn.c.id == turn_id)).scalar()
     return state in OPEN_TURN_STATES
-
-
-def _end(
-    connection: Connection,
-    turn_id: int,
-    state: TurnState,
-    content: PostContent,
-    now: float,
-    error: str = "",
-) -> list[int]:
-    """End a turn and all that it asks, whether its process lived or not; returns the posts."""
-    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
-    _close_turn(connection, turn_id, state, now, error)
-    return posts + _present(finish_post(connection, turn_post_key(turn_id), content))
-
-
-def _close_turn(
-    connection: Connection, turn_id: int, state: TurnState, now: float, error: str = ""
-) -> int:
-    session_id = connection.execute(
-        update(turn)
-        .where(turn.c.id == turn_id)
-        .values(state=state, ended_at=now, error=error, paused=None)
-        .returning(turn.c.session)
-    ).scalar_one()
-    connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
-    return int(session_id)
-
-
-def _present(post: int | None) -> list[int]:
-    return [] if post is None else [post]
