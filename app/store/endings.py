@@ -6,6 +6,7 @@ A turn ends with all that it asks, and people see in its post how it ended.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -13,7 +14,7 @@ from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
 from app.store.asks import close_asks, target_of
 from app.store.posts import addressed, end_post, finish_post, insert_post, turn_post_key
-from app.store.tables import ask, heard, session, turn
+from app.store.tables import ASK_IS_OPEN, ask, heard, session, turn
 from app.store.transcript import insert_entries
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
@@ -57,12 +58,35 @@ def end_parked(connection: Connection, session_id: int, now: float) -> list[int]
     ]
 
 
-def end_waiting(connection: Connection, turn_id: int, note: str, now: float) -> list[int]:
+def end_waiting(
+    connection: Connection,
+    turn_id: int,
+    note: str,
+    now: float,
+    state: Literal[TurnState.CANCELLED, TurnState.DONE] = TurnState.CANCELLED,
+) -> list[int]:
     """End a turn that waits for people, with what it had shown so far."""
     posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", note, now)
-    session_id = _close_turn(connection, turn_id, TurnState.CANCELLED, now)
+    session_id = _close_turn(connection, turn_id, state, now)
     say(connection, session_id, turn_id, note, now)
-    return posts + _present(end_post(connection, turn_post_key(turn_id), "stopped", note))
+    shown = "done" if state is TurnState.DONE else "stopped"
+    return posts + _present(end_post(connection, turn_post_key(turn_id), shown, note))
+
+
+def end_if_idle(
+    connection: Connection,
+    turn_id: int,
+    state: Literal[TurnState.CANCELLED, TurnState.DONE],
+    note: str,
+    now: float,
+) -> list[int]:
+    """End a turn without a process once it waits for no answer any more."""
+    row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+    still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ask.c.kind != "offer")
+    is_idle = row.state == TurnState.PARKED or row.paused is not None
+    if not is_idle or connection.execute(still).first() is not None:
+        return []
+    return end_waiting(connection, turn_id, note, now, state)
 
 
 def go_on_after(

@@ -16,7 +16,6 @@ from app.core.stores import OpenedAsk, TakenAnswer
 from app.core.types import (
     OPEN_TURN_STATES,
     BridgeSessionRequest,
-    Entry,
     TurnRef,
     TurnState,
 )
@@ -25,11 +24,10 @@ from app.store.admission import attach
 from app.store.asks import close_ask, open_ask, target_of
 from app.store.choices import choose, remember
 from app.store.database import Database
-from app.store.endings import end_waiting, go_on_after, stop_session
+from app.store.endings import end_if_idle, end_waiting, go_on_after, stop_session
 from app.store.offers import decide_offer
-from app.store.posts import end_post, insert_post, turn_post_key
+from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
-from app.store.transcript import insert_entries
 from app.store.turns import messages_of
 from app.store.values import ask_of
 
@@ -318,7 +316,7 @@ def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) 
     connection.execute(update(ask).where(ask.c.id == row.id).values(turn=ref.turn, adrift=False))
     if row.turn == ref.turn:
         return ()
-    return _end_if_idle(connection, row.turn, "done", GOES_ON_ELSEWHERE, now)
+    return tuple(end_if_idle(connection, row.turn, TurnState.DONE, GOES_ON_ELSEWHERE, now))
 
 
 def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
@@ -330,27 +328,7 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     notice = PostContent(kind="notice", note=words)
     told = NewPost(f"expired:{row.id}", target, notice, row.session, row.turn)
     posts.append(insert_post(connection, told, now))
-    return [*posts, *_end_if_idle(connection, row.turn, "stopped", EXPIRED, now)]
-
-
-def _end_if_idle(
-    connection: Connection, turn_id: int, shown: str, note: str, now: float
-) -> tuple[int, ...]:
-    """End a turn without a process once it waits for no answer any more."""
-    row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-    still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ask.c.kind != "offer")
-    waiting = connection.execute(still).first()
-    idle = row.state == TurnState.PARKED or row.paused is not None
-    if waiting is not None or not idle:
-        return ()
-    if shown == "stopped":
-        return tuple(end_waiting(connection, turn_id, note, now))
-    ended = update(turn).where(turn.c.id == turn_id)
-    connection.execute(ended.values(state=TurnState.DONE, ended_at=now))
-    entry = Entry(kind="notice", text=note, session=row.session, turn=turn_id)
-    insert_entries(connection, [entry], now)
-    post = end_post(connection, turn_post_key(turn_id), shown, note)
-    return () if post is None else (post,)
+    return posts + end_if_idle(connection, row.turn, TurnState.CANCELLED, EXPIRED, now)
 
 
 def _read(connection: Connection, ask_id: int) -> Ask:
