@@ -15,7 +15,9 @@ from app.config import (
     Configuration,
 )
 from app.core.ports import AgentLauncher, AgentListener, OpenedSession
+from app.core.repo_provider import RepoProvider
 from app.core.types import Session
+from app.main.foundation import Foundation, bridge_id
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
@@ -92,3 +94,26 @@ def launches(
             settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
         )
     return found
+
+
+def acp_launcher(
+    base: Foundation, workspaces: RepoProvider, timeouts: Mapping[str, float]
+) -> AgentLauncher:
+    """Make what starts agents; `timeouts` are seconds by step, where they differ from the usual."""
+    from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
+    from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
+
+    return AcpLauncher(
+        launches(
+            base.configuration,
+            base.shelters,
+            sees=workspaces.visible,
+            outgoing=workspaces.outgoing,
+            knows=workspaces.variables,
+        ),
+        base.stores.processes,
+        base.clock,
+        base.metrics,
+        bridge=bridge_id(base.configuration),
+        timeouts=AgentTimeouts(**timeouts),
+    )
