@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from app.config.agents import AgentEntry, AgentLimits, PermissionRule
 from app.config.bridge_secrets import BridgeSecrets, ensure_secrets
-from app.config.configuration import (
-    Configuration,
-    Limits,
-    forget_process_secrets,
-    from_process,
-    load,
-)
+from app.config.configuration import Configuration, Limits
 from app.config.credentials import (
     GithubCredentials,
     LinearCredentials,
@@ -22,6 +16,7 @@ from app.config.credentials import (
     SlackCredentials,
 )
 from app.config.fields import Account
+from app.config.loading import forget_process_secrets, from_process, load
 from app.config.roster import AgentsSource, KnownAgent
 from app.config.settings import Settings
 
