@@ -76,6 +76,7 @@ def load(
     _check_access(settings, roster, services)
     data_dir = _data_dir(settings, home)
     secret_names = names.secrets()
+    keys = {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
     return Configuration(
         agents=MappingProxyType(dict(roster.agents)),
         default_agent=roster.default,
@@ -96,9 +97,7 @@ def load(
         ),
         home=home,
         dotenv=dotenv,
-        keys=MappingProxyType(
-            {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
-        ),
+        keys=MappingProxyType(keys),
         repositories=MappingProxyType(
             {name: _repository(entry, sources) for name, entry in repositories.items()}
         ),
@@ -108,8 +107,10 @@ def load(
         ),
         secrets=frozenset(
             (
-                *_secrets(sources, settings, credentials, roster, names),
-                *_own_secrets(repositories.values()),
+                *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
+                *(secret for owned in credentials.values() for secret in owned.secrets()),
+                *_given(sources, filter(is_secret, names.variables)).values(),
+                *_secrets_among(*keys.values(), *(entry.env for entry in repositories.values())),
             )
         ),
         **{name: getattr(settings, name) for name in _AS_GIVEN},
@@ -248,31 +249,17 @@ def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, Sec
 
 def _repository(entry: RepositoryEntry, sources: Sources) -> RepositoryTerms:
     """Collect what whoever works in a repository receives; its own table comes last."""
-    found: dict[str, SecretStr] = {}
-    for name in entry.env_passthrough:
-        value = sources.secret(name) if is_secret(name) else sources.text(name)
-        if value is not None:
-            found[name] = SecretStr(value)
+    found = _given(sources, entry.env_passthrough)
     return RepositoryTerms(variables=MappingProxyType(found | dict(entry.env)), clone=entry.clone)
 
 
-def _own_secrets(entries: Iterable[RepositoryEntry]) -> Iterator[SecretStr]:
-    for entry in entries:
-        yield from (value for name, value in entry.env.items() if is_secret(name))
+def _given(sources: Sources, names: Iterable[str]) -> dict[str, SecretStr]:
+    """Read those of these variables that were given."""
+    read = {name: sources.secret(name) if is_secret(name) else sources.text(name) for name in names}
+    return {name: SecretStr(value) for name, value in read.items() if value is not None}
 
 
-def _secrets(
-    sources: Sources, settings: Settings, credentials: Credentials, roster: Roster, names: Names
-) -> Iterator[SecretStr]:
-    """Collect every secret that was given, whether or not anybody uses it."""
-    yield from filter(None, (settings.bridge_admin_token, settings.bridge_secret_key))
-    for owned in credentials.values():
-        yield from owned.secrets()
-    for agent in roster.agents.values():
-        yield from (
-            value for name, value in _keys(agent, names, sources).items() if is_secret(name)
-        )
-    for name in names.variables:
-        value = sources.secret(name) if is_secret(name) else None
-        if value is not None:
-            yield SecretStr(value)
+def _secrets_among(*tables: Mapping[str, SecretStr]) -> Iterator[SecretStr]:
+    """Pick what is secret, whether or not anybody uses it."""
+    for table in tables:
+        yield from (value for name, value in table.items() if is_secret(name))
