@@ -20,7 +20,7 @@ import orjson
 import uvloop
 from acp import Client, spawn_agent_process, text_block
 
-from app.core.stores import TurnStore
+from app.core.stores.sessions import TurnStore
 from app.core.types import Delivery
 from app.main import Bridge, founded
 from app.store.stores import Stores

@@ -21,7 +21,7 @@ from app.children.census import new_marker
 from app.children.process import Child
 from app.core.clock import persist
 from app.core.ports import AgentListener, Clock, Counters
-from app.core.stores import ProcessStore
+from app.core.stores.housekeeping import ProcessStore
 from app.core.tasks import Tasks
 from app.core.types import ProcessRecord, Session
 from app.errors import NotFound

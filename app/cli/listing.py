@@ -21,7 +21,7 @@ from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
 from app.cli.tables import show_table
 from app.config import Configuration
-from app.core.stores import SessionStore, TranscriptStore, TurnStore
+from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
 from app.errors import NotFound
 from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.core.keys import PlaceKey
-from app.core.stores import SessionStore, TranscriptStore
+from app.core.stores.sessions import SessionStore, TranscriptStore
 from app.core.types import Entry
 
 ROWS_AT_ONCE = 200

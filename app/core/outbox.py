@@ -16,7 +16,7 @@ from app.core.clock import persist
 from app.core.keys import SessionKey
 from app.core.ports import Clock, Counters
 from app.core.posts import Post, PostContent, PostSend, PostSent
-from app.core.stores import PostStore
+from app.core.stores.sessions import PostStore
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostRejected
 from app.vault import Vault

@@ -26,7 +26,7 @@ from app.core.adapters import Adapter, FileSharer
 from app.core.files import HEAD_BYTES, media_type, safe_name, size_words
 from app.core.ports import Workspaces
 from app.core.posts import MadeFile
-from app.core.stores import PostStore
+from app.core.stores.sessions import PostStore
 from app.core.types import Session, Turn
 from app.core.updates import FileUpdate
 from app.vault import Vault

@@ -16,7 +16,7 @@ from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.ports import Checkouts, Clock
 from app.core.posts import PostContent
-from app.core.stores import ProposalStore
+from app.core.stores.repositories import ProposalStore
 from app.core.types import News
 from app.core.updates import AskRequest
 from app.core.workspaces import Checked, Proposed

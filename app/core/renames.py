@@ -10,7 +10,7 @@ from app.core.adapters import Adapter, NamingAdapter
 from app.core.clock import persist
 from app.core.directory import Directory
 from app.core.ports import Checkouts, Clock
-from app.core.stores import NameStore
+from app.core.stores.repositories import NameStore
 from app.core.types import Naming, Renamed
 
 logger = logging.getLogger(__name__)

@@ -17,13 +17,9 @@ from app.core.clock import persist
 from app.core.directory import Directory, Target
 from app.core.folders import Folders, beside, outgoing
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
-from app.core.stores import (
-    CheckoutStore,
-    IntakeStore,
-    NameStore,
-    SessionStore,
-    TranscriptStore,
-)
+from app.core.stores.inbox import IntakeStore
+from app.core.stores.repositories import CheckoutStore, NameStore
+from app.core.stores.sessions import SessionStore, TranscriptStore
 from app.core.types import Entry, File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
 from app.core.workspaces import (

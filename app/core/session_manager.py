@@ -20,7 +20,8 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
 from app.core.posts import NewPost, PostContent
-from app.core.stores import IntakeStore, SessionStore, TurnStore
+from app.core.stores.inbox import IntakeStore
+from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.types import (
     OPEN_TURN_STATES,

@@ -16,7 +16,7 @@ from app.core.consent.record import NOT_ASKED, Decided
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
 from app.core.posts import Fact, PostContent, ToolLine
-from app.core.stores import TranscriptStore
+from app.core.stores.sessions import TranscriptStore
 from app.core.tasks import Tasks
 from app.core.types import Entry, TurnRef
 from app.core.updates import (

@@ -14,7 +14,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
 from app.core.ports import Clock
-from app.core.stores import LoginStore
+from app.core.stores.housekeeping import LoginStore
 from app.vault import Vault
 
 LINK_SECONDS = 15 * 60

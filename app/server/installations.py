@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from app.core.adapters import InstallableAdapter
 from app.core.ports import Clock
-from app.core.stores import SealedStore
+from app.core.stores.housekeeping import SealedStore
 
 STATE_SECONDS: Final = 15 * 60.0
 """How long somebody may take to consent: as long as a log-in link works."""

@@ -16,7 +16,8 @@ from app.core.intake.reception import Reception
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
-from app.core.stores import DeliveryStore, PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.inbox import DeliveryStore
+from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.server.door import Door
 from app.server.installations import Installations
 from app.server.metrics import Metrics

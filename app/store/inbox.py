@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
-from app.core.stores import TakenAnswer
+from app.core.stores.asks import TakenAnswer
 from app.core.types import (
     Accepted,
     BridgeSessionRequest,

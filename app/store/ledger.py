@@ -12,7 +12,7 @@ from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
 from app.core.consent.record import by_person
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, PostContent
-from app.core.stores import OpenedAsk, TakenAnswer
+from app.core.stores.asks import OpenedAsk, TakenAnswer
 from app.core.types import (
     OPEN_TURN_STATES,
     BridgeSessionRequest,

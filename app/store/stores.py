@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.core.stores import (
-    AskStore,
-    CheckoutStore,
-    DeliveryStore,
-    IntakeStore,
-    LoginStore,
-    NameStore,
-    PostStore,
-    ProcessStore,
-    ProposalStore,
-    SealedStore,
-    SessionStore,
-    TranscriptStore,
-    TurnStore,
-)
+from app.core.stores.asks import AskStore
+from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
+from app.core.stores.inbox import DeliveryStore, IntakeStore
+from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
+from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.checkouts import CheckoutRows
 from app.store.database import Database
 from app.store.inbox import Decisions, Deliveries

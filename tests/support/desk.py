@@ -27,7 +27,7 @@ from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.renames import Renames
 from app.core.session_manager import SessionManager
-from app.core.stores import DeliveryStore
+from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
 from app.core.turns.choice import RepositoryChoice

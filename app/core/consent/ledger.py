@@ -14,7 +14,8 @@ from app.core.feed import Feed
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
-from app.core.stores import AskStore, SessionStore, TakenAnswer
+from app.core.stores.asks import AskStore, TakenAnswer
+from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session, TurnRef
 from app.core.updates import Ask, AskRequest

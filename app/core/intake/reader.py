@@ -18,7 +18,7 @@ from app.core.keys import PlaceKey
 from app.core.ports import Clock
 from app.core.proposals import Proposals
 from app.core.renames import Renames
-from app.core.stores import DeliveryStore
+from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
 from app.core.types import Accepted, Answered, Changed, Delivery, DeliveryState, Heard, News
 from app.errors import BridgeError, DeliveryUnreadable

@@ -20,7 +20,7 @@ from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
-from app.core.stores import IntakeStore
+from app.core.stores.inbox import IntakeStore
 from app.core.types import (
     Accepted,
     Answered,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.core.ports import AgentLauncher, AgentSession, Clock, Workspaces
-from app.core.stores import SessionStore
+from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session
 from app.core.updates import AskRequest, BridgeUpdate, StateUpdate

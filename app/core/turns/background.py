@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
-from app.core.stores import TranscriptStore
+from app.core.stores.sessions import TranscriptStore
 from app.core.turns.prompt import Said
 from app.core.types import Earlier, File, Message, Session, Turn
 from app.vault import Vault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.clock import persist
 from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.ports import Clock
-from app.core.stores import SessionStore
+from app.core.stores.sessions import SessionStore
 from app.core.types import Session
 from app.core.updates import AskRequest, PromptEnd, UsageUpdate
 

@@ -17,7 +17,8 @@ from app.core.consent.offers import CHOICE
 from app.core.directory import NONE, Directory
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock, RepositoryCatalog
-from app.core.stores import IntakeStore, SessionStore
+from app.core.stores.inbox import IntakeStore
+from app.core.stores.sessions import SessionStore
 from app.core.types import Message, Session
 from app.core.updates import AskOption, AskRequest
 from app.core.workspaces import Repository, Suggestion

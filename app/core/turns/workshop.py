@@ -16,7 +16,7 @@ from app.core.outbox import Outbox
 from app.core.outgoing import Outgoing
 from app.core.ports import Clock, Counters, Workspaces
 from app.core.posts import Verbosity
-from app.core.stores import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings
 from app.core.turns.choice import RepositoryChoice

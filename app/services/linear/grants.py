@@ -13,7 +13,7 @@ import orjson
 
 from app.core.clock import persist
 from app.core.ports import Clock
-from app.core.stores import SealedStore
+from app.core.stores.housekeeping import SealedStore
 
 UNREADABLE = "what was kept of the installation cannot be read: BRIDGE_SECRET_KEY is another one"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.stores import LoginStore
+from app.core.stores.housekeeping import LoginStore
 from app.store.database import Database
 from app.store.tables import login
 from tests.support.clock import ManualClock

@@ -1,0 +1,239 @@
+"""The ports of the work itself: sessions, their turns, what happened, and what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import NewPost, Post, PostContent, PostSent
+from app.core.types import (
+    ActivePlace,
+    Entry,
+    Message,
+    Overheard,
+    Session,
+    Thread,
+    Turn,
+    TurnRef,
+    TurnState,
+)
+from app.core.updates import AskRequest
+
+
+class SessionStore(Protocol):
+    """Sessions and how people find them."""
+
+    def session(self, session: int) -> Session | None:
+        """Read one session."""
+        ...
+
+    def find(self, key: SessionKey) -> Session | None:
+        """Find the session that a key names."""
+        ...
+
+    def in_place(self, place: PlaceKey) -> Sequence[Session]:
+        """List the sessions of a place."""
+        ...
+
+    async def recent(
+        self,
+        *,
+        agent: str | None,
+        state: str | None,
+        before: tuple[float, int] | None,
+        limit: int,
+    ) -> Sequence[Session]:
+        """List sessions, the one used last first."""
+        ...
+
+    async def threads(self, *, limit: int) -> Sequence[Thread]:
+        """List places, the one where something happened last first."""
+        ...
+
+    async def thread(self, place: PlaceKey) -> Thread | None:
+        """Read one place as it stands in the list."""
+        ...
+
+    async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
+        """List an agent's conversations on a service that were used since then."""
+        ...
+
+    async def link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
+        """Make a further place a surface of a session; False if the key names another one."""
+        ...
+
+    async def rename(self, session: int, title: str) -> None:
+        """Give a session a title."""
+        ...
+
+    async def remove(self, session: int) -> None:
+        """Take an agent out of its place; what was said stays readable."""
+        ...
+
+    async def spend(self, session: int, cost: float) -> tuple[float, float]:
+        """Note the cost that an agent reports for its conversation.
+
+        Returns what the session has spent before and after, since somebody last said go on.
+        """
+        ...
+
+
+class TurnStore(Protocol):
+    """Turns, from queued to their end; every step is one commit."""
+
+    def turn(self, turn: int) -> Turn | None:
+        """Read one turn."""
+        ...
+
+    async def turns(self, session: int) -> Sequence[Turn]:
+        """List the turns of a session, oldest first."""
+        ...
+
+    def next_turn(self, session: int) -> Turn | None:
+        """Tell which queued turn of a session comes next, unless it is held."""
+        ...
+
+    def messages(self, turn: int) -> Sequence[Message]:
+        """List the messages that became part of a turn, in order."""
+        ...
+
+    def hearers(self, turn: int) -> frozenset[str]:
+        """Tell which agents heard any message of a turn."""
+        ...
+
+    def waiting(self, session: int) -> int:
+        """Count the turns of a session that wait."""
+        ...
+
+    async def starting(self, turn: int) -> bool:
+        """Take a queued turn; False if it is no longer there to be taken."""
+        ...
+
+    async def prompted(
+        self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+    ) -> bool:
+        """Note, before the bytes are written, what the agent is about to be told.
+
+        `told` is the last row of the transcript that the prompt takes in.
+
+        False if somebody stopped the turn meanwhile: then nothing may be written.
+        """
+        ...
+
+    async def finish(
+        self,
+        turn: int,
+        state: TurnState,
+        content: PostContent,
+        entries: Sequence[Entry],
+        error: str = "",
+        *,
+        more: Sequence[NewPost] = (),
+    ) -> tuple[int, ...] | None:
+        """End a turn with its last entries, its final post and more; returns the posts to send.
+
+        A turn that has ended stays as it ended: then nothing is written and None returned.
+        """
+        ...
+
+    async def park(self, turn: int, content: PostContent, asks: Sequence[int]) -> bool:
+        """Leave a turn to wait for the answers to these asks without a process.
+
+        False if it was stopped, or one of them was answered meanwhile: then nothing changed.
+        """
+        ...
+
+    async def pause(
+        self,
+        turn: int,
+        content: PostContent,
+        request: AskRequest,
+        *,
+        deadline: float,
+        resume_at: float | None,
+    ) -> tuple[int, ...] | None:
+        """Put a turn back until somebody says go on; the call of the request names the reason.
+
+        Returns the posts to send; None if it was stopped meanwhile: then nothing changed.
+        """
+        ...
+
+    async def interrupt(self, turn: int) -> None:
+        """Put a turn back that a polite shutdown cut off; that does not count as a cut.
+
+        One that somebody had stopped ends as stopped.
+        """
+        ...
+
+    async def recover(self) -> Sequence[TurnRef]:
+        """Sort out what the last run left behind and list the sessions that have work.
+
+        Cut off in `starting`: queued again. Cut off in `prompted`: queued as a continuation, or
+        failed when it was cut before, or ended when somebody had stopped it. Open asks are lost.
+        The places are told in the same commit.
+        """
+        ...
+
+
+class TranscriptStore(Protocol):
+    """What happened, as the page shows it."""
+
+    async def append(self, entries: Sequence[Entry]) -> Sequence[int]:
+        """Add entries and return their numbers."""
+        ...
+
+    async def read(self, session: int, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read a session's entries, its messages among them, in order."""
+        ...
+
+    async def read_place(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read the entries of all sessions of a place, and everything said there, in order."""
+        ...
+
+    async def window(self, place: PlaceKey, *, articles: int) -> int:
+        """Tell after which number the last messages and turns of a place begin.
+
+        Turns that are open lie inside, however long ago they began. 0: everything does.
+        """
+        ...
+
+    async def overheard(self, turn: int, *, limit: int) -> Overheard:
+        """Read what others said where a turn's session is, since its last turn was told."""
+        ...
+
+    async def known(self, place: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
+        """Tell which of these messages of a place are kept."""
+        ...
+
+    async def history(self, session: int, *, before_turn: int, limit: int) -> Sequence[Entry]:
+        """Read the last messages and answers of the current conversation, oldest first."""
+        ...
+
+
+class PostStore(Protocol):
+    """What goes out."""
+
+    def post(self, post: int) -> Post | None:
+        """Read one post."""
+        ...
+
+    def of_turn(self, turn: int) -> Post | None:
+        """Read the post that shows a turn."""
+        ...
+
+    async def unsent(self) -> Sequence[Post]:
+        """List what has not gone out, in order."""
+        ...
+
+    async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
+        """List posts, the newest first."""
+        ...
+
+    async def sent(self, post: int, sent: PostSent, *, final: bool) -> None:
+        """Note what the platform made of a post."""
+        ...
+
+    async def failed(self, post: int, error: str) -> None:
+        """Note that a post can never be sent, and that its surface cannot be reached."""
+        ...
