@@ -21,9 +21,10 @@ import uvloop
 
 from app.agents.catalog import known_agents
 from app.config import Configuration, load
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Speaker
+from app.core.types import Earlier, Speaker
 from app.errors import DeliveryRefused
 from app.main import Bridge, founded, serve
 from app.server.listener import Listener, bound

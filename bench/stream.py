@@ -20,8 +20,8 @@ import orjson
 import uvloop
 from acp import Client, spawn_agent_process, text_block
 
+from app.core.inbound import Delivery
 from app.core.stores.sessions import TurnStore
-from app.core.types import Delivery
 from app.main import Bridge, founded
 from app.store.stores import Stores
 from bench.bridge import AGENT, BenchAdapter, configured, surroundings

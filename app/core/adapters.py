@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
+from app.core.inbound import Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
-from app.core.types import (
-    Delivery,
-    Earlier,
-    File,
-    Heard,
-    Inbound,
-    Naming,
-    News,
-    Speaker,
-)
+from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import (
     Checked,
     Repository,

@@ -13,11 +13,11 @@ from app.core.clock import persist
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
 from app.core.feed import Feed
+from app.core.inbound import News
 from app.core.outbox import Outbox
 from app.core.ports import Checkouts, Clock
 from app.core.posts import PostContent
 from app.core.stores.repositories import ProposalStore
-from app.core.types import News
 from app.core.updates import AskRequest
 from app.core.workspaces import Checked, Proposed
 from app.errors import PostDelayed, RepositoryError

@@ -16,6 +16,7 @@ from app.core.clock import persist
 from app.core.commands import HELP, Command
 from app.core.directory import Directory
 from app.core.feed import Feed
+from app.core.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
@@ -23,17 +24,7 @@ from app.core.posts import NewPost, PostContent
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
-from app.core.types import (
-    OPEN_TURN_STATES,
-    Accepted,
-    Corrected,
-    Decision,
-    Delivery,
-    Effect,
-    Heard,
-    Session,
-    SessionState,
-)
+from app.core.types import OPEN_TURN_STATES, Session, SessionState
 from app.errors import AgentError, Conflict, NotFound
 
 logger = logging.getLogger(__name__)

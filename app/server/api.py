@@ -12,7 +12,8 @@ from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
 from app.core.feed import Unfinished
-from app.core.types import Accepted, Session
+from app.core.inbound import Accepted
+from app.core.types import Session
 from app.errors import Conflict, NotFound, StoreUnavailable
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from app.core.adapters import WebhookAdapter
+from app.core.inbound import Delivery
 from app.core.ports import Clock
-from app.core.types import Delivery
 from app.errors import DeliveryRefused, StoreUnavailable
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,9 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.core.consent.ledger import ANSWER_CHARACTERS
+from app.core.inbound import DeliveryLine
 from app.core.posts import Post
-from app.core.types import DeliveryLine, Entry, Session, Turn
+from app.core.types import Entry, Session, Turn
 from app.core.updates import Ask, AskKind
 
 T = TypeVar("T")

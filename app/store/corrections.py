@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from app.core.types import Changed, Corrected, TurnRef, TurnState
+from app.core.inbound import Changed, Corrected
+from app.core.types import TurnRef, TurnState
 from app.store.endings import drop_turn
 from app.store.tables import heard, message, place, transcript, turn
 

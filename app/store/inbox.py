@@ -9,11 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.keys import PlaceKey
-from app.core.stores.asks import TakenAnswer
-from app.core.types import (
+from app.core.inbound import (
     Accepted,
-    BridgeSessionRequest,
     Changed,
     Corrected,
     Decision,
@@ -22,8 +19,10 @@ from app.core.types import (
     DeliveryState,
     Effect,
     Heard,
-    PlaceView,
 )
+from app.core.keys import PlaceKey
+from app.core.stores.asks import TakenAnswer
+from app.core.types import BridgeSessionRequest, PlaceView
 from app.store.admission import attach, begin_afresh, release
 from app.store.choices import choose, pin, remember
 from app.store.corrections import correct

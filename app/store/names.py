@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.types import Naming, Renamed
+from app.core.inbound import Naming, Renamed
 from app.store.database import Database
 from app.store.tables import checkout, place, post, repository, surface
 

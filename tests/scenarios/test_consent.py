@@ -24,8 +24,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from app.core.inbound import Answered
 from app.core.ports import AgentListener
-from app.core.types import Answered, Speaker
+from app.core.types import Speaker
 from app.core.updates import AskOption, AskRequest, ToolUpdate
 from app.store.database import FILE_NAME
 from tests.support.clock import ManualClock

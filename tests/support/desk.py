@@ -17,6 +17,16 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.feed import Feed
+from app.core.inbound import (
+    Accepted,
+    Answered,
+    Changed,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Heard,
+    Inbound,
+)
 from app.core.intake.access import Access
 from app.core.intake.reader import Intake
 from app.core.intake.reception import Reception
@@ -33,20 +43,7 @@ from app.core.turns.background import Surroundings
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.workshop import Workshop
-from app.core.types import (
-    Accepted,
-    Answered,
-    Attachment,
-    Changed,
-    Delivery,
-    DeliveryLine,
-    DeliveryState,
-    Heard,
-    Inbound,
-    Session,
-    Speaker,
-    Turn,
-)
+from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import PromptEnd, TextUpdate
 from app.server.metrics import Metrics
 from app.store.database import Database

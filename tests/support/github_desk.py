@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from app.core.clock import SystemClock
+from app.core.inbound import Delivery, Heard
 from app.core.intake.access import Access
 from app.core.intake.floor import decide
 from app.core.keys import SessionKey
 from app.core.ports import Clock
-from app.core.types import Delivery, Heard, PlaceView
+from app.core.types import PlaceView
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth

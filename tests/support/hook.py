@@ -12,9 +12,10 @@ from uuid import uuid4
 
 import httpx
 
+from app.core.inbound import Answered, Delivery, Heard, Inbound
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Answered, Delivery, Earlier, Heard, Inbound, Speaker
+from app.core.types import Earlier, Speaker
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
 
 SECRET = "hook-secret-of-the-tests"

@@ -7,17 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from app.core.inbound import Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
-from app.core.types import (
-    BridgeSessionRequest,
-    Decision,
-    Delivery,
-    Effect,
-    Heard,
-    Speaker,
-    TurnRef,
-)
+from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from app.core.inbound import Delivery, Inbound
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Earlier, Inbound, Speaker
+from app.core.types import Earlier, Speaker
 from app.errors import PostRejected
 
 

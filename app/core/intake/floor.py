@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.core.types import Heard, PlaceView, Untagged
+from app.core.inbound import Heard
+from app.core.types import PlaceView, Untagged
 
 
 @dataclass(frozen=True, slots=True)

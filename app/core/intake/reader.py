@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from app.core.adapters import Adapter, NamingAdapter, PreparedAdapter
 from app.core.clock import persist
+from app.core.inbound import Accepted, Answered, Changed, Delivery, DeliveryState, Heard, News
 from app.core.intake.reception import Reception, storable
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
@@ -20,7 +21,6 @@ from app.core.proposals import Proposals
 from app.core.renames import Renames
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
-from app.core.types import Accepted, Answered, Changed, Delivery, DeliveryState, Heard, News
 from app.errors import BridgeError, DeliveryUnreadable
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,16 @@ from app.core.adapters import Adapter, GatheringAdapter
 from app.core.clock import persist
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
+from app.core.inbound import (
+    Accepted,
+    Answered,
+    AskAnswer,
+    Changed,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Heard,
+)
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
@@ -21,20 +31,7 @@ from app.core.ports import Clock
 from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
-from app.core.types import (
-    Accepted,
-    Answered,
-    AskAnswer,
-    BridgeSessionRequest,
-    Changed,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Heard,
-    Session,
-    Speaker,
-    Untagged,
-)
+from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
 from app.errors import BridgeError
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.keys import PlaceKey
-from app.core.types import (
+from app.core.inbound import (
     Accepted,
     Changed,
     Corrected,
@@ -15,8 +14,9 @@ from app.core.types import (
     DeliveryLine,
     DeliveryState,
     Effect,
-    PlaceView,
 )
+from app.core.keys import PlaceKey
+from app.core.types import PlaceView
 
 
 class DeliveryStore(Protocol):

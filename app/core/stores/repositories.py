@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.types import Naming, Renamed
+from app.core.inbound import Naming, Renamed
 from app.core.updates import AskRequest
 from app.core.workspaces import Checkout, Opened, Proposed
 

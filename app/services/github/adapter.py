@@ -11,10 +11,11 @@ from pathlib import Path
 import httpx
 from gidgethub import GitHubException
 
+from app.core.inbound import Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, File, Heard, Inbound, Naming, News, Speaker
+from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked
 from app.errors import PostDelayed, PostError, PostRejected
 from app.markdown.hidden import strip

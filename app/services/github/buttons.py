@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from app.core.types import Answered, Heard
+from app.core.inbound import Answered, Heard
 from app.services.github.envelope import opened
 from app.services.github.events import speaker_of
 from app.services.github.mentions import Identities

@@ -6,7 +6,7 @@ all Apps that hear of it one speaks: that of the agent which is named first.
 
 from __future__ import annotations
 
-from app.core.types import Changed
+from app.core.inbound import Changed
 from app.markdown.hidden import strip
 from app.services.github.envelope import opened
 from app.services.github.events import is_own, speaker_of

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.core.types import News
+from app.core.inbound import News
 from app.core.workspaces import Checked
 from app.errors import PostRejected
 from app.services.github.api import GithubApi

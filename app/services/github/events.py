@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.commands import parse as parse_command
-from app.core.types import Heard, Speaker
+from app.core.inbound import Heard
+from app.core.types import Speaker
 from app.markdown.hidden import Visible, strip
 from app.services.github.envelope import opened
 from app.services.github.mentions import Identities

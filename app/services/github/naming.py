@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.core.types import Naming
+from app.core.inbound import Naming
 from app.services.github.names import SERVICE
 from app.services.github.payloads import Changes, Repository
 

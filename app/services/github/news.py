@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from app.core.inbound import News
 from app.core.keys import PlaceKey
-from app.core.types import News
 from app.services.github.envelope import opened
 from app.services.github.mentions import Identities
 from app.services.github.names import SERVICE

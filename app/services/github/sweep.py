@@ -16,8 +16,8 @@ import httpx
 import orjson
 from gidgethub import GitHubException
 
+from app.core.inbound import Delivery
 from app.core.ports import Clock
-from app.core.types import Delivery
 from app.errors import PostError, ServiceRefused
 from app.services.github.api import GithubApi, Unauthorized
 from app.services.github.directory import Directory

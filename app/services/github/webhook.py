@@ -10,7 +10,7 @@ import hmac
 import re
 from dataclasses import dataclass
 
-from app.core.types import Delivery
+from app.core.inbound import Delivery
 from app.errors import DeliveryRefused
 
 _DELIVERY_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")

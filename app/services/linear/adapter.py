@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from app.config import LinearCredentials
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.tasks import Tasks
-from app.core.types import Delivery, Earlier, File, Heard, Speaker
+from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.linear import events, render, webhook

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey
-from app.core.types import Delivery, Earlier, File, Heard, Speaker
+from app.core.types import Earlier, File, Speaker
 from app.errors import DeliveryUnreadable
 from app.markdown.hidden import strip
 

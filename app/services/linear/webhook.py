@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.types import Delivery
+from app.core.inbound import Delivery
 from app.errors import DeliveryRefused
 
 BODY_BYTES: Final = 5 * 1024 * 1024

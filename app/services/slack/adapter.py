@@ -13,11 +13,12 @@ from typing import Any, Final
 import orjson
 
 from app.core.clock import persist
+from app.core.inbound import Delivery, Inbound
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.core.tasks import Tasks
-from app.core.types import ActivePlace, Delivery, Earlier, File, Inbound, Speaker
+from app.core.types import ActivePlace, Earlier, File, Speaker
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import events, render
 from app.services.slack.api import SlackApi, SlackRefused

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import orjson
 
+from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound
 from app.core.keys import PlaceKey
-from app.core.types import Answered, Changed, Delivery, File, Heard, Inbound, Speaker
+from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
 
 SERVICE: Final = "slack"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
-from app.core.types import Delivery, Earlier, Heard, Speaker
+from app.core.types import Earlier, Speaker
 from app.services.web import events
 
 

@@ -6,8 +6,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.types import Delivery, File, Heard, Speaker
+from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
 
 SERVICE = "web"

@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.commands import app
+from app.core.inbound import Decision, Delivery, Heard
 from app.core.keys import PlaceKey
-from app.core.types import BridgeSessionRequest, Decision, Delivery, Heard, Speaker
+from app.core.types import BridgeSessionRequest, Speaker
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.inbound import Changed, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
-from app.core.types import Changed, Earlier, File, Heard, Speaker
+from app.core.types import Earlier, File, Speaker
 from app.errors import AgentRefused, PostRejected
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN

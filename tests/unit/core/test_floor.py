@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from app.core.inbound import Heard
 from app.core.intake.floor import decide
 from app.core.keys import PlaceKey
-from app.core.types import Heard, PlaceView, Speaker, Untagged
+from app.core.types import PlaceView, Speaker, Untagged
 
 UNTAGGED = Heard(
     place=PlaceKey("slack", "C1:1"),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core.inbound import Heard, Naming
 from app.core.keys import PlaceKey
-from app.core.types import Heard, Naming, PlaceView
+from app.core.types import PlaceView
 from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable
 from app.store.retention import DAY_SECONDS, forget

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.types import Heard, TurnState
+from app.core.inbound import Heard
+from app.core.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from app.core.inbound import Heard
 from app.core.ports import AgentListener
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
-from app.core.types import Heard, Session, SessionState, TurnState
+from app.core.types import Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
 from app.core.workspaces import Work
 from app.errors import AgentRefused

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
+from app.core.inbound import Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
-from app.core.types import Effect, Heard, TurnState
+from app.core.types import TurnState
 from app.core.updates import TextUpdate, ToolUpdate
 from app.store.tables import surface
 from tests.support.clock import ManualClock

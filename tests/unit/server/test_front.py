@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.core.clock import SystemClock
-from app.core.types import Delivery
+from app.core.inbound import Delivery
 from app.errors import StoreUnavailable
 from app.server import front as front_module
 from app.server.front import Front

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.types import Delivery
+from app.core.inbound import Delivery
 from app.server import api, login, problems
 from app.server.door import LINK_SECONDS, LOGIN_SECONDS, Door
 from app.server.front import Front

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.core.clock import SystemClock
+from app.core.inbound import Decision, Heard, Naming, Renamed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, PostContent
-from app.core.types import BridgeSessionRequest, Decision, Heard, Naming, Renamed, Speaker
+from app.core.types import BridgeSessionRequest, Speaker
 from app.core.workspaces import Checkout, Repository
 from app.store.stores import Stores
 from tests.support.memory import open_stores

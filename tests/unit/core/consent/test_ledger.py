@@ -12,8 +12,9 @@ import pytest
 
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.folders import Folders
+from app.core.inbound import Heard
 from app.core.ports import AgentListener
-from app.core.types import Heard, Speaker
+from app.core.types import Speaker
 from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.errors import NotFound
 from tests.support.clock import ManualClock

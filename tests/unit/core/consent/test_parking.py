@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core.inbound import Heard
 from app.core.ports import AgentListener
-from app.core.types import Heard, SessionState, TurnState
+from app.core.types import SessionState, TurnState
 from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.core.inbound import Delivery
 from app.core.posts import PostContent, PostSend
-from app.core.types import Delivery, Speaker
+from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
 from app.services.github.pace import Pace
 from app.services.github.repositories import GithubRepositories

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.inbound import Answered, Heard
 from app.core.posts import PostContent
-from app.core.types import Answered, Heard, Speaker
+from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
 from app.services.github import board, buttons

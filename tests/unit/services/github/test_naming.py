@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from app.core.types import Naming
+from app.core.inbound import Naming
 from app.services.github import naming
 from tests.support.github_desk import Desk
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.core.inbound import News
 from app.core.keys import PlaceKey
-from app.core.types import News
 from app.core.workspaces import Checked
 from app.errors import DeliveryUnreadable
 from app.services.github import news

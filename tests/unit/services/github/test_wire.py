@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from app.core.inbound import Delivery, News
 from app.core.posts import PostContent, PostSend
-from app.core.types import Delivery, News, Speaker
+from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.services.github import events, news
 from app.services.github.mentions import Identities, Identity

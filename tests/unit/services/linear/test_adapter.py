@@ -12,10 +12,11 @@ import pytest
 from pydantic import SecretStr
 
 from app.config import LinearCredentials
+from app.core.inbound import Delivery
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
-from app.core.types import Delivery, Speaker
+from app.core.types import Speaker
 from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.server.metrics import Metrics

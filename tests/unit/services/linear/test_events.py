@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey
-from app.core.types import Delivery, Heard, Speaker
+from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
 from app.services.linear.events import LinearIssue, Revoked, heard, upload_path
 from app.sim.linear import App, Issue, Linear, LinearSession, Person

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from app.acp.elicitation import consent
 from app.config import LinearCredentials
+from app.core.inbound import Delivery
 from app.core.ports import AgentListener
-from app.core.types import Delivery
 from app.core.updates import TextUpdate
 from app.errors import AgentLoginNeeded, StoreUnavailable
 from app.server.front import Front

@@ -13,9 +13,10 @@ import pytest
 
 from app.core.adapters import FileSource, ListeningAdapter
 from app.core.clock import SystemClock
+from app.core.inbound import Changed, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.tasks import Tasks
-from app.core.types import ActivePlace, Changed, Delivery, File, Heard, Speaker
+from app.core.types import ActivePlace, File, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound
 from app.core.keys import PlaceKey
-from app.core.types import Answered, Changed, Delivery, File, Heard, Inbound, Speaker
+from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
 from app.services.slack.auth import Seal
 from app.services.slack.events import Known, Reader, files_of, plain
