@@ -69,9 +69,6 @@ class TurnEngine(Protocol):
         ...
 
 
-# Agents.
-
-
 class AgentListener(Protocol):
     """Whoever hears what an agent does."""
 
@@ -341,6 +338,3 @@ class PullRequests(Protocol):
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places."""
         ...
-
-
-# Platforms.
