@@ -12,15 +12,15 @@ from functools import cached_property
 
 from app import logs
 from app.core.adapters import Adapter, ListeningAdapter
-from app.core.attachments import Attachments
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.files.attachments import Attachments
+from app.core.files.outgoing import Outgoing
 from app.core.folders import Folders
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.intake.reception import Reception
 from app.core.outbox import Outbox
-from app.core.outgoing import Outgoing
 from app.core.ports import PullRequests, RepositoryCatalog, TokenSource
 from app.core.proposals import Proposals
 from app.core.renames import Renames

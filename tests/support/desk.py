@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 from app.core.adapters import Adapter
-from app.core.attachments import Attachments
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.feed import Feed
+from app.core.files.attachments import Attachments
+from app.core.files.outgoing import Outgoing
 from app.core.inbound import (
     Accepted,
     Answered,
@@ -32,7 +33,6 @@ from app.core.intake.reader import Intake
 from app.core.intake.reception import Reception
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.outgoing import Outgoing
 from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
 from app.core.renames import Renames

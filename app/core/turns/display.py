@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from app.core.clock import persist
-from app.core.outgoing import Given, listed
+from app.core.files.outgoing import Given, listed
 from app.core.posts import Fact, NewPost, PostContent
 from app.core.turns.workshop import Workshop
 from app.core.types import Entry, Session, Turn, TurnRef, TurnState

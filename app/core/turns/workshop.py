@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
-from app.core.attachments import Attachments
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
 from app.core.feed import Feed
+from app.core.files.attachments import Attachments
+from app.core.files.outgoing import Outgoing
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
-from app.core.outgoing import Outgoing
 from app.core.ports import Clock, Counters, Workspaces
 from app.core.posts import Verbosity
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import FileResponse, Response
 from starlette.datastructures import UploadFile
 
-from app.core.files import HEAD_BYTES, UNKNOWN, picture_type, safe_name
+from app.core.files.names import HEAD_BYTES, UNKNOWN, picture_type, safe_name
 from app.errors import BridgeError, NotFound
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from app.core.files import UNKNOWN, safe_name
+from app.core.files.names import UNKNOWN, safe_name
 from app.core.types import File
 from app.services.github.names import Name, Spot
 

@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 from gidgethub import GitHubException
 
-from app.core.files import HEAD_BYTES, UNKNOWN, ending, media_type
+from app.core.files.names import HEAD_BYTES, UNKNOWN, ending, media_type
 from app.core.types import File
 from app.errors import PostError
 from app.services.github.api import GithubApi

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.core.files import HEAD_BYTES, picture_type
+from app.core.files.names import HEAD_BYTES, picture_type
 from app.core.posts import MadeFile
 from app.core.types import File
 from app.errors import PostError, PostRejected, ServiceRefused

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.files import size_words
+from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
 

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from app.core.files import size_words
+from app.core.files.names import size_words
 from app.core.posts import MadeFile, PostSend, PostSent
 from app.services.slack import render
 from app.services.slack.api import FileRefused, SlackApi, SlackRefused

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.consent.policy import PRESETS
-from app.core.files import safe_name
+from app.core.files.names import safe_name
+from app.core.files.outgoing import Given, Outgoing
 from app.core.keys import PlaceKey, SessionKey
-from app.core.outgoing import Given, Outgoing
 from app.core.ports import AgentListener
 from app.core.posts import MadeFile
 from app.core.types import Session, SessionState, Turn, TurnState
@@ -117,7 +117,7 @@ async def test_nothing_is_followed_that_only_points_at_a_file(
 async def test_what_was_refused_is_said_once_and_stays_where_it_is(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.outgoing.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.outgoing.FILE_BYTES", 10)
     (work.folder / "film.mp4").write_bytes(b"x" * 11)
 
     first, second = await work.end(), await work.end()
@@ -142,7 +142,7 @@ async def test_more_than_one_turn_may_send_comes_with_the_next(work: Workplace) 
 async def test_what_is_too_much_together_comes_with_the_next(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.outgoing.ALL_BYTES", 10)
+    monkeypatch.setattr("app.core.files.outgoing.ALL_BYTES", 10)
     (work.folder / "a.txt").write_bytes(b"x" * 6)
     (work.folder / "b.txt").write_bytes(b"y" * 6)
 

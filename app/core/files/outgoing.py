@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from app.core.adapters import Adapter, FileSharer
-from app.core.files import HEAD_BYTES, media_type, safe_name, size_words
+from app.core.files.names import HEAD_BYTES, media_type, safe_name, size_words
 from app.core.ports import Workspaces
 from app.core.posts import MadeFile
 from app.core.stores.sessions import PostStore
