@@ -13,9 +13,8 @@ import hashlib
 import logging
 import os
 import shutil
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path, PurePosixPath
@@ -23,6 +22,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from app.core.adapters import Adapter, FileSharer
+from app.core.files.hostile import FOLDER, NotTaken, opened_inside, read, unfit
 from app.core.files.names import HEAD_BYTES, media_type, safe_name, size_words
 from app.core.ports import Workspaces
 from app.core.posts import MadeFile
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 FILES: Final = 10
 """Files of one turn: more are better packed into one."""
-FILE_BYTES: Final = 20 * 1024 * 1024
-"""What one file may hold: as much as people may attach."""
 ALL_BYTES: Final = 50 * 1024 * 1024
 """What the files of one turn may hold together."""
 LOOKED_AT: Final = 200
@@ -47,9 +45,7 @@ REFUSALS: Final = 5
 TOO_MANY: Final = f"only {FILES} files of one turn are sent"
 TOGETHER: Final = f"the files of one turn may hold {size_words(ALL_BYTES)} together"
 
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PART: Final = ".agent-bridge-part"
-_FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +55,6 @@ class Given:
     files: tuple[MadeFile, ...] = ()
     refused: str = ""
     """What was not taken, and why, in words for people."""
-
-
-class NotTaken(Exception):
-    """Why a file is not taken, in words for people."""
 
 
 class Outgoing:
@@ -157,8 +149,8 @@ class Handover:
         host, path = _place_of(address)
         for root in (workspace, self._folder):
             if host in {None, "localhost"} and path.is_relative_to(root):
-                with _opened_inside(root, path.relative_to(root)) as file:
-                    return _read(file)
+                with opened_inside(root, path.relative_to(root)) as file:
+                    return read(file)
         raise NotTaken("it is not in the agent's folder")
 
     def _earlier(self) -> list[str] | None:
@@ -190,14 +182,14 @@ class Handover:
         if not self._folder.is_dir():
             return
         taken = [path.lstat().st_size for path in _whole_files(self._mine)]
-        folder = os.open(self._folder, _FOLDER)
+        folder = os.open(self._folder, FOLDER)
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in islice(entries, LOOKED_AT))
             for name in names:
                 with suppress(FileNotFoundError):  # its agent may be at work still
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if why := _unfit(found) or _too_much(taken, found.st_size):
+                    if why := unfit(found) or _too_much(taken, found.st_size):
                         self._refuse_once(name, found, why)
                         continue
                     os.replace(name, self._mine / name, src_dir_fd=folder)
@@ -219,8 +211,8 @@ class Handover:
     def _checked(self, path: Path, *, room: int, number: int) -> bytes:
         if number >= FILES:
             raise NotTaken(TOO_MANY)
-        with _opened_inside(path.parent, PurePosixPath(path.name)) as file:
-            data = _read(file)
+        with opened_inside(path.parent, PurePosixPath(path.name)) as file:
+            data = read(file)
         if len(data) > room:
             raise NotTaken(TOGETHER)
         if self._holds_secret(data):
@@ -266,26 +258,11 @@ def listed(files: tuple[MadeFile, ...]) -> str:
     return ", ".join(f"{file.name} ({size_words(file.size)})" for file in files)
 
 
-def _unfit(found: os.stat_result) -> str:
-    """Say why something is no file to take; nothing if it is one."""
-    if stat.S_ISDIR(found.st_mode):
-        return "it is a folder, and only files are sent"
-    if not stat.S_ISREG(found.st_mode):
-        return "it is no plain file"
-    if not found.st_size:
-        return "it is empty"
-    return _too_large(found.st_size) if found.st_size > FILE_BYTES else ""
-
-
 def _too_much(taken: Sequence[int], size: int) -> str:
     """Say why one more file is too much; it comes with the next turn then."""
     if len(taken) >= FILES:
         return f"{TOO_MANY}, the rest with the next"
     return f"{TOGETHER}, the rest comes with the next" if sum(taken) + size > ALL_BYTES else ""
-
-
-def _too_large(size: int) -> str:
-    return f"it holds {size_words(size)}, and at most {size_words(FILE_BYTES)} are sent"
 
 
 def _place_of(address: str) -> tuple[str | None, PurePosixPath]:
@@ -297,40 +274,6 @@ def _place_of(address: str) -> tuple[str | None, PurePosixPath]:
     if "\0" in path:
         raise NotTaken("its address makes no sense")
     return parts.hostname, PurePosixPath(path)
-
-
-@contextmanager
-def _opened_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
-    """Open a plain file below a folder, step by step, so that no link leads anywhere else."""
-    here = os.open(root, _FOLDER)
-    try:
-        *folders, name = path.parts or ("",)
-        if ".." in path.parts:
-            raise NotTaken("it is not in the agent's folder")
-        for step in folders:
-            above, here = here, os.open(step, _FOLDER, dir_fd=here)
-            os.close(above)
-        file = os.open(name, _READ, dir_fd=here)
-    except OSError as error:
-        raise NotTaken(f"it cannot be read ({error.strerror})") from error
-    finally:
-        os.close(here)
-    try:
-        if why := _unfit(os.fstat(file)):
-            raise NotTaken(why)
-        yield file
-    finally:
-        os.close(file)
-
-
-def _read(file: int) -> bytes:
-    """Read a file to its end, unless that never comes."""
-    data = bytearray()
-    while piece := os.read(file, 1024 * 1024):
-        data += piece
-        if len(data) > FILE_BYTES:
-            raise NotTaken(_too_large(len(data)))
-    return bytes(data)
 
 
 def _write(path: Path, data: bytes) -> None:

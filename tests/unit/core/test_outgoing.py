@@ -117,7 +117,7 @@ async def test_nothing_is_followed_that_only_points_at_a_file(
 async def test_what_was_refused_is_said_once_and_stays_where_it_is(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.files.outgoing.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.hostile.FILE_BYTES", 10)
     (work.folder / "film.mp4").write_bytes(b"x" * 11)
 
     first, second = await work.end(), await work.end()
