@@ -14,8 +14,8 @@ from contextlib import suppress
 from app.core.clock import persist
 from app.core.posts import PostContent
 from app.core.tasks import Tasks
+from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
-from app.core.turns.slots import Slots
 from app.core.turns.workshop import Workshop
 from app.core.types import TurnState
 

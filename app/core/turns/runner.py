@@ -20,11 +20,11 @@ from app.core.ports import AgentSession
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent
 from app.core.turns.briefing import brief
-from app.core.turns.budget import GRACE_SECONDS, Budget
 from app.core.turns.display import TurnDisplay
-from app.core.turns.limits import Obstacle, obstacle, pause, spoken_obstacle
-from app.core.turns.patience import Patience
-from app.core.turns.slots import Slot
+from app.core.turns.limits.budget import GRACE_SECONDS, Budget
+from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle
+from app.core.turns.limits.patience import Patience
+from app.core.turns.limits.slots import Slot
 from app.core.turns.workshop import Workshop
 from app.core.types import Attachment, Session, Turn, TurnRef, TurnState
 from app.core.updates import (

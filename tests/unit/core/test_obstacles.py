@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.turns.limits import Obstacle, obstacle, pause, spoken_obstacle, time_words
+from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle, time_words
 
 NOW = 1_800_000_000.0
 INTERNAL = -32603

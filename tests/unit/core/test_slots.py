@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.core.turns.slots import Slots
+from app.core.turns.limits.slots import Slots
 
 pytestmark = pytest.mark.anyio
 
