@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.core.clock import persist
-from app.core.directory import Directory, Target
 from app.core.folders import Folders, beside, outgoing
 from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
+from app.core.repositories.directory import Directory, Target
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import CheckoutStore, NameStore
 from app.core.stores.sessions import SessionStore, TranscriptStore

@@ -14,13 +14,13 @@ from typing import Literal
 
 from app.core.clock import persist
 from app.core.commands import HELP, Command
-from app.core.directory import Directory
 from app.core.feed import Feed
 from app.core.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
 from app.core.posts import NewPost, PostContent
+from app.core.repositories.directory import Directory
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents

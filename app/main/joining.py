@@ -22,9 +22,9 @@ from app.core.intake.reader import Intake
 from app.core.intake.reception import Reception
 from app.core.outbox import Outbox
 from app.core.ports import PullRequests, RepositoryCatalog, TokenSource
-from app.core.proposals import Proposals
-from app.core.renames import Renames
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.proposals import Proposals
+from app.core.repositories.renames import Renames
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.background import Surroundings

@@ -12,9 +12,9 @@ from app.config import (
 from app.config.fields import is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
-from app.core.directory import Directory, Target
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
+from app.core.repositories.directory import Directory, Target
 from app.core.workspaces import Author
 from app.services.web.views import path_of
 

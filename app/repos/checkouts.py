@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.directory import Target
+from app.core.repositories.directory import Target
 from app.core.workspaces import Clone, Gathered, Opened, Repository
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones

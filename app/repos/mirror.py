@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.core.directory import Target
+from app.core.repositories.directory import Target
 from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos.git import COMMIT, Git

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from app.core.directory import Target
+from app.core.repositories.directory import Target
 from app.core.workspaces import Clone, Repository
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.repos import clone as clones

@@ -35,7 +35,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
 from app.core.posts import PostSend, PostSent
-from app.core.renames import Renames
+from app.core.repositories.renames import Renames
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.core.directory import Directory
 from app.core.folders import Folders
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.directory import Directory
 from app.store.stores import Stores
 from app.vault import Vault
 

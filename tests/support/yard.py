@@ -14,8 +14,8 @@ from pathlib import Path
 from app.children.environment import agent_environment
 from app.children.layout import Confinement
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
-from app.core.directory import Target
 from app.core.keys import SessionKey
+from app.core.repositories.directory import Target
 from app.core.workspaces import Author, Clone, Opened, Repository, Way
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git

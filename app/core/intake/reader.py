@@ -17,8 +17,8 @@ from app.core.inbound import Accepted, Answered, Changed, Delivery, DeliveryStat
 from app.core.intake.reception import Reception, storable
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
-from app.core.proposals import Proposals
-from app.core.renames import Renames
+from app.core.repositories.proposals import Proposals
+from app.core.repositories.renames import Renames
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
 from app.errors import BridgeError, DeliveryUnreadable

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from app.core.adapters import Adapter, SuggestingAdapter
 from app.core.clock import persist
 from app.core.consent.offers import CHOICE
-from app.core.directory import NONE, Directory
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock, RepositoryCatalog
+from app.core.repositories.directory import NONE, Directory
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import Message, Session

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.directory import Directory
 from app.core.inbound import Effect, Heard
 from app.core.keys import PlaceKey
+from app.core.repositories.directory import Directory
 from app.core.turns.choice import OFFERED, RepositoryChoice, named, question
 from app.core.types import TurnState
 from app.core.updates import Ask

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.directory import Directory
 from app.core.keys import PlaceKey
+from app.core.repositories.directory import Directory
 from app.core.workspaces import Repository
 from app.errors import Conflict
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.clock import SystemClock
-from app.core.directory import Directory
 from app.core.folders import Folders
 from app.core.inbound import Decision, Heard
 from app.core.keys import PlaceKey
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
 from app.core.workspaces import Work

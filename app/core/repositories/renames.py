@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from app.core.adapters import Adapter, NamingAdapter
 from app.core.clock import persist
-from app.core.directory import Directory
 from app.core.inbound import Naming, Renamed
 from app.core.ports import Checkouts, Clock
+from app.core.repositories.directory import Directory
 from app.core.stores.repositories import NameStore
 
 logger = logging.getLogger(__name__)
