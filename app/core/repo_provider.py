@@ -1,50 +1,28 @@
 """Says how a workspace is opened, kept and shipped: an empty folder, a folder in place, a clone.
 
-Every step is written down before the next one begins, and every step may be done twice: what a
-crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
+A folder in place has one turn at a time, and nobody gets one that the settings do not name.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from app.core.clock import persist
 from app.core.folders import Folders, beside, outgoing
-from app.core.ports import AgentListener, Checkouts, Clock, PullRequests, TokenSource
+from app.core.ports import AgentListener, Checkouts
+from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory, Target
 from app.core.stores.inbox import IntakeStore
-from app.core.stores.repositories import CheckoutStore, NameStore
-from app.core.stores.sessions import SessionStore, TranscriptStore
-from app.core.types import Entry, File, Session, SessionState
+from app.core.stores.repositories import NameStore
+from app.core.stores.sessions import SessionStore
+from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import (
-    Author,
-    Checkout,
-    Clone,
-    Proposal,
-    Repository,
-    Ship,
-    Work,
-    WorkspaceView,
-    branch_name,
-    commit_message,
-    is_branch,
-    proposal_body,
-    subject,
-)
+from app.core.workspaces import Repository, Work, WorkspaceView
 from app.errors import Conflict, RepositoryError
-from app.vault import Vault
-
-logger = logging.getLogger(__name__)
 
 ALLOW, REFUSE = "allow", "reject"
-NAMED_FILES = 5
-"""How many files a note names: enough to know what it is about."""
 
 
 class RepoProvider:
@@ -53,41 +31,26 @@ class RepoProvider:
     def __init__(
         self,
         folders: Folders,
+        clones: Clones,
         checkouts: Checkouts,
-        records: CheckoutStore,
         places: IntakeStore,
         sessions: SessionStore,
-        transcript: TranscriptStore,
         *,
         directory: Directory,
-        clock: Clock,
-        vault: Vault,
-        ship: Mapping[str, Ship],
-        authors: Mapping[str, Author],
-        tokens: TokenSource | None = None,
-        pulls: PullRequests | None = None,
         names: NameStore | None = None,
         variables: Mapping[Target, Mapping[str, str]] | None = None,
     ) -> None:
         self._folders = folders
+        self._clones = clones
         self._checkouts = checkouts
-        self._records = records
         self._places = places
         self._sessions = sessions
-        self._transcript = transcript
         self._directory = directory
-        self._clock = clock
-        self._vault = vault
-        self._ship = ship
-        self._authors = authors
-        self._tokens = tokens
-        self._pulls = pulls
         self._names = names
         self._variables = variables or {}
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
-        self._kept: set[tuple[int, int]] = set()
 
     async def open(self, session: Session) -> Path:
         """Make the workspace of a session ready.
@@ -99,7 +62,9 @@ class RepoProvider:
         own = await self._folders.open(session)
         target = self._target(session)
         if isinstance(target, Repository):
-            own = await self._open_clone(session, target)
+            own = await self._clones.open(
+                session, target, ask=lambda question: self._ask(session.id, question)
+            )
         elif isinstance(target, Path):
             own = self._folder_in_place(target)
         self._open[session.id] = own
@@ -170,24 +135,13 @@ class RepoProvider:
     def describe(self, session: Session) -> WorkspaceView:
         """Tell where a session works."""
         target = self._target(session)
-        if isinstance(target, Path):
-            return WorkspaceView("folder", str(target))
-        if target is None:
-            return WorkspaceView("empty")
-        record = self._records.latest(session.id)
-        if record is None or record.repository != target:
-            return WorkspaceView("clone", target.name)
-        return WorkspaceView(
-            "clone", target.name, record.branch, record.base, record.link, record.sent
-        )
+        if isinstance(target, Repository):
+            return self._clones.view(session, target)
+        return WorkspaceView("empty") if target is None else WorkspaceView("folder", str(target))
 
     async def diff(self, session: Session) -> str:
         """Show what a session changed in its clone since it began."""
-        record = self._records.latest(session.id)
-        if record is None or record.state != "ready":
-            return ""
-        clone = await self._clone(session, record)
-        return self._vault.redact(await self._checkouts.diff(clone, record.commit))
+        return await self._clones.diff(session)
 
     async def ship(self, session: Session, work: Work) -> str:
         """Deliver what came of a turn, as the agent's entry says; returns what to say about it.
@@ -196,45 +150,20 @@ class RepoProvider:
             RepositoryError: git cannot do it.
         """
         session = self._sessions.session(session.id) or session  # its place may have been renamed
-        record = self._records.latest(session.id)
-        how = self._ship.get(session.key.agent, "none")
-        if record is None or record.state != "ready" or how == "none" or not record.branch:
+        target = self._target(session)
+        if not isinstance(target, Repository):
             return ""
-        if record.repository != self._target(session):
-            return ""
-        clone = await self._clone(session, record)
-        message = self._vault.redact(commit_message(work, session.key))
-        gathered = await self._checkouts.gather(clone, message)
-        if gathered.problem:
-            return f"Nothing was shipped: {gathered.problem}. The work is kept there."
-        commit = gathered.commit
-        unchanged = commit == record.commit and not record.sent
-        if unchanged or (commit == record.told and not work.continued):
-            return ""
-        if commit != record.sent:
-            if refusal := await self._checkouts.push(clone, commit):
-                return f"Not pushed: {refusal}"
-            await self._sent(record, commit)
-        return await self._propose(session, replace(record, sent=commit), clone, work)
+        return await self._clones.ship(session, target, work)
 
     async def reap(self, *, before: float) -> Sequence[str]:
         """Throw away clones that nobody used since a time; says which were kept, and why."""
         kept: list[str] = []
-        for record in await self._records.all():
+        for record in await self._clones.all():
             session = self._sessions.session(record.session)
             if session is None or session.id in self._open or _in_use(session, before):
                 continue
-            clone = await self._clone(session, record)
-            held = await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
-            name = (record.session, record.number)
-            if held and name not in self._kept:
-                self._kept.add(name)
-                words = f"The clone of {session.key} is kept, since it holds {held}."
-                await self._note(session, words)
+            if words := await self._clones.reap(session, record):
                 kept.append(words)
-            elif not held:
-                await self._checkouts.remove(clone)
-                await persist(self._clock, self._records.gone, record.session, record.number)
         return kept
 
     def _target(self, session: Session) -> Target:
@@ -250,121 +179,6 @@ class RepoProvider:
         except Conflict as error:
             raise RepositoryError(f"{target}: {error}") from error
 
-    async def _open_clone(self, session: Session, target: Repository) -> Path:
-        record = self._records.latest(session.id)
-        if record is None or record.repository != target or record.state == "gone":
-            record = await self._begin(session, target, record)
-        clone = await self._clone(session, record)
-        if record.state == "ready" and not await self._reopened(session, record, clone):
-            record = await self._begin(session, target, record)
-            clone = await self._clone(session, record)
-        if record.state == "opening":
-            await self._make(session, record, clone)
-        return clone.folder
-
-    async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
-        """Decide how a clone is opened, and write that down before anything is made."""
-        number = 1 if last is None else last.number + 1
-        head = None if self._pulls is None else await self._pulls.head(session)
-        if last is not None and last.repository == target and last.sent:
-            record = Checkout(session.id, number, target, "existing", last.branch, told=last.told)
-        elif head is not None and (not is_branch(head.branch) or self._only_reads(session)):
-            record = Checkout(session.id, number, target, "detached", start=head.commit)
-        elif head is not None:
-            record = Checkout(session.id, number, target, "existing", head.branch)
-        else:
-            branch = branch_name(session.key, session.place, session.title)
-            # Places may have names that differ only in what a branch cannot have.
-            owner = self._records.of_branch(target.url, branch)
-            branch = branch if owner is None else f"{branch}-{session.id}-{number}"
-            record = Checkout(session.id, number, target, "branch", branch)
-        await persist(self._clock, self._records.begin, record)
-        return record
-
-    def _only_reads(self, session: Session) -> bool:
-        return self._ship.get(session.key.agent) == "none"
-
-    async def _make(self, session: Session, record: Checkout, clone: Clone) -> None:
-        opened = await self._checkouts.open(
-            clone,
-            fresh=True,
-            on_sent=lambda commit: self._sent(record, commit),
-            ask=lambda question: self._ask(session.id, question),
-        )
-        if opened is None:
-            raise RepositoryError(f"There is no clone of {record.repository.name}.")
-        said = await self._checkouts.prepare(clone)
-        if said is not None:
-            await self._note(session, said)
-        await persist(self._clock, self._records.ready, record.session, record.number, opened)
-
-    async def _reopened(self, session: Session, record: Checkout, clone: Clone) -> bool:
-        """Open a clone that is there; False if it cannot be used any more, and that is said."""
-        try:
-            await self._checkouts.open(
-                clone,
-                fresh=False,
-                on_sent=lambda commit: self._sent(record, commit),
-                ask=lambda question: self._ask(session.id, question),
-            )
-        except RepositoryError as error:
-            words = "Its clone cannot be used any more and is kept as it is; another one is made."
-            await self._note(session, f"{words} {error}")
-            return False
-        return True
-
-    async def _clone(self, session: Session, record: Checkout) -> Clone:
-        agent = session.key.agent
-        author = None if self._tokens is None else await self._tokens.author(agent)
-        return Clone(
-            folder=self._folders.root / f"{session.id}-{agent}-{record.number}",
-            session=session.key,
-            repository=record.repository,
-            way=record.way,
-            author=author or self._authors[agent],
-            branch=record.branch,
-            start=record.start,
-        )
-
-    async def _sent(self, record: Checkout, commit: str) -> None:
-        await persist(self._clock, self._records.sent, record.session, record.number, commit)
-
-    async def _propose(self, session: Session, record: Checkout, clone: Clone, work: Work) -> str:
-        """Say what was pushed and, if so wished, propose it."""
-        words = [f"Pushed to `{record.branch}` of {record.repository.name}."]
-        link = record.link
-        if self._ship[session.key.agent] == "pr" and self._pulls and record.way == "branch":
-            proposal = Proposal(
-                record.repository,
-                session.key.agent,
-                session.id,
-                head=record.branch,
-                base=record.base,
-                title=self._vault.redact(subject(work, session.key)),
-                body=self._vault.redact(proposal_body(work, session.key)),
-            )
-            try:
-                link = await self._pulls.propose(proposal)
-            except RepositoryError as error:
-                words.append(f"The pull request could not be opened: {error}")
-                return " ".join(words)
-            words = [f"Pushed to `{record.branch}` of {record.repository.name}: {link}"]
-        words += await self._conflicts(record, clone, session)
-        await persist(
-            self._clock, self._records.told, record.session, record.number, record.sent, link
-        )
-        return " ".join(words)
-
-    async def _conflicts(self, record: Checkout, clone: Clone, session: Session) -> list[str]:
-        files = await self._checkouts.conflicts(clone, record.base, record.sent)
-        if not files:
-            return []
-        named = ", ".join(files[:NAMED_FILES])
-        return [
-            f"It conflicts with `{record.base}` in {named}. "
-            f"To have that resolved, tell {session.key.agent} to merge `{record.base}` into it."
-        ]
-
     async def _ask(self, session_id: int, question: str) -> bool:
         """Have the turn that runs ask a person; outside of turns nobody can be asked."""
         listener = self._attending.get(session_id)
@@ -375,10 +189,6 @@ class RepoProvider:
             AskOption(REFUSE, "Reject", "reject_once"),
         )
         return await listener.on_ask(AskRequest("push", question, options)) == ALLOW
-
-    async def _note(self, session: Session, words: str) -> None:
-        entry = Entry("notice", self._vault.redact(words), session=session.id)
-        await persist(self._clock, self._transcript.append, [entry])
 
 
 @asynccontextmanager

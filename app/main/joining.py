@@ -23,6 +23,7 @@ from app.core.intake.reception import Reception
 from app.core.outbox import Outbox
 from app.core.ports import PullRequests, RepositoryCatalog, TokenSource
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.session_manager import SessionManager
@@ -132,20 +133,29 @@ class Joined:
     def workspaces(self) -> RepoProvider:
         """Where agents work."""
         configuration, stores = self._configuration, self._stores
-        return RepoProvider(
-            Folders(configuration.data_dir / "workspaces", self.uploads),
+        folders = Folders(configuration.data_dir / "workspaces", self.uploads)
+        shipping = Shipping(
+            {name: entry.ship for name, entry in configuration.agents.items()},
+            authors_of(configuration),
+            self._tokens,
+            self._pulls,
+        )
+        clones = Clones(
+            folders.root,
             self.checkouts,
             stores.checkouts,
-            stores.decisions,
-            stores.sessions,
             stores.transcript,
-            directory=self._directory,
+            shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            ship={name: entry.ship for name, entry in configuration.agents.items()},
-            authors=authors_of(configuration),
-            tokens=self._tokens,
-            pulls=self._pulls,
+        )
+        return RepoProvider(
+            folders,
+            clones,
+            self.checkouts,
+            stores.decisions,
+            stores.sessions,
+            directory=self._directory,
             names=stores.names,
             variables=self._variables,
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from app.core.folders import Folders
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.store.stores import Stores
 from app.vault import Vault
@@ -32,16 +34,17 @@ def directory(folder: Path) -> Directory:
 
 def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> RepoProvider:
     """Give every session an empty folder."""
-    return RepoProvider(
-        Folders(folder / "workspaces", folder / "uploads"),
-        NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
+    folders = Folders(folder / "workspaces", folder / "uploads")
+    git: Any = NoGit()
+    clones = Clones(
+        folders.root,
+        git,
         stores.checkouts,
-        stores.decisions,
-        stores.sessions,
         stores.transcript,
-        directory=directory(folder),
+        Shipping({}, {}),
         clock=clock,
         vault=vault,
-        ship={},
-        authors={},
+    )
+    return RepoProvider(
+        folders, clones, git, stores.decisions, stores.sessions, directory=directory(folder)
     )

@@ -13,6 +13,7 @@ from app.core.folders import Folders
 from app.core.inbound import Decision, Heard
 from app.core.keys import PlaceKey
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
@@ -58,18 +59,23 @@ async def firm(folder: Path) -> AsyncIterator[Firm]:
             heard = Heard(place, "t1", "m1", ANN, "do it")
             request = BridgeSessionRequest("t1", "web", "demo", "do it", ANN, "m1", place)
             await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
-            provider = RepoProvider(
-                Folders(yard.folder / "workspaces", yard.folder / "uploads"),
+            folders = Folders(yard.folder / "workspaces", yard.folder / "uploads")
+            clones = Clones(
+                folders.root,
                 yard.checkouts,
                 stores.checkouts,
-                stores.decisions,
-                stores.sessions,
                 stores.transcript,
-                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
+                Shipping({"demo": "push"}, {"demo": BOT}),
                 clock=clock,
                 vault=yard.vault,
-                ship={"demo": "push"},
-                authors={"demo": BOT},
+            )
+            provider = RepoProvider(
+                folders,
+                clones,
+                yard.checkouts,
+                stores.decisions,
+                stores.sessions,
+                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
             )
             yield Firm(provider, stores, yard)
 

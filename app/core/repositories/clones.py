@@ -1,0 +1,270 @@
+"""The life of clones: opened for a session, shipped from, and thrown away when nobody needs them.
+
+Every step is written down before the next one begins, and every step may be done twice: what a
+crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.core.clock import persist
+from app.core.ports import Checkouts, Clock, PullRequests, TokenSource
+from app.core.stores.repositories import CheckoutStore
+from app.core.stores.sessions import TranscriptStore
+from app.core.types import Entry, Session
+from app.core.workspaces import (
+    Author,
+    Checkout,
+    Clone,
+    Proposal,
+    Repository,
+    Ship,
+    Work,
+    WorkspaceView,
+    branch_name,
+    commit_message,
+    is_branch,
+    proposal_body,
+    subject,
+)
+from app.errors import RepositoryError
+from app.vault import Vault
+
+NAMED_FILES = 5
+"""How many files a note names: enough to know what it is about."""
+
+Ask = Callable[[str], Awaitable[bool]]
+"""Has a person decide, where somebody can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipping:
+    """How the work of agents is delivered, and in whose name."""
+
+    ship: Mapping[str, Ship]
+    """What is done with the work of each agent."""
+    authors: Mapping[str, Author]
+    """Whose name stands in its commits where no platform gives it an identity."""
+    tokens: TokenSource | None = None
+    pulls: PullRequests | None = None
+
+    def of(self, agent: str) -> Ship:
+        """Tell what is done with an agent's work."""
+        return self.ship.get(agent, "none")
+
+    async def author(self, agent: str) -> Author:
+        """Tell whose name stands in an agent's commits."""
+        known = None if self.tokens is None else await self.tokens.author(agent)
+        return known or self.authors[agent]
+
+
+class Clones:
+    """The clones of all sessions."""
+
+    def __init__(
+        self,
+        root: Path,
+        checkouts: Checkouts,
+        records: CheckoutStore,
+        transcript: TranscriptStore,
+        shipping: Shipping,
+        *,
+        clock: Clock,
+        vault: Vault,
+    ) -> None:
+        """Have them below a folder."""
+        self._root = root
+        self._checkouts = checkouts
+        self._records = records
+        self._transcript = transcript
+        self._shipping = shipping
+        self._clock = clock
+        self._vault = vault
+        self._kept: set[tuple[int, int]] = set()
+
+    async def all(self) -> Sequence[Checkout]:
+        """List the clones that are still there."""
+        return await self._records.all()
+
+    async def open(self, session: Session, target: Repository, ask: Ask) -> Path:
+        """Make the clone of a session ready, an earlier one if it can be used.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        record = self._records.latest(session.id)
+        if record is None or record.repository != target or record.state == "gone":
+            record = await self._begin(session, target, record)
+        clone = await self._clone(session, record)
+        if record.state == "ready" and not await self._reopened(session, record, clone, ask):
+            record = await self._begin(session, target, record)
+            clone = await self._clone(session, record)
+        if record.state == "opening":
+            await self._make(session, record, clone, ask)
+        return clone.folder
+
+    def view(self, session: Session, target: Repository) -> WorkspaceView:
+        """Tell what people see of a session's clone."""
+        record = self._records.latest(session.id)
+        if record is None or record.repository != target:
+            return WorkspaceView("clone", target.name)
+        return WorkspaceView(
+            "clone", target.name, record.branch, record.base, record.link, record.sent
+        )
+
+    async def diff(self, session: Session) -> str:
+        """Show what a session changed in its clone since it began."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready":
+            return ""
+        clone = await self._clone(session, record)
+        return self._vault.redact(await self._checkouts.diff(clone, record.commit))
+
+    async def ship(self, session: Session, target: Repository, work: Work) -> str:
+        """Deliver what came of a turn, as the agent's entry says; returns what to say about it.
+
+        Raises:
+            RepositoryError: git cannot do it.
+        """
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or record.repository != target:
+            return ""
+        if not record.branch or self._shipping.of(session.key.agent) == "none":
+            return ""
+        clone = await self._clone(session, record)
+        message = self._vault.redact(commit_message(work, session.key))
+        gathered = await self._checkouts.gather(clone, message)
+        if gathered.problem:
+            return f"Nothing was shipped: {gathered.problem}. The work is kept there."
+        commit = gathered.commit
+        unchanged = commit == record.commit and not record.sent
+        if unchanged or (commit == record.told and not work.continued):
+            return ""
+        if commit != record.sent:
+            if refusal := await self._checkouts.push(clone, commit):
+                return f"Not pushed: {refusal}"
+            await self._sent(record, commit)
+        return await self._propose(session, replace(record, sent=commit), clone, work)
+
+    async def reap(self, session: Session, record: Checkout) -> str:
+        """Throw a clone away that nobody uses; says once why it is kept, if it must be."""
+        clone = await self._clone(session, record)
+        held = await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
+        name = (record.session, record.number)
+        if not held:
+            await self._checkouts.remove(clone)
+            await persist(self._clock, self._records.gone, *name)
+        if not held or name in self._kept:
+            return ""
+        self._kept.add(name)
+        words = f"The clone of {session.key} is kept, since it holds {held}."
+        await self._note(session, words)
+        return words
+
+    async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
+        """Decide how a clone is opened, and write that down before anything is made."""
+        number = 1 if last is None else last.number + 1
+        pulls, how = self._shipping.pulls, self._shipping.of(session.key.agent)
+        head = None if pulls is None else await pulls.head(session)
+        if last is not None and last.repository == target and last.sent:
+            record = Checkout(session.id, number, target, "existing", last.branch, told=last.told)
+        elif head is not None and (not is_branch(head.branch) or how == "none"):
+            record = Checkout(session.id, number, target, "detached", start=head.commit)
+        elif head is not None:
+            record = Checkout(session.id, number, target, "existing", head.branch)
+        else:
+            branch = branch_name(session.key, session.place, session.title)
+            # Places may have names that differ only in what a branch cannot have.
+            owner = self._records.of_branch(target.url, branch)
+            branch = branch if owner is None else f"{branch}-{session.id}-{number}"
+            record = Checkout(session.id, number, target, "branch", branch)
+        await persist(self._clock, self._records.begin, record)
+        return record
+
+    async def _make(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> None:
+        opened = await self._checkouts.open(
+            clone,
+            fresh=True,
+            on_sent=lambda commit: self._sent(record, commit),
+            ask=ask,
+        )
+        if opened is None:
+            raise RepositoryError(f"There is no clone of {record.repository.name}.")
+        said = await self._checkouts.prepare(clone)
+        if said is not None:
+            await self._note(session, said)
+        await persist(self._clock, self._records.ready, record.session, record.number, opened)
+
+    async def _reopened(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+        """Open a clone that is there; False if it cannot be used any more, and that is said."""
+        try:
+            await self._checkouts.open(
+                clone,
+                fresh=False,
+                on_sent=lambda commit: self._sent(record, commit),
+                ask=ask,
+            )
+        except RepositoryError as error:
+            words = "Its clone cannot be used any more and is kept as it is; another one is made."
+            await self._note(session, f"{words} {error}")
+            return False
+        return True
+
+    async def _clone(self, session: Session, record: Checkout) -> Clone:
+        agent = session.key.agent
+        return Clone(
+            folder=self._root / f"{session.id}-{agent}-{record.number}",
+            session=session.key,
+            repository=record.repository,
+            way=record.way,
+            author=await self._shipping.author(agent),
+            branch=record.branch,
+            start=record.start,
+        )
+
+    async def _sent(self, record: Checkout, commit: str) -> None:
+        await persist(self._clock, self._records.sent, record.session, record.number, commit)
+
+    async def _propose(self, session: Session, record: Checkout, clone: Clone, work: Work) -> str:
+        """Say what was pushed and, if so wished, propose it."""
+        words = [f"Pushed to `{record.branch}` of {record.repository.name}."]
+        link = record.link
+        pulls = self._shipping.pulls
+        if pulls and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
+            proposal = Proposal(
+                record.repository,
+                session.key.agent,
+                session.id,
+                head=record.branch,
+                base=record.base,
+                title=self._vault.redact(subject(work, session.key)),
+                body=self._vault.redact(proposal_body(work, session.key)),
+            )
+            try:
+                link = await pulls.propose(proposal)
+            except RepositoryError as error:
+                words.append(f"The pull request could not be opened: {error}")
+                return " ".join(words)
+            words = [f"Pushed to `{record.branch}` of {record.repository.name}: {link}"]
+        words += await self._conflicts(record, clone, session)
+        await persist(
+            self._clock, self._records.told, record.session, record.number, record.sent, link
+        )
+        return " ".join(words)
+
+    async def _conflicts(self, record: Checkout, clone: Clone, session: Session) -> list[str]:
+        files = await self._checkouts.conflicts(clone, record.base, record.sent)
+        if not files:
+            return []
+        named = ", ".join(files[:NAMED_FILES])
+        return [
+            f"It conflicts with `{record.base}` in {named}. "
+            f"To have that resolved, tell {session.key.agent} to merge `{record.base}` into it."
+        ]
+
+    async def _note(self, session: Session, words: str) -> None:
+        entry = Entry("notice", self._vault.redact(words), session=session.id)
+        await persist(self._clock, self._transcript.append, [entry])
