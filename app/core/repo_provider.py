@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from app.core.folders import Folders, beside, outgoing
 from app.core.ports import AgentListener, Checkouts
@@ -51,6 +52,7 @@ class RepoProvider:
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
+        self._changing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self, session: Session) -> Path:
         """Make the workspace of a session ready.
@@ -59,16 +61,17 @@ class RepoProvider:
             RepositoryError: its repository or its folder cannot be used.
             OSError: it cannot be made.
         """
-        own = await self._folders.open(session)
-        target = self._target(session)
-        if isinstance(target, Repository):
-            own = await self._clones.open(
-                session, target, ask=lambda question: self._ask(session.id, question)
-            )
-        elif isinstance(target, Path):
-            own = self._folder_in_place(target)
-        self._open[session.id] = own
-        return own
+        async with self._alone(session.id):
+            own = await self._folders.open(session)
+            target = self._target(session)
+            if isinstance(target, Repository):
+                own = await self._clones.open(
+                    session, target, ask=lambda question: self._ask(session.id, question)
+                )
+            elif isinstance(target, Path):
+                own = self._folder_in_place(target)
+            self._open[session.id] = own
+            return own
 
     async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
         """Lay files beside a session's workspace and tell where they are.
@@ -159,12 +162,28 @@ class RepoProvider:
         """Throw away clones that nobody used since a time; says which were kept, and why."""
         kept: list[str] = []
         for record in await self._clones.all():
-            session = self._sessions.session(record.session)
-            if session is None or session.id in self._open or _in_use(session, before):
+            session = self._resting(record.session, before)
+            if session is None:
                 continue
-            if words := await self._clones.reap(session, record):
-                kept.append(words)
-        return kept
+            if held := await self._clones.unshipped(session, record):
+                kept.append(await self._clones.keep(session, record, held))
+                continue
+            async with self._alone(session.id):
+                # Somebody may have come back while it was looked at.
+                if self._resting(session.id, before) is not None:
+                    await self._clones.remove(session, record)
+        return list(filter(None, kept))
+
+    def _resting(self, session_id: int, before: float) -> Session | None:
+        """Read a session unless it is at work or was used since a time."""
+        session = self._sessions.session(session_id)
+        if session is None or session_id in self._open or _in_use(session, before):
+            return None
+        return session
+
+    def _alone(self, session_id: int) -> asyncio.Lock:
+        """Keep a workspace from being opened and thrown away at the same time."""
+        return self._changing.setdefault(session_id, asyncio.Lock())
 
     def _target(self, session: Session) -> Target:
         chosen = self._places.place(session.place).repository

@@ -149,20 +149,25 @@ class Clones:
             await self._sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
 
-    async def reap(self, session: Session, record: Checkout) -> str:
-        """Throw a clone away that nobody uses; says once why it is kept, if it must be."""
+    async def unshipped(self, session: Session, record: Checkout) -> str:
+        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
         clone = await self._clone(session, record)
-        held = await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
+        return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
+
+    async def keep(self, session: Session, record: Checkout, held: str) -> str:
+        """Say where the session is that a clone is kept, and why; nothing if that was said."""
         name = (record.session, record.number)
-        if not held:
-            await self._checkouts.remove(clone)
-            await persist(self._clock, self._records.gone, *name)
-        if not held or name in self._kept:
+        if name in self._kept:
             return ""
         self._kept.add(name)
         words = f"The clone of {session.key} is kept, since it holds {held}."
         await self._note(session, words)
         return words
+
+    async def remove(self, session: Session, record: Checkout) -> None:
+        """Throw a clone away."""
+        await self._checkouts.remove(await self._clone(session, record))
+        await persist(self._clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
         """Decide how a clone is opened, and write that down before anything is made."""

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from app.core.clock import SystemClock
 from app.core.folders import Folders
 from app.core.inbound import Decision, Heard
@@ -17,7 +19,7 @@ from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
-from app.core.workspaces import Work
+from app.core.workspaces import Clone, Work
 from app.store.stores import Stores
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
@@ -114,6 +116,27 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
         (again / "two.txt").write_text("2")
         assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
         assert here.yard.server.show("acme/app", "agent/demo/web-t1", "two.txt") == "2"
+
+
+async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        (folder / "one.txt").write_text("1")
+        await here.ship()
+        await here.provider.close(1)
+        unshipped = here.yard.checkouts.unshipped
+
+        async def wanted_meanwhile(clone: Clone, *, sent: str, start: str) -> str:
+            held = await unshipped(clone, sent=sent, start=start)
+            await here.provider.open(here.session)
+            return held
+
+        monkeypatch.setattr(here.yard.checkouts, "unshipped", wanted_meanwhile)
+        await here.provider.reap(before=LATER)
+
+        assert (folder / "one.txt").read_text() == "1"
 
 
 async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> None:
