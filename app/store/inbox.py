@@ -1,49 +1,17 @@
-"""Keeps what comes in, and writes down in one commit what each message led to."""
+"""Keeps what comes in, as it came, until it is known what became of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.inbound import (
-    Accepted,
-    Changed,
-    Corrected,
-    Decision,
-    Delivery,
-    DeliveryLine,
-    DeliveryState,
-    Effect,
-    Heard,
-)
-from app.core.keys import PlaceKey
-from app.core.stores.asks import TakenAnswer
-from app.core.types import BridgeSessionRequest, PlaceView
-from app.store.admission import attach, begin_afresh, release
-from app.store.choices import choose, pin, remember
-from app.store.corrections import correct
+from app.core.inbound import Delivery, DeliveryLine, DeliveryState
 from app.store.database import Database
-from app.store.endings import drop_queued, hand_over, stop_running, stop_session
-from app.store.ledger import answer_ask, settle_choices
-from app.store.offers import hand_on_offers
-from app.store.posts import insert_post
-from app.store.tables import (
-    DELIVERY_IS_NEW,
-    decision,
-    delivery,
-    heard,
-    message,
-    place,
-    session,
-    surface,
-    transcript,
-)
+from app.store.tables import DELIVERY_IS_NEW, delivery
 
-OPERATOR = "the operator"
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
 
@@ -75,22 +43,6 @@ _PENDING = (
     .order_by(delivery.c.seq)
     .limit(PENDING_AT_ONCE)
 )
-_PLACE = select(place).where(
-    place.c.service == bindparam("service"), place.c.name == bindparam("name")
-)
-_DECIDED = (
-    select(decision.c.place)
-    .join(place)
-    .where(
-        place.c.service == bindparam("service"),
-        place.c.name == bindparam("name"),
-        decision.c.message_id == bindparam("message"),
-    )
-)
-_KNOWN = select(message.c.id).where(
-    message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
-)
-_LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 _SETTLE = (
     update(delivery)
     .where(delivery.c.seq == bindparam("of"))
@@ -125,7 +77,7 @@ class Deliveries:
 
     async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
         """Say what became of a delivery that led to no message."""
-        await self._database.writer.run(lambda connection: _settle(connection, seq, state, reason))
+        await self._database.writer.run(lambda connection: settle(connection, seq, state, reason))
 
     async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
         """List what an adapter heard and is still kept, the newest first."""
@@ -153,250 +105,8 @@ class Deliveries:
         ]
 
 
-class Decisions:
-    """The intake port on SQLite."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    def decided(self, where: PlaceKey, message_id: str) -> bool:
-        """Tell whether this message was decided on before, by whichever adapter heard it."""
-        named = {"service": where.service, "name": where.name}
-        return self._database.one(_DECIDED, **named, message=message_id) is not None
-
-    def place(self, where: PlaceKey) -> PlaceView:
-        """Tell who is in a place."""
-        with self._database.engine.connect() as connection:
-            row = _place_row(connection, where)
-            if row is None:
-                return PlaceView()
-            present = connection.execute(
-                select(session.c.agent)
-                .distinct()
-                .join(surface, surface.c.session == session.c.id)
-                .where(surface.c.place == row.id, session.c.closed.is_(None))
-                .order_by(session.c.agent)
-            ).scalars()
-            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
-
-    async def accept(self, made: Decision) -> Accepted:
-        """Write all that follows from one message."""
-        return await self._database.writer.run(
-            lambda connection: _accept(connection, made, self._now())
-        )
-
-    async def correct(self, seq: int, changed: Changed) -> Corrected:
-        """Let a message that waits say something else, or drop it; settles the delivery."""
-
-        def write(connection: Connection) -> Corrected:
-            corrected = correct(connection, changed, self._now())
-            _settle(connection, seq, "done", f"edited: {corrected.outcome}")
-            return corrected
-
-        return await self._database.writer.run(write)
-
-    async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
-        """Write what an operator changed; returns the posts to send."""
-
-        def write(connection: Connection) -> list[int]:
-            row = _place_row(connection, where)
-            assert row is not None, "a session has its place"
-            place_id = row.id
-            now = self._now()
-            return [
-                post
-                for effect in effects
-                for post in _apply(connection, effect, place_id, now, by=OPERATOR)
-            ]
-
-        return await self._database.writer.run(write)
-
-    async def pin(self, where: PlaceKey, repository: str) -> str:
-        """Give a place its repository if it has none; returns the one that it has."""
-        return await self._database.writer.run(
-            lambda connection: pin(connection, where, repository)
-        )
-
-
-def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
-    place_id = _place(connection, made.heard)
-    fresh = connection.execute(
-        insert(decision).on_conflict_do_nothing(),
-        {
-            "place": place_id,
-            "message_id": made.heard.message_id,
-            "outcome": made.outcome,
-            "reason": made.reason,
-            "agents": [request.agent_name for request in made.requests],
-            "at": now,
-        },
-    ).rowcount
-    if not fresh or _is_known(connection, place_id, made.heard.message_id):
-        _settle(connection, made.delivery, "done", "this message was decided on before")
-        return Accepted(repeated=True)
-    number = _message(connection, place_id, made, now)
-    posts: list[int] = []
-    speaker = made.heard.speaker.name
-    for effect in made.effects:
-        posts.extend(_apply(connection, effect, place_id, now, by=speaker))
-    answers, unheard = _answer(connection, made, number, now)
-    requests = (*made.requests, *unheard)
-    turns = [attach(connection, request, place_id, number, now) for request in requests]
-    posts.extend(post for _, post in turns)
-    for ref, _ in turns:
-        posts.extend(hand_on_offers(connection, ref.session, number, now))
-    posts.extend(post for taken in answers for post in taken.posts)
-    posts.extend(insert_post(connection, new, now) for new in made.posts)
-    for new in made.posts:
-        _say(connection, place_id, "notice", new.target.agent, new.content.note, {}, now)
-    if made.silence:
-        words = f"Nobody answers: {made.silence}."
-        _say(connection, place_id, "notice", "", words, {"silence": made.silence}, now)
-    if requests:
-        latest = requests[-1].agent_name
-        connection.execute(_LATEST, {"of": place_id, "agent": latest})
-    _settle(connection, made.delivery, made.outcome, made.reason)
-    begun = (ref for taken in answers for ref in taken.turns)
-    answered = tuple(number for taken in answers for number in taken.asks)
-    return Accepted((*(ref for ref, _ in turns), *begun), tuple(posts), answered=answered)
-
-
-def _answer(
-    connection: Connection, made: Decision, number: int, now: float
-) -> tuple[list[TakenAnswer], list[BridgeSessionRequest]]:
-    """Answer the asks that a message answers; returns what is left to say to agents.
-
-    The message is part of their sessions, but of none of their turns.
-    """
-    taken: list[TakenAnswer] = []
-    unheard: list[BridgeSessionRequest] = []
-    for answer in made.answers:
-        speaker = made.heard.speaker
-        outcome = answer_ask(
-            connection, answer.ask, answer.answer, speaker.name, now, speaker=speaker.id
-        )
-        if outcome is None:
-            unheard.append(answer.request)
-            continue
-        taken.append(outcome)
-        for session_id in outcome.sessions:
-            row = {"message": number, "session": session_id, "turn": None}
-            connection.execute(insert(heard).on_conflict_do_nothing(), row)
-    return taken, unheard
-
-
-def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
-    """Tell whether a message was kept before; decisions are forgotten sooner than messages."""
-    known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
-    return known.first() is not None
-
-
-def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
-    named = {"service": where.service, "name": where.name}
-    return connection.execute(_PLACE, named).first()
-
-
-def _place(connection: Connection, said: Heard) -> int:
-    row = _place_row(connection, said.place)
-    if row is not None:
-        return int(row.id)
-    new = {
-        "service": said.place.service,
-        "name": said.place.name,
-        "title": said.title,
-        "link": said.link,
-    }
-    return int(connection.execute(insert(place).returning(place.c.id), new).scalar_one())
-
-
-def _say(
-    connection: Connection,
-    place_id: int,
-    kind: str,
-    speaker: str,
-    text: str,
-    data: dict[str, Any],
-    now: float,
-) -> int:
-    """Add a row to the transcript of a place that belongs to no session."""
-    row = {
-        "place": place_id,
-        "kind": kind,
-        "speaker": speaker,
-        "text": text,
-        "data": data,
-        "at": now,
-    }
-    return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
-
-
-def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
-    said = made.heard
-    files = [asdict(file) for file in said.files]
-    to = [*made.requests, *(answer.request for answer in made.answers)]
-    data = {"files": files, "to": [request.agent_name for request in to]}
-    number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)
-    connection.execute(
-        insert(message),
-        {
-            "id": number,
-            "place": place_id,
-            "message_id": said.message_id,
-            "speaker_id": said.speaker.id,
-            "speaker_kind": said.speaker.kind,
-            "link": said.link,
-            "files": files,
-            "pointed": said.pointed,
-            "context": said.context,
-        },
-    )
-    return number
-
-
-def _apply(
-    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
-) -> list[int]:
-    """Make the lasting change of a command; returns the posts it finished."""
-    if effect.session is None:
-        return _apply_to_place(connection, effect, place_id, now, by=by)
-    of_session = session.c.id == effect.session
-    match effect.kind:
-        case "stop":
-            return stop_session(connection, effect.session, now)
-        case "make way":
-            return stop_running(connection, effect.session, now)
-        case "hand over":
-            return hand_over(connection, effect.session, now)
-        case "drop":
-            return drop_queued(connection, effect.session, now)
-        case "release":
-            release(connection, effect.session)
-        case "fresh":
-            begin_afresh(connection, effect.session)
-        case "mode" | "model":
-            connection.execute(
-                update(session).where(of_session).values({effect.kind: effect.value})
-            )
-    return []
-
-
-def _apply_to_place(
-    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
-) -> list[int]:
-    match effect.kind:
-        case "repository":
-            choose(connection, place_id, effect.value)
-            return list(settle_choices(connection, place_id, effect.value, by, now).posts)
-        case "remember":
-            remember(connection, place_id, effect.value)
-        case "listen" | "verbosity":
-            change = {effect.kind: effect.value}
-            connection.execute(update(place).where(place.c.id == place_id).values(change))
-    return []
-
-
-def _settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
+def settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
+    """Say inside somebody's commit what became of a delivery."""
     connection.execute(_SETTLE, {"of": seq, "state": state, "reason": reason})
 
 

@@ -12,7 +12,8 @@ from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.checkouts import CheckoutRows
 from app.store.database import Database
-from app.store.inbox import Decisions, Deliveries
+from app.store.decisions import Decisions
+from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
 from app.store.names import Names
