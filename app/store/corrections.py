@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from app.core.inbound import Changed, Corrected
-from app.core.types import TurnRef, TurnState
+from app.core.types import Entry, TurnRef, TurnState
 from app.store.endings import drop_turn
-from app.store.tables import heard, message, place, transcript, turn
+from app.store.tables import heard, message, place, turn
+from app.store.transcript import insert_in_place
 
 _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 
@@ -42,15 +43,12 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
     of_message = message.c.id == found.id
     connection.execute(update(message).where(of_message).values(edited=changed.text or ""))
     if changed.text is not None:
-        _say(connection, where, f"{name} changed a message to: {changed.text}", now)
+        notice = Entry("notice", f"{name} changed a message to: {changed.text}")
+        insert_in_place(connection, where, notice, now)
         return Corrected("changed", refs)
-    _say(connection, where, f"{name} took a message back.", now)
+    notice = Entry("notice", f"{name} took a message back.")
+    insert_in_place(connection, where, notice, now)
     return Corrected("dropped", refs, tuple(_take_back(connection, found.id, refs, now)))
-
-
-def _say(connection: Connection, where: int, words: str, now: float) -> None:
-    row = {"place": where, "kind": "notice", "text": words, "data": {}, "at": now}
-    connection.execute(insert(transcript), row)
 
 
 def _take_back(

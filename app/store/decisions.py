@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import insert
 from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.stores.asks import TakenAnswer
-from app.core.types import BridgeSessionRequest, PlaceView
+from app.core.types import BridgeSessionRequest, Entry, PlaceView
 from app.store.admission import attach, begin_afresh, release
 from app.store.choices import choose, pin, remember
 from app.store.corrections import correct
@@ -22,7 +22,8 @@ from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.offers import hand_on_offers
 from app.store.posts import insert_post
-from app.store.tables import decision, heard, message, place, session, surface, transcript
+from app.store.tables import decision, heard, message, place, session, surface
+from app.store.transcript import insert_in_place
 
 OPERATOR = "the operator"
 
@@ -140,10 +141,12 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     posts.extend(post for taken in answers for post in taken.posts)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
     for new in made.posts:
-        _say(connection, place_id, "notice", new.target.agent, new.content.note, {}, now)
+        said = Entry("notice", new.content.note, new.target.agent)
+        insert_in_place(connection, place_id, said, now)
     if made.silence:
         words = f"Nobody answers: {made.silence}."
-        _say(connection, place_id, "notice", "", words, {"silence": made.silence}, now)
+        silence = Entry("notice", words, data={"silence": made.silence})
+        insert_in_place(connection, place_id, silence, now)
     if requests:
         latest = requests[-1].agent_name
         connection.execute(_LATEST, {"of": place_id, "agent": latest})
@@ -201,33 +204,13 @@ def _place(connection: Connection, said: Heard) -> int:
     return int(connection.execute(insert(place).returning(place.c.id), new).scalar_one())
 
 
-def _say(
-    connection: Connection,
-    place_id: int,
-    kind: str,
-    speaker: str,
-    text: str,
-    data: dict[str, Any],
-    now: float,
-) -> int:
-    """Add a row to the transcript of a place that belongs to no session."""
-    row = {
-        "place": place_id,
-        "kind": kind,
-        "speaker": speaker,
-        "text": text,
-        "data": data,
-        "at": now,
-    }
-    return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
-
-
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
     said = made.heard
     files = [asdict(file) for file in said.files]
     to = [*made.requests, *(answer.request for answer in made.answers)]
     data = {"files": files, "to": [request.agent_name for request in to]}
-    number = _say(connection, place_id, "message", said.speaker.name, said.text, data, now)
+    entry = Entry("message", said.text, said.speaker.name, data)
+    number = insert_in_place(connection, place_id, entry, now)
     connection.execute(
         insert(message),
         {

@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from app.core.consent.offers import TAKE, text_of
 from app.core.keys import PlaceKey
-from app.core.types import BridgeSessionRequest, Speaker, TurnRef
+from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.admission import attach
 from app.store.asks import close_ask
-from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, transcript, turn
+from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, turn
+from app.store.transcript import insert_in_place
 
 HANDED_ON = "Something else was asked; the agent is told of this with it."
 
@@ -84,16 +85,9 @@ def _say(
     now: float,
 ) -> int:
     """Keep what taking an offer says: its deed in words, and what it is about as data."""
-    said = {
-        "place": place_id,
-        "kind": "message",
-        "speaker": request.speaker.name,
-        "text": request.prompt,
-        "data": {"files": [], "to": [request.agent_name]},
-        "at": now,
-    }
-    added = insert(transcript).returning(transcript.c.id)
-    number = int(connection.execute(added, said).scalar_one())
+    data = {"files": [], "to": [request.agent_name]}
+    said = Entry("message", request.prompt, request.speaker.name, data)
+    number = insert_in_place(connection, place_id, said, now)
     connection.execute(
         insert(message),
         {

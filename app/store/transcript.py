@@ -55,6 +55,19 @@ def insert_entries(connection: Connection, entries: Sequence[Entry], now: float)
     ]
 
 
+def insert_in_place(connection: Connection, place_id: int, entry: Entry, now: float) -> int:
+    """Add an entry inside somebody's commit that belongs to no session; returns its number."""
+    row = {
+        "place": place_id,
+        "kind": entry.kind,
+        "speaker": entry.speaker,
+        "text": entry.text,
+        "data": dict(entry.data),
+        "at": now,
+    }
+    return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
+
+
 def _here(where: PlaceKey) -> ScalarSelect[int]:
     return (
         select(place.c.id)
