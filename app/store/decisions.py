@@ -13,14 +13,14 @@ from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Hea
 from app.core.keys import PlaceKey
 from app.core.stores.asks import TakenAnswer
 from app.core.types import BridgeSessionRequest, Entry, PlaceView
-from app.store.admission import attach, begin_afresh, release
-from app.store.choices import choose, pin, remember
-from app.store.corrections import correct
+from app.store.commits.admission import attach, begin_afresh, release
+from app.store.commits.choices import choose, pin, remember
+from app.store.commits.corrections import correct
+from app.store.commits.endings import drop_queued, hand_over, stop_running, stop_session
+from app.store.commits.offers import hand_on_offers
 from app.store.database import Database
-from app.store.endings import drop_queued, hand_over, stop_running, stop_session
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
-from app.store.offers import hand_on_offers
 from app.store.posts import insert_post
 from app.store.tables import decision, heard, message, place, session, surface
 from app.store.transcript import insert_in_place

@@ -20,12 +20,12 @@ from app.core.types import (
     TurnState,
 )
 from app.core.updates import Ask, AskRequest
-from app.store.admission import attach
-from app.store.asks import close_ask, open_ask, target_of
-from app.store.choices import choose, remember
+from app.store.commits.admission import attach
+from app.store.commits.asks import close_ask, open_ask, target_of
+from app.store.commits.choices import choose, remember
+from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
+from app.store.commits.offers import decide_offer
 from app.store.database import Database
-from app.store.endings import end_if_idle, end_waiting, go_on_after, stop_session
-from app.store.offers import decide_offer
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.turns import messages_of

@@ -13,9 +13,9 @@ from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
 from app.core.updates import AskRequest
 from app.core.workspaces import Proposed, Repository
-from app.store.asks import open_ask
+from app.store.commits.asks import open_ask
+from app.store.commits.offers import withdraw_offers
 from app.store.database import Database
-from app.store.offers import withdraw_offers
 from app.store.posts import insert_post
 from app.store.tables import checkout, session, surface, told, turn
 from app.store.transcript import insert_entries

@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, 
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.core.updates import AskRequest
-from app.store.asks import close_asks, open_ask
+from app.store.commits.asks import close_asks, open_ask
+from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, say
 from app.store.database import Database
-from app.store.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, say
 from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.tables import ask, heard, message, session, surface, transcript, turn
 from app.store.transcript import insert_entries

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row, insert, select, update
 from app.core.consent.offers import TAKE, text_of
 from app.core.keys import PlaceKey
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
-from app.store.admission import attach
-from app.store.asks import close_ask
+from app.store.commits.admission import attach
+from app.store.commits.asks import close_ask
 from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, turn
 from app.store.transcript import insert_in_place
 

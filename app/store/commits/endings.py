@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
-from app.store.asks import close_asks, target_of
+from app.store.commits.asks import close_asks, target_of
 from app.store.posts import addressed, end_post, finish_post, insert_post, turn_post_key
 from app.store.tables import ASK_IS_OPEN, ask, heard, session, turn
 from app.store.transcript import insert_entries

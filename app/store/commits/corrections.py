@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from app.core.inbound import Changed, Corrected
 from app.core.types import Entry, TurnRef, TurnState
-from app.store.endings import drop_turn
+from app.store.commits.endings import drop_turn
 from app.store.tables import heard, message, place, turn
 from app.store.transcript import insert_in_place
 
