@@ -6,6 +6,7 @@ A folder in place has one turn at a time, and nobody gets one that the settings 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -20,8 +21,10 @@ from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Repository, Work, WorkspaceView
+from app.core.workspaces import Checkout, Repository, Work, WorkspaceView
 from app.errors import Conflict, RepositoryError
+
+logger = logging.getLogger(__name__)
 
 ALLOW, REFUSE = "allow", "reject"
 
@@ -165,14 +168,21 @@ class RepoProvider:
             session = self._resting(record.session, before)
             if session is None:
                 continue
-            if held := await self._clones.unshipped(session, record):
-                kept.append(await self._clones.keep(session, record, held))
-                continue
-            async with self._alone(session.id):
-                # Somebody may have come back while it was looked at.
-                if self._resting(session.id, before) is not None:
-                    await self._clones.remove(session, record)
+            try:
+                kept.append(await self._reap(session, record, before))
+            except RepositoryError as error:
+                logger.warning("the clone of %s cannot be looked at: %s", session.key, error)
         return list(filter(None, kept))
+
+    async def _reap(self, session: Session, record: Checkout, before: float) -> str:
+        """Throw a clone away, unless it holds something; then that is said once."""
+        if held := await self._clones.unshipped(session, record):
+            return await self._clones.keep(session, record, held)
+        async with self._alone(session.id):
+            # Somebody may have come back while it was looked at.
+            if self._resting(session.id, before) is not None:
+                await self._clones.remove(session, record)
+        return ""
 
     def _resting(self, session_id: int, before: float) -> Session | None:
         """Read a session unless it is at work or was used since a time."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.clock import persist
 from app.core.repo_provider import RepoProvider
-from app.errors import RepositoryError
 from app.main.foundation import Foundation, bridge_id
 from app.server.pages import uploads
 from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
@@ -44,24 +43,22 @@ class Upkeep:
 
     async def forget(self) -> None:
         """Throw away what is older than history is kept, now and every few hours."""
-        base = self._base
-        days = base.configuration.limits.retention_days
         while True:
-            now = base.clock.now()
-            before = now - days * DAY_SECONDS
-            gone = await persist(base.clock, forget, base.database, now=now, days=days)
-            files = await self._forget_files(before=before)
-            logger.debug("forgot %d old rows and %d attachments", gone, files)
-            await self._reap(before)
-            await base.clock.sleep(RETENTION_SECONDS)
+            try:
+                await self._forget_once()
+            except Exception:
+                logger.exception("not all that is old could be thrown away")
+            await self._base.clock.sleep(RETENTION_SECONDS)
 
-    async def _reap(self, before: float) -> None:
-        """Throw away clones that nobody used for as long as history is kept."""
-        try:
-            for words in await self._workspaces.reap(before=before):
-                logger.warning("%s", words)
-        except RepositoryError:
-            logger.exception("old clones could not be looked through")
+    async def _forget_once(self) -> None:
+        base = self._base
+        now, days = base.clock.now(), base.configuration.limits.retention_days
+        before = now - days * DAY_SECONDS
+        gone = await persist(base.clock, forget, base.database, now=now, days=days)
+        files = await self._forget_files(before=before)
+        logger.debug("forgot %d old rows and %d attachments", gone, files)
+        for words in await self._workspaces.reap(before=before):
+            logger.warning("%s", words)
 
     async def _forget_files(self, *, before: float) -> int:
         """Remove files that were attached to nothing: a crash may come before their message."""

@@ -56,7 +56,13 @@ class Shipping:
         return self.ship.get(agent, "none")
 
     async def author(self, agent: str) -> Author:
-        """Tell whose name stands in an agent's commits."""
+        """Tell whose name stands in an agent's commits.
+
+        Raises:
+            RepositoryError: there is no such agent any more.
+        """
+        if agent not in self.authors:
+            raise RepositoryError(f"{agent} is not set up any more.")
         known = None if self.tokens is None else await self.tokens.author(agent)
         return known or self.authors[agent]
 

@@ -118,6 +118,26 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
         assert here.yard.server.show("acme/app", "agent/demo/web-t1", "two.txt") == "2"
 
 
+async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path) as here:
+        place = PlaceKey("web", "t2")
+        heard = Heard(place, "t2", "m2", ANN, "do it")
+        request = BridgeSessionRequest("t2", "web", "gone", "do it", ANN, "m2", place)
+        await here.stores.decisions.accept(Decision(2, heard, "done", "", (request,)))
+        await here.provider.open(here.session)
+        await here.provider.close(1)
+        mine = here.stores.checkouts.latest(1)
+        assert mine is not None
+        await here.stores.checkouts.begin(replace(mine, session=2, branch="agent/gone/web-t2"))
+
+        assert await here.provider.reap(before=LATER) == []
+
+        left = await here.stores.checkouts.all()
+        assert [each.session for each in left] == [2]
+
+
 async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
