@@ -43,7 +43,6 @@ def open_ask(
     adrift: bool = False,
 ) -> tuple[int, int]:
     """Keep an ask, its row in the transcript and its post; returns the ids of ask and post."""
-    options = [asdict(option) for option in request.options]
     generation = select(session.c.generation).where(session.c.id == ref.session).scalar_subquery()
     ask_id = connection.execute(
         insert(ask)
@@ -55,7 +54,7 @@ def open_ask(
             call=request.call,
             title=request.title,
             subject=request.subject,
-            options=options,
+            options=[asdict(option) for option in request.options],
             free_text=request.free_text,
             tool_kind=request.tool_kind,
             arguments_hash=request.arguments_hash,
@@ -66,7 +65,17 @@ def open_ask(
         )
         .returning(ask.c.id)
     ).scalar_one()
-    content = PostContent(
+    target = target_of(connection, ref.turn)
+    content = _shown(int(ask_id), request)
+    post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)
+    post_id = insert_post(connection, post, now)
+    insert_entries(connection, [_entry(int(ask_id), request, ref, deadline)], now)
+    return int(ask_id), post_id
+
+
+def _shown(ask_id: int, request: AskRequest) -> PostContent:
+    """Say what the post of an ask shows as long as it is open."""
+    return PostContent(
         kind="ask",
         state="open",
         text=text_of(request.title, request.subject),
@@ -75,23 +84,22 @@ def open_ask(
         free_text=request.free_text,
         url=request.url,
     )
-    target = target_of(connection, ref.turn)
-    post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)
-    post_id = insert_post(connection, post, now)
+
+
+def _entry(ask_id: int, request: AskRequest, ref: TurnRef, deadline: float) -> Entry:
+    """Write what the page shows of an ask as long as it is open."""
     data = {
         "ask": ask_id,
         "state": "open",
         "kind": request.kind,
-        "options": options,
+        "options": [asdict(option) for option in request.options],
         "free_text": request.free_text,
         "call": request.call,
         "deadline": deadline,
     }
     if request.kind == "offer":
         data["about"] = request.subject  # what a call is about has a row of its own
-    entry = Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
-    insert_entries(connection, [entry], now)
-    return int(ask_id), post_id
+    return Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
 
 
 def close_ask(
