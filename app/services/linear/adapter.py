@@ -26,7 +26,7 @@ from app.services.linear.etiquette import Etiquette
 from app.services.linear.files import Made, fetched
 from app.services.linear.grants import Grants
 from app.services.linear.members import Members
-from app.services.linear.missed import Page
+from app.services.linear.missed import Page, wanted_prompts
 from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
 from app.services.linear.standing import Standing
@@ -186,8 +186,9 @@ class LinearAdapter:
         identity = self._standing.identity
         assert identity is not None, "nobody looks before the agent is known"
         cursor: str | None = None
+        prompts = wanted_prompts(self._clock.now())
         while True:
-            data = await self._api.call("sessions", after=cursor)
+            data = await self._api.call("sessions", after=cursor, prompts=prompts)
             page = Page(data, self.service_name, identity, self._clock.now())
             for delivery in page.deliveries():
                 await take(delivery)

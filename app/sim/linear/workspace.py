@@ -133,7 +133,7 @@ class Workspace:
         session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
         if activity.type == "response":
-            session.issue.comments.append(Comment(new_id(), activity.body, app.user))
+            session.issue.comments.append(Comment(new_id(), activity.body, app.user, self.now()))
         return activity
 
     def update(self, app: App, session_id: str, given: Mapping[str, Any]) -> LinearSession:

@@ -15,7 +15,7 @@ from app.config import LinearCredentials
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
-from app.core.types import Delivery, Speaker
+from app.core.types import Delivery, Heard, Speaker
 from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.server.metrics import Metrics
@@ -306,13 +306,58 @@ async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for
 
 async def test_sessions_of_others_and_old_ones_are_not_looked_at(scene: Scene) -> None:
     other = scene.linear.agent("other")
-    await scene.clock.advance(8 * 24 * 3600.0)
+    await scene.clock.advance(7 * 24 * 3600.0)
     scene.linear.delegate(scene.linear.issue("Theirs"), other, scene.ann)
     mine = scene.linear.delegate(scene.linear.issue("Mine"), scene.app, scene.ann)
     async with scene.listening():
         pass
 
     assert [delivery.delivery_id for delivery in scene.taken] == [f"missed:{mine.id}"]
+
+
+async def found(scene: Scene) -> list[Heard]:
+    """Look for what was missed, as a bridge does that starts now."""
+    async with scene.listening():
+        pass
+    heard = [scene.adapter.parse(delivery) for delivery in scene.taken]
+    return [each for each in heard if each is not None]
+
+
+async def test_the_latest_of_many_replies_are_found_and_in_their_order(scene: Scene) -> None:
+    for number in range(40):
+        scene.linear.reply(scene.session, scene.ann, f"reply {number}")
+        await scene.clock.advance(1.0)
+
+    missed = await found(scene)
+
+    assert [each.text for each in missed[1:]] == [f"reply {number}" for number in range(10, 40)]
+
+
+async def test_what_is_older_than_the_memory_of_the_bridge_is_not_taken_for_missed(
+    scene: Scene,
+) -> None:
+    scene.linear.reply(scene.session, scene.ann, "long ago")
+    await scene.clock.advance(31 * 24 * 3600.0)  # by now it is forgotten that this was answered
+    new = scene.linear.reply(scene.session, scene.ann, "and today")
+
+    missed = await found(scene)
+
+    assert [each.message_id for each in missed] == [new.id]
+
+
+async def test_a_mention_in_a_thread_is_found_as_it_was_told(scene: Scene) -> None:
+    issue = scene.linear.issue("The door", "It does not close.")
+    thread = scene.linear.comment(issue, scene.linear.person("Bob"), "The hinge is rusty.")
+    scene.linear.mention(issue, scene.app, scene.ann, "why?", under=thread)
+    body = scene.linear.hooks.sent[-1].body
+
+    told = scene.adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    missed = (await found(scene))[-1]
+
+    assert told is not None
+    assert missed.text == told.text == "@demo why?"
+    assert (missed.message_id, missed.speaker) == (told.message_id, told.speaker)
+    assert "The hinge is rusty." in missed.context
 
 
 async def test_a_list_that_linear_does_not_give_is_asked_for_once(scene: Scene) -> None:
