@@ -16,7 +16,7 @@ from app.core.adapters import Adapter, GatheringAdapter, NamingAdapter, Prepared
 from app.core.clock import persist
 from app.core.commands import parse
 from app.core.consent.ledger import Ledger
-from app.core.intake.access import Access
+from app.core.intake.access import UNCHECKED, Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
@@ -41,7 +41,7 @@ from app.core.types import (
     Speaker,
     Untagged,
 )
-from app.errors import BridgeError, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryUnreadable, SpeakerUnknown
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,10 @@ TOO_LATE = "Too late: the agent is already at work on your message as it was."
 ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """What a platform may take to tell one person something; nothing depends on it."""
+ASK_AGAIN_SECONDS = 60.0
+"""How often a platform is asked who somebody is, as long as it cannot tell."""
+HELD_SECONDS = 6 * 86_400.0
+"""How long a message is kept back for that: whoever waited longer has given up."""
 READ_AGAIN_SECONDS = 1.0
 """After a read that failed: soon enough for people, rare enough for the log."""
 
@@ -329,7 +333,7 @@ class Intake:
             if heard.withdrawn:
                 allowed.append(agent)
                 continue
-            why = await self._access.refusal(adapter, heard.speaker, heard.place)
+            why = await self._refusal(delivery, adapter, heard)
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
@@ -339,8 +343,23 @@ class Intake:
     async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
         adapter = self._adapters[delivery.adapter]
-        why = await self._access.refusal(adapter, heard.speaker, heard.place)
+        why = await self._refusal(delivery, adapter, heard)
         return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+
+    async def _refusal(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> str | None:
+        """Find out why a speaker may not; where nobody can tell or be told, the message waits.
+
+        It stays in the inbox meanwhile, and so does what is said after it in the same place.
+        """
+        until = delivery.received_at + HELD_SECONDS
+        while True:
+            try:
+                return await self._access.refusal(adapter, heard.speaker, heard.place)
+            except SpeakerUnknown as error:
+                logger.warning("delivery %d of %s waits: %s", delivery.seq, delivery.adapter, error)
+            if self._clock.now() >= until:
+                return UNCHECKED
+            await self._clock.sleep(ASK_AGAIN_SECONDS)
 
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Give an answer to the ledger, if it is from somebody who may trigger the agent."""

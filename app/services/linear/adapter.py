@@ -18,7 +18,7 @@ from app.core.posts import PostContent, PostSend, PostSent
 from app.core.tasks import Tasks
 from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.core.workspaces import Repository, Suggestion
-from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
 from app.services.linear import events, render, webhook
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
@@ -37,6 +37,8 @@ Take = Callable[[Delivery], Awaitable[None]]
 
 LOOK_SECONDS: Final = 60.0
 """How often silence is looked for, and how often at most for what was missed."""
+MEMBER_SECONDS: Final = 9.0
+"""How long Linear may take to tell who somebody is: a little less than the core waits for it."""
 STILL_AT_IT: Final = "Still working on this."
 
 
@@ -124,12 +126,18 @@ class LinearAdapter:
             self._missed.set()
             raise
 
+    async def prepare(self) -> None:
+        """Wait until it is known who the agent is: before, nobody can tell what is for it."""
+        await self._standing.identified()
+
     def parse(self, delivery: Delivery) -> Heard | None:
         """Understand a delivery.
 
         Raises:
-            DeliveryUnreadable: it makes no sense.
+            DeliveryUnreadable: it makes no sense, or is for somebody else.
         """
+        if self._standing.identity is not None:
+            webhook.check_stored(delivery, self._standing.identity)
         heard = events.heard(delivery, self.agent)
         if isinstance(heard, events.Revoked):
             self._tasks.start(self._standing.look(), name="a look at the token")
@@ -175,9 +183,9 @@ class LinearAdapter:
             self._missed.clear()
             try:
                 await self._take_missed(take)
-            except PostError as error:
+            except (PostError, ServiceRefused) as error:
                 logger.warning("%s cannot look for what it missed: %s", self.service_name, error)
-                if isinstance(error, PostDelayed):
+                if not isinstance(error, PostRejected):
                     self._missed.set()
             await self._clock.sleep(LOOK_SECONDS)
             await self._missed.wait()
@@ -219,8 +227,16 @@ class LinearAdapter:
         return False
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
-        """Let members of the organisation; guests, apps and strangers are none."""
-        return await self._members.refusal(speaker.id)
+        """Let members of the organisation; guests, apps and strangers are none.
+
+        Raises:
+            SpeakerUnknown: Linear does not talk to the agent now, so it could answer nobody either.
+        """
+        try:
+            async with asyncio.timeout(MEMBER_SECONDS):
+                return await self._members.refusal(speaker.id)
+        except (PostDelayed, ServiceRefused, TimeoutError) as error:
+            raise SpeakerUnknown(str(error) or "Linear does not answer") from error
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Tell what is attached to the issue: what was said before Linear sends along.

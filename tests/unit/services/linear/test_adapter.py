@@ -12,14 +12,16 @@ import pytest
 from pydantic import SecretStr
 
 from app.config import LinearCredentials
+from app.config.sealing import Sealer
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.core.types import Delivery, Heard, Speaker
 from app.core.updates import AskOption, PlanStep
-from app.errors import PostDelayed, PostRejected, ServiceRefused
+from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
+from app.services.linear.grants import Grants
 from app.services.linear.webhook import DeliveryStale
 from app.sim.linear import App, Linear, LinearSession
 from app.sim.linear.workspace import STALE_SECONDS
@@ -389,6 +391,57 @@ async def refused(listen: Awaitable[None]) -> str:
     return str(error.value)
 
 
+async def test_a_token_that_is_taken_away_for_a_while_stops_no_look_for_what_was_missed(
+    scene: Scene,
+) -> None:
+    async with scene.listening():
+        taken, tokens = len(scene.taken), dict(scene.app.tokens)
+        missed = scene.linear.reply(scene.session, scene.ann, "still there?")
+        sent = scene.linear.hooks.sent[-1]
+        headers = {name.lower().encode(): v.encode() for name, v in sent.headers.items()}
+        await scene.clock.advance(61.0)
+        scene.app.tokens.clear()
+        with pytest.raises(DeliveryStale):
+            scene.adapter.verify(headers, sent.body, scene.clock.now())
+        await scene.clock.asleep(2)
+        assert "LINEAR_ACCESS_TOKEN" in scene.adapter.trouble
+
+        scene.app.tokens.update(tokens)
+        await scene.clock.advance(60.0)
+        await scene.clock.asleep(2)
+
+    assert scene.adapter.trouble == ""
+    assert scene.taken[taken + 1].delivery_id == f"missed:{missed.id}"
+
+
+async def test_a_token_that_somebody_allows_at_linear_is_taken_without_a_restart(
+    scene: Scene, tmp_path: Path
+) -> None:
+    with open_stores(tmp_path, scene.clock) as (_, stores):
+        grants = Grants("linear:demo", stores.sealed, Sealer(SecretStr("k" * 40)))
+        adapter = LinearAdapter(
+            "demo",
+            minting(scene.app),
+            api_url=scene.linear.url,
+            clock=scene.clock,
+            vault=scene.vault,
+            grants=grants,
+        )
+        scene.app.credentials = False
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(adapter.listen(scene.take))
+            await scene.clock.asleep()
+            assert "client credentials" in adapter.trouble
+            scene.app.credentials = True
+            await scene.clock.advance(300.0)
+            await scene.clock.asleep(2)
+            listening.cancel()
+        await adapter.close()
+
+    assert adapter.trouble == ""
+    assert len(scene.taken) == 1
+
+
 async def test_wrong_credentials_are_told_with_their_remedy(scene: Scene) -> None:
     expired = settings(scene.app)
     scene.app.tokens.clear()
@@ -453,6 +506,22 @@ async def test_strangers_may_not_and_whoever_left_is_out_after_minutes(scene: Sc
     await scene.clock.advance(301.0)
 
     assert await scene.adapter.refusal(ann, PLACE) is not None
+
+
+async def test_who_is_a_member_counts_for_an_hour_while_linear_cannot_be_asked(
+    scene: Scene,
+) -> None:
+    ann, bob = Speaker(scene.ann.id, "Ann"), Speaker(scene.linear.person("Bob").id, "Bob")
+    assert await scene.adapter.refusal(ann, PLACE) is None
+    await scene.clock.advance(301.0)
+    scene.linear.down = True
+
+    assert await scene.adapter.refusal(ann, PLACE) is None
+    with pytest.raises(SpeakerUnknown, match="503"):
+        await scene.adapter.refusal(bob, PLACE)
+    await scene.clock.advance(3600.0)
+    with pytest.raises(SpeakerUnknown, match="503"):
+        await scene.adapter.refusal(ann, PLACE)
 
 
 async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene) -> None:
