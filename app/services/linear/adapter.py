@@ -214,6 +214,8 @@ class LinearAdapter:
                     logger.info("%s could show no sign of life: %s", self.service_name, error)
 
     async def _show_life_in(self, session: str) -> None:
+        if not self._presence.is_busy(session):
+            return  # its turn ended while another session was shown life in
         async with self._presence.at(session, self._clock.monotonic()).line:
             # Whoever held the line may have said the last word.
             if session in self._presence.silent(self._clock.monotonic()):

@@ -342,11 +342,7 @@ def files_in(*texts: str) -> tuple[File, ...]:
 
 def _file(name: str, upload: str) -> File:
     safe = re.sub(r"[^\w.-]+", "_", name).strip("._")[-80:] or "file"
-    suffix = safe.rpartition(".")[2].lower()
-    is_image = suffix in _IMAGES
-    media_type = (
-        f"image/{suffix.replace('jpg', 'jpeg')}" if is_image else "application/octet-stream"
-    )
+    media_type = _IMAGES.get(safe.rpartition(".")[2].lower(), "application/octet-stream")
     return File(safe, media_type, f"linear-{upload}/{safe}")
 
 

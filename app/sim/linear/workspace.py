@@ -47,7 +47,15 @@ class Workspace:
         """What an id that was used before is refused with; nobody has published that."""
         self.faults: list[str] = []
         """What an agent did although it should not."""
-        names = ("backlog", "unstarted", "started", "started", "completed", "canceled")
+        names = (
+            "backlog",
+            "unstarted",
+            "started",
+            "started",
+            "completed",
+            "canceled",
+            "duplicate",
+        )
         self.states = [
             State(new_id(), f"{name} {at}", name, float(10 - at)) for at, name in enumerate(names)
         ]
