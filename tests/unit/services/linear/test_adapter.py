@@ -672,9 +672,60 @@ async def test_what_linear_refuses_is_linked_where_the_page_gives_it_out(
     assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
 
 
-async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:
+async def test_the_answer_does_not_wait_for_a_file_that_never_gets_there(
+    scene: Scene, tmp_path: Path
+) -> None:
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    (tmp_path / "0a1b").mkdir()
+    (tmp_path / "0a1b" / "a.md").write_text("x")
+    file = MadeFile("a.md", "text/markdown", "0a1b/a.md", 1, "https://page.example/a.md")
+    scene.linear.lose_uploads = 100
+
+    for _ in range(2):
+        with pytest.raises(PostDelayed):
+            await adapter.send(scene.post("finish", replace(DONE, files=(file,))))
+    await adapter.send(scene.post("finish", replace(DONE, files=(file,))))
+    await adapter.close()
+
+    assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
+
+
+async def test_a_file_that_many_want_at_once_is_there_for_all(scene: Scene, tmp_path: Path) -> None:
+    words = scene.linear.upload("a.png", b"a picture" * 100_000)
+    scene.linear.reply(scene.session, scene.ann, words)
+    body = scene.linear.hooks.sent[-1].body
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    assert heard is not None
+    (file,) = heard.files
+
+    fetched = await asyncio.gather(*(adapter.fetch(file) for _ in range(20)))
+    await adapter.close()
+
+    assert fetched == [file] * 20
+    assert [path.name for path in (tmp_path / file.url).parent.iterdir()] == ["a.png"]
+
+
+@pytest.mark.parametrize("where", ["completed", "canceled", "duplicate"])
+async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(
+    scene: Scene, where: str
+) -> None:
     begin = replace(STARTING, message_id=scene.session.id)
-    scene.linear.move(scene.session.issue, "completed")
+    scene.linear.move(scene.session.issue, where)
     await scene.send("create", begin, "ab-1")
     await scene.send("finish", DONE, "ab-1")
     scene.linear.move(scene.session.issue, "backlog")
