@@ -349,7 +349,8 @@ class Intake:
     async def _refusal(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> str | None:
         """Find out why a speaker may not; where nobody can tell or be told, the message waits.
 
-        It stays in the inbox meanwhile, and so does what is said after it in the same place.
+        It stays in the inbox meanwhile, and so does what is said after it in the same place. Where
+        somebody works, nothing waits: the next message may be a stop.
         """
         until = delivery.received_at + HELD_SECONDS
         while True:
@@ -357,7 +358,7 @@ class Intake:
                 return await self._access.refusal(adapter, heard.speaker, heard.place)
             except SpeakerUnknown as error:
                 logger.warning("delivery %d of %s waits: %s", delivery.seq, delivery.adapter, error)
-            if self._clock.now() >= until:
+            if self._clock.now() >= until or self._manager.at_work(heard.place):
                 return UNCHECKED
             await self._clock.sleep(ASK_AGAIN_SECONDS)
 

@@ -11,6 +11,7 @@ import pytest
 
 from app.core.intake.reader import ASK_AGAIN_SECONDS, HELD_SECONDS
 from app.core.keys import PlaceKey
+from app.core.ports import AgentListener
 from app.core.types import Heard, PlaceView, Speaker
 from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable, SpeakerUnknown
@@ -189,6 +190,31 @@ async def test_a_message_waits_while_nobody_can_tell_who_speaks(tmp_path: Path) 
         await clock.advance(ASK_AGAIN_SECONDS)
 
         assert len((await waiting).turns) == 1
+
+
+async def test_nothing_waits_where_an_agent_works_since_the_next_word_may_be_stop(
+    tmp_path: Path,
+) -> None:
+    async def hang(_listener: AgentListener) -> None:
+        await asyncio.Event().wait()
+
+    clock = ManualClock()
+    async with running_desk(tmp_path, clock=clock) as desk:
+        desk.launcher.script = hang
+        working = await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(working.turns[0].turn, "prompted")
+        unable(desk, [])
+        arrived = replace(delivery("web:demo"), received_at=clock.now())
+        desk.inbound[arrived.delivery_id] = replace(
+            heard("and I?", speaker=STRANGER), mentions=("demo",)
+        )
+        refused = await desk.intake.settle(arrived)
+        del next(iter(desk.adapters.values())).refusal
+
+        await desk.hear(replace(heard("stop"), mentions=("demo",)))
+
+        assert refused.turns == ()
+        await desk.reached(working.turns[0].turn, "cancelled")
 
 
 async def test_whoever_waited_too_long_is_refused_and_the_next_message_is_not_held_up(
