@@ -398,6 +398,17 @@ class LinearAdapter:
             self._presence.leave(session, post.marker)
 
     async def _act(self, session: str, marker: str, activity: Activity) -> None:
+        """Create an activity, with less in it if Linear does not take it as it is."""
+        try:
+            await self._create(session, marker, activity)
+        except LinearRefused as error:
+            shorter = render.shortened(activity)
+            if error.missing or error.forbidden or shorter is None:
+                raise
+            logger.warning("%s says less in %s: %s", self.service_name, session, error)
+            await self._create(session, marker, shorter)
+
+    async def _create(self, session: str, marker: str, activity: Activity) -> None:
         """Create an activity; one that is there already is what was wanted."""
         wanted: dict[str, Any] = {
             "id": activity_id(marker, activity.name),

@@ -45,6 +45,8 @@ class Workspace:
         """Which repositories Linear takes its issues to be about, and how sure it is of each."""
         self.duplicate_code = "INPUT_ERROR"
         """What an id that was used before is refused with; nobody has published that."""
+        self.longest = 100_000
+        """How many characters an activity may hold; nobody has published that either."""
         self.faults: list[str] = []
         """What an agent did although it should not."""
         names = (
@@ -129,6 +131,8 @@ class Workspace:
         content = given["content"]
         ephemeral = bool(given.get("ephemeral"))
         check_content(content, ephemeral=ephemeral)
+        if max(map(len, content.values())) > self.longest:
+            raise LinearRefusal("content is too long")
         signal, metadata = given.get("signal"), given.get("signalMetadata")
         check_signal(content["type"], signal, metadata)
         name = given.get("id") or new_id()

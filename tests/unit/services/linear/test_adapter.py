@@ -155,6 +155,17 @@ async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene, code:
     assert found.remote_id == scene.session.activities[0].id
 
 
+async def test_an_answer_that_is_too_long_for_linear_arrives_shortened_and_once(
+    scene: Scene,
+) -> None:
+    scene.linear.workspace.longest = 10_000
+    for _ in range(2):
+        await scene.send("finish", replace(DONE, text="x" * 60_000))
+
+    assert scene.session.response.startswith("x" * 8_000)
+    assert scene.session.response.endswith("more characters in the transcript]")
+
+
 async def test_the_end_of_a_turn_of_an_earlier_run_is_only_its_answer(scene: Scene) -> None:
     tools = (ToolLine("1", "app.py", "completed", "read"),)
 
