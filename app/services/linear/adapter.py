@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from app.core.types import Delivery, Earlier, File, Heard, Speaker
 from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
 from app.services.linear import events, render, webhook
+from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
@@ -91,6 +92,7 @@ class LinearAdapter:
             install_url=install_url,
         )
         self._api = LinearApi(api_url, self._tokens, clock)
+        self._activities = Activities(self.service_name, self._api)
         self._made = Made(self._api, uploads)
         self._etiquette = Etiquette(self.service_name, self._api)
         self._standing = Standing(self.service_name, self._api, self._tokens, clock, credentials)
@@ -321,7 +323,7 @@ class LinearAdapter:
         if target.external.startswith(events.UNREAD):
             return None
         name = activity_id(marker, render.FIRST)
-        return PostSent(name) if await self._exists(name) else None
+        return PostSent(name) if await self._activities.exists(name) else None
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -398,42 +400,5 @@ class LinearAdapter:
             self._presence.leave(session, post.marker)
 
     async def _act(self, session: str, marker: str, activity: Activity) -> None:
-        """Create an activity, with less in it if Linear does not take it as it is."""
-        try:
-            await self._create(session, marker, activity)
-        except LinearRefused as error:
-            shorter = render.shortened(activity)
-            if error.missing or error.forbidden or shorter is None:
-                raise
-            logger.warning("%s says less in %s: %s", self.service_name, session, error)
-            await self._create(session, marker, shorter)
-
-    async def _create(self, session: str, marker: str, activity: Activity) -> None:
-        """Create an activity; one that is there already is what was wanted."""
-        wanted: dict[str, Any] = {
-            "id": activity_id(marker, activity.name),
-            "agentSessionId": session,
-            "content": dict(activity.content),
-            "ephemeral": activity.ephemeral,
-        }
-        if activity.signal is not None:
-            wanted["signal"], wanted["signalMetadata"] = activity.signal
-        try:
-            await self._api.call("create_activity", input=wanted)
-        except LinearFailed:
-            if not await self._exists(wanted["id"]):
-                raise
-        except LinearRefused as error:
-            # An ephemeral one may have been there and be gone: it is not worth a failure.
-            if error.missing or not (activity.ephemeral or await self._exists(wanted["id"])):
-                raise
+        await self._activities.create(session, marker, activity)
         self._presence.spoke(session, self._clock.monotonic())
-
-    async def _exists(self, name: str) -> bool:
-        try:
-            await self._api.call("activity", id=name)
-        except LinearRefused as error:
-            if error.missing:
-                return False
-            raise
-        return True
