@@ -38,7 +38,7 @@ Take = Callable[[Delivery], Awaitable[None]]
 
 LOOK_SECONDS: Final = 60.0
 """How often silence is looked for, and how often at most for what was missed."""
-MEMBER_SECONDS: Final = 9.0
+WHO_SECONDS: Final = 9.0
 """How long Linear may take to tell who somebody is: a little less than the core waits for it."""
 STILL_AT_IT: Final = "Still working on this."
 
@@ -237,7 +237,7 @@ class LinearAdapter:
             SpeakerUnknown: Linear does not talk to the agent now, so it could answer nobody either.
         """
         try:
-            async with asyncio.timeout(MEMBER_SECONDS):
+            async with asyncio.timeout(WHO_SECONDS):
                 return await self._members.refusal(speaker.id)
         except (PostDelayed, ServiceRefused, TimeoutError) as error:
             raise SpeakerUnknown(str(error) or "Linear does not answer") from error
