@@ -6,6 +6,7 @@
     ├── StoreUnavailable        the store cannot commit now (locked, full, broken)
     ├── DeliveryRefused         an inbound request failed its check (signature, time, shape)
     ├── DeliveryUnreadable      an accepted delivery cannot be understood
+    ├── SpeakerUnknown          a platform cannot tell now who speaks, nor be told anything
     ├── NotFound                a session, turn, ask or agent that does not exist
     ├── Conflict                the thing asked for no longer fits the state it is in
     ├── AgentError              something between the bridge and an agent process
@@ -73,6 +74,10 @@ class DeliveryRefused(BridgeError):
 
 class DeliveryUnreadable(BridgeError):
     """A stored delivery cannot be understood by its adapter."""
+
+
+class SpeakerUnknown(BridgeError):
+    """A platform can neither tell now who somebody is, nor could that person be told anything."""
 
 
 class NotFound(BridgeError):

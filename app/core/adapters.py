@@ -49,7 +49,10 @@ class Adapter(Protocol):
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask the platform whether this person may make the agent act here; says why not.
 
-        Whatever is raised means no as well: that it could not be found out.
+        Whatever else is raised means no as well: that it could not be found out.
+
+        Raises:
+            SpeakerUnknown: not now; what was said is kept back until it can be told.
         """
         ...
 

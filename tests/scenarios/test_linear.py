@@ -58,7 +58,8 @@ def test_no_process_is_started_before_linear_has_the_first_activity(tmp_path: Pa
 def test_a_mention_asks_something_and_leaves_the_issue_where_it_is(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         issue = world.linear.issue("A plan", "say what others wrote")
-        session = world.linear.mention(issue, world.app, world.ann, "say just this")
+        thread = world.linear.comment(issue, world.linear.person("Bob"), "say what Bob wrote")
+        session = world.linear.mention(issue, world.app, world.ann, "say just this", under=thread)
         world.wait_end(session)
 
         assert session.response == "just this"

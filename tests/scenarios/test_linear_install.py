@@ -41,8 +41,8 @@ def test_an_admin_installs_the_agent_and_it_goes_on_after_a_crash(tmp_path: Path
     with uninstalled(tmp_path) as world, browser(world) as http:
         assert '<a href="/install/linear/demo">Install it</a>' in http.get("/").text
 
+        first = world.assign("say one")  # it waits until somebody can tell whom it is for
         done = http.get("/install/linear/demo")
-        first = world.assign("say one")
         world.wait_end(first)
         token = next(reversed(world.app.tokens))
         world.bridge.kill()
@@ -50,6 +50,7 @@ def test_an_admin_installs_the_agent_and_it_goes_on_after_a_crash(tmp_path: Path
         later = world.assign("say two")
         world.wait_end(later)
 
+        assert [delivery.answers for delivery in world.linear.hooks.sent] == [[200], [200]]
         assert (done.status_code, "demo in Acme" in done.text) == (200, True)
         assert (first.response, later.response) == ("one", "two")
         files = world.bridge.data_dir.glob("bridge.db*")

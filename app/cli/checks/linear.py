@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -25,6 +26,9 @@ from app.services.linear.scopes import lacking, may_write
 from app.store.reading import reading
 from app.vault import Vault
 
+LOOKED_AT: Final = 200
+"""Deliveries that are looked at: if none of them was sent by Linear, none arrives."""
+
 
 async def check_linear(configuration: Configuration, vault: Vault) -> AsyncIterator[Finding]:
     """Check every agent that has credentials for Linear."""
@@ -36,8 +40,13 @@ async def check_linear(configuration: Configuration, vault: Vault) -> AsyncItera
     for agent, credentials in owners.items():
         async for finding in _token(configuration, agent, credentials, vault):
             yield finding
-    if owners:
-        yield webhook(configuration.base_url)
+    if not owners:
+        return
+    if (unreachable := webhook(configuration.base_url)) is not None:
+        yield unreachable
+        return
+    for agent in owners:
+        yield await _arrived(configuration, agent)
 
 
 async def _token(
@@ -136,11 +145,35 @@ async def _asked(
         yield ok(what, f"is {viewer['name']} in {viewer['organization']['name']}")
 
 
-def webhook(base_url: str) -> Finding:
+async def _arrived(configuration: Configuration, agent: str) -> Finding:
+    """See whether webhooks arrive: Linear does not say what became of them."""
+    what, entry = f"linear webhooks, {agent}", configuration.agents[agent]
+    path = "/webhooks/linear" if entry.default else f"/webhooks/linear/{agent}"
+    address = f"{configuration.base_url}{path}"
+    try:
+        with reading(configuration.database_url) as stores:
+            adapter = adapter_name(SERVICE, agent)
+            kept = await stores.deliveries.kept(adapter, limit=LOOKED_AT) if stores else ()
+    except StoreUnavailable:
+        kept = ()  # which is told where the database is checked
+    if any(delivery.signature is not None for delivery in kept):
+        return ok(what, f"they arrive at {address}")
+    if not kept:
+        return ok(what, f"none has arrived yet at {address}")
+    suffix = "" if entry.default else f"__{entry.suffix}"
+    return warning(
+        what,
+        "none arrives: the bridge hears only of what it looks for itself, and too late",
+        f"In the application's settings, the webhook URL must be {address}, and its signing secret "
+        f"the one in LINEAR_WEBHOOK_SECRET{suffix}.",
+    )
+
+
+def webhook(base_url: str) -> Finding | None:
     """Judge whether Linear can reach the bridge at all: it sends only to public https addresses."""
     parts = urlsplit(base_url)
     if parts.scheme == "https" and not is_loopback(parts.hostname or ""):
-        return ok("linear", f"webhooks arrive at {base_url}/webhooks/linear")
+        return None
     return warning(
         "linear",
         f"Linear cannot send webhooks to {base_url}",

@@ -1,6 +1,6 @@
 """Decides who may make an agent act: the platform's rule, plus or instead the operator's lists.
 
-It fails closed: a platform that cannot be asked means no.
+It fails closed: a platform that cannot be asked means no, or not yet.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from app.core.adapters import Adapter
 from app.core.keys import PlaceKey
 from app.core.types import Speaker
+from app.errors import SpeakerUnknown
 
 logger = logging.getLogger(__name__)
 
 PLATFORM_SECONDS = 10.0
 """How long a platform may take to say who somebody is: its slowest deadline for us."""
+UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,11 @@ class Access:
     bots: Collection[str] = ()
 
     async def refusal(self, adapter: Adapter, speaker: Speaker, place: PlaceKey) -> str | None:
-        """Say why somebody may not, or None if they may."""
+        """Say why somebody may not, or None if they may.
+
+        Raises:
+            SpeakerUnknown: it cannot be told now, and nobody could be told anything.
+        """
         name = f"{place.service}:{speaker.id}"
         if speaker.kind != "person":
             return None if name in self.bots else "bots are heard only when ALLOWED_BOTS names them"
@@ -40,6 +46,8 @@ class Access:
         try:
             async with asyncio.timeout(PLATFORM_SECONDS):
                 return await adapter.refusal(speaker, place)
+        except SpeakerUnknown:
+            raise
         except Exception:
             logger.exception("%s cannot tell who may trigger", adapter.service_name)
-            return "it could not be checked whether you may use this agent here; try again later"
+            return UNCHECKED

@@ -24,7 +24,7 @@ from app.core.inbound import (
     DeliveryState,
     Heard,
 )
-from app.core.intake.access import Access
+from app.core.intake.access import UNCHECKED, Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
@@ -32,7 +32,7 @@ from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
 from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
-from app.errors import BridgeError
+from app.errors import BridgeError, SpeakerUnknown
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,10 @@ TOO_LATE = "Too late: the agent is already at work on your message as it was."
 ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """What a platform may take to tell one person something; nothing depends on it."""
+ASK_AGAIN_SECONDS = 60.0
+"""How often a platform is asked who somebody is, as long as it cannot tell."""
+HELD_SECONDS = 6 * 86_400.0
+"""How long a message is kept back for that: whoever waited longer has given up."""
 
 
 class Reception:
@@ -201,7 +205,7 @@ class Reception:
             if heard.withdrawn:
                 allowed.append(agent)
                 continue
-            why = await self._access.refusal(adapter, heard.speaker, heard.place)
+            why = await self._refusal(delivery, adapter, heard)
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
@@ -211,8 +215,24 @@ class Reception:
     async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
         adapter = self._adapters[delivery.adapter]
-        why = await self._access.refusal(adapter, heard.speaker, heard.place)
+        why = await self._refusal(delivery, adapter, heard)
         return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+
+    async def _refusal(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> str | None:
+        """Find out why a speaker may not; where nobody can tell or be told, the message waits.
+
+        It stays in the inbox meanwhile, and so does what is said after it in the same place. Where
+        somebody works, nothing waits: the next message may be a stop.
+        """
+        until = delivery.received_at + HELD_SECONDS
+        while True:
+            try:
+                return await self._access.refusal(adapter, heard.speaker, heard.place)
+            except SpeakerUnknown as error:
+                logger.warning("delivery %d of %s waits: %s", delivery.seq, delivery.adapter, error)
+            if self._clock.now() >= until or self._manager.at_work(heard.place):
+                return UNCHECKED
+            await self._clock.sleep(ASK_AGAIN_SECONDS)
 
     async def _refusal_of(self, answered: Answered) -> str | None:
         session = self._ledger.session(answered.ask)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -19,15 +19,16 @@ from app.core.posts import PostContent, PostSend, PostSent
 from app.core.tasks import Tasks
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Repository, Suggestion
-from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
 from app.services.linear import events, render, webhook
+from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Register, Tokens
 from app.services.linear.etiquette import Etiquette
 from app.services.linear.files import Made, fetched
 from app.services.linear.grants import Grants
 from app.services.linear.members import Members
-from app.services.linear.missed import Page
+from app.services.linear.missed import Page, wanted_prompts
 from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
 from app.services.linear.standing import Standing
@@ -38,6 +39,8 @@ Take = Callable[[Delivery], Awaitable[None]]
 
 LOOK_SECONDS: Final = 60.0
 """How often silence is looked for, and how often at most for what was missed."""
+WHO_SECONDS: Final = 9.0
+"""How long Linear may take to tell who somebody is: a little less than the core waits for it."""
 STILL_AT_IT: Final = "Still working on this."
 
 
@@ -90,6 +93,7 @@ class LinearAdapter:
             install_url=install_url,
         )
         self._api = LinearApi(api_url, self._tokens, clock)
+        self._activities = Activities(self.service_name, self._api)
         self._made = Made(self._api, uploads)
         self._etiquette = Etiquette(self.service_name, self._api)
         self._standing = Standing(self.service_name, self._api, self._tokens, clock, credentials)
@@ -125,12 +129,18 @@ class LinearAdapter:
             self._missed.set()
             raise
 
+    async def prepare(self) -> None:
+        """Wait until it is known who the agent is: before, nobody can tell what is for it."""
+        await self._standing.identified()
+
     def parse(self, delivery: Delivery) -> Heard | None:
         """Understand a delivery.
 
         Raises:
-            DeliveryUnreadable: it makes no sense.
+            DeliveryUnreadable: it makes no sense, or is for somebody else.
         """
+        if self._standing.identity is not None:
+            webhook.check_stored(delivery, self._standing.identity)
         heard = events.heard(delivery, self.agent)
         if isinstance(heard, events.Revoked):
             self._tasks.start(self._standing.look(), name="a look at the token")
@@ -176,9 +186,9 @@ class LinearAdapter:
             self._missed.clear()
             try:
                 await self._take_missed(take)
-            except PostError as error:
+            except (PostError, ServiceRefused) as error:
                 logger.warning("%s cannot look for what it missed: %s", self.service_name, error)
-                if isinstance(error, PostDelayed):
+                if not isinstance(error, PostRejected):
                     self._missed.set()
             await self._clock.sleep(LOOK_SECONDS)
             await self._missed.wait()
@@ -187,8 +197,9 @@ class LinearAdapter:
         identity = self._standing.identity
         assert identity is not None, "nobody looks before the agent is known"
         cursor: str | None = None
+        prompts = wanted_prompts(self._clock.now())
         while True:
-            data = await self._api.call("sessions", after=cursor)
+            data = await self._api.call("sessions", after=cursor, prompts=prompts)
             page = Page(data, self.service_name, identity, self._clock.now())
             for delivery in page.deliveries():
                 await take(delivery)
@@ -206,6 +217,8 @@ class LinearAdapter:
                     logger.info("%s could show no sign of life: %s", self.service_name, error)
 
     async def _show_life_in(self, session: str) -> None:
+        if not self._presence.is_busy(session):
+            return  # its turn ended while another session was shown life in
         async with self._presence.at(session, self._clock.monotonic()).line:
             # Whoever held the line may have said the last word.
             if session in self._presence.silent(self._clock.monotonic()):
@@ -219,8 +232,16 @@ class LinearAdapter:
         return False
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
-        """Let members of the organisation; guests, apps and strangers are none."""
-        return await self._members.refusal(speaker.id)
+        """Let members of the organisation; guests, apps and strangers are none.
+
+        Raises:
+            SpeakerUnknown: Linear does not talk to the agent now, so it could answer nobody either.
+        """
+        try:
+            async with asyncio.timeout(WHO_SECONDS):
+                return await self._members.refusal(speaker.id)
+        except (PostDelayed, ServiceRefused, TimeoutError) as error:
+            raise SpeakerUnknown(str(error) or "Linear does not answer") from error
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
         """Tell what is attached to the issue: what was said before Linear sends along.
@@ -303,7 +324,7 @@ class LinearAdapter:
         if target.external.startswith(events.UNREAD):
             return None
         name = activity_id(marker, render.FIRST)
-        return PostSent(name) if await self._exists(name) else None
+        return PostSent(name) if await self._activities.exists(name) else None
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -380,31 +401,5 @@ class LinearAdapter:
             self._presence.leave(session, post.marker)
 
     async def _act(self, session: str, marker: str, activity: Activity) -> None:
-        """Create an activity; one that is there already is what was wanted."""
-        wanted: dict[str, Any] = {
-            "id": activity_id(marker, activity.name),
-            "agentSessionId": session,
-            "content": dict(activity.content),
-            "ephemeral": activity.ephemeral,
-        }
-        if activity.signal is not None:
-            wanted["signal"], wanted["signalMetadata"] = activity.signal
-        try:
-            await self._api.call("create_activity", input=wanted)
-        except LinearFailed:
-            if not await self._exists(wanted["id"]):
-                raise
-        except LinearRefused as error:
-            # An ephemeral one may have been there and be gone: it is not worth a failure.
-            if error.missing or not (activity.ephemeral or await self._exists(wanted["id"])):
-                raise
+        await self._activities.create(session, marker, activity)
         self._presence.spoke(session, self._clock.monotonic())
-
-    async def _exists(self, name: str) -> bool:
-        try:
-            await self._api.call("activity", id=name)
-        except LinearRefused as error:
-            if error.missing:
-                return False
-            raise
-        return True

@@ -69,6 +69,10 @@ class LinearRefused(PostRejected):
         super().__init__(f"Linear: {message} ({code})")
 
 
+class UploadFailed(PostDelayed):
+    """Where Linear wants a file could not be reached, whatever else of it can be."""
+
+
 class LinearApi:
     """One agent's line to Linear."""
 
@@ -149,6 +153,7 @@ class LinearApi:
         """Keep a file at Linear; returns the address that stands for it in a text.
 
         Raises:
+            UploadFailed: it could not be sent.
             PostDelayed: not now.
             PostRejected: never.
             ServiceRefused: not with these credentials.
@@ -165,7 +170,7 @@ class LinearApi:
         try:
             taken = await client.put(place["uploadUrl"], content=content, headers=headers)
         except httpx.TransportError as error:
-            raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
+            raise UploadFailed(f"the file could not be sent ({type(error).__name__})") from error
         if not taken.is_success:
             raise PostRejected(f"status {taken.status_code}")
         return str(place["assetUrl"])

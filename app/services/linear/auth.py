@@ -62,7 +62,7 @@ class _Given(BaseModel):
 class _Error(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    error: str = ""
+    error: object = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from app.services.linear.render import Change
 
 logger = logging.getLogger(__name__)
 
-SETTLED_STATES: Final = {"started", "completed", "canceled"}
+SETTLED_STATES: Final = {"started", "completed", "canceled", "duplicate"}
 """Where an issue stands that an agent does not move."""
 PULL_REQUEST: Final = re.compile(r"/(?:pull|merge_requests)/\d+")
 

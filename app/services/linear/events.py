@@ -26,12 +26,18 @@ AUTOMATION: Final = Speaker("automation", "an automation")
 """Who speaks where Linear names nobody; ALLOWED_BOTS=linear:automation lets it."""
 LINEAR: Final = Speaker("linear", "Linear", "bot")
 """Who tells of what nobody said: what is attached to an issue."""
+ELSEWHERE: Final = (
+    "You were mentioned in a comment on this issue. What is asked of you there stands in the "
+    "thread that Linear marks as the primary directive."
+)
+"""What stands for a comment that Linear names without its words."""
 UNREAD: Final = "issue:"
 """Begins the name of a conversation that is none: what is said to an issue has no reader."""
 FILES: Final = 10
 """How many files of one message an agent gets: more are seldom meant to be looked at."""
 
-# Linear puts this comment above a session that began with a delegation; nobody wrote it.
+# Linear puts this comment above a session that did not begin with a comment of its own; nobody
+# wrote it.
 _THREAD = re.compile(r"\s*This thread is for an agent session\b", re.IGNORECASE)
 # What people drop into an issue or a comment: its name, if it has one, and where Linear keeps it.
 _UPLOAD = re.compile(
@@ -89,8 +95,13 @@ class _Issue(_Parent):
     """Known only where Linear was asked for it: what it sends by itself is in its summary."""
 
 
-class _Comment(_Model):
+class _Said(_Model):
     body: str
+
+
+class _Comment(_Said):
+    id: str
+    author: str | None = Field(default=None, alias="userId")
 
 
 class _Session(_Model):
@@ -98,7 +109,11 @@ class _Session(_Model):
     url: str | None = None
     issue: _Issue | None = None
     creator: _User | None = None
+    """Who is responsible: where an app speaks for somebody, that person."""
     comment: _Comment | None = None
+    """What the thread of the session begins with."""
+    source: str | None = Field(default=None, alias="sourceCommentId")
+    """The comment that the agent was mentioned in, if that stands in another thread."""
 
 
 class _Activity(_Model):
@@ -141,7 +156,7 @@ class _Event(_Model):
     activity: _Activity | None = Field(default=None, alias="agentActivity")
     notification: _Notification | None = None
     prompt_context: str | None = Field(default=None, alias="promptContext")
-    guidance: tuple[_Comment, ...] | None = None
+    guidance: tuple[_Said, ...] | None = None
     previous: tuple[_Comment, ...] | None = Field(default=None, alias="previousComments")
 
 
@@ -170,8 +185,8 @@ def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
             return None
 
 
-def began_with_delegation(comment: str) -> bool:
-    """Tell by the comment above a session whether it began with a delegation."""
+def is_placeholder(comment: str) -> bool:
+    """Tell whether a comment is the one that Linear puts above a session without one."""
     return _THREAD.match(comment) is not None
 
 
@@ -184,30 +199,48 @@ def upload_path(file: File) -> str:
 
 def _created(event: _Event, agent: str) -> Heard:
     session = _present(event.session)
-    comment = session.comment.body if session.comment else ""
-    is_mention = bool(comment.strip()) and not began_with_delegation(comment)
+    mention = _mention(event, session)
     issue = session.issue
     written = _written(issue)
     # Whoever gives an issue to an agent means what everybody can read in it.
     task = strip(written)
-    context = _context(event, written if is_mention else "")
-    if not is_mention:
+    context = _context(event, mention, written if mention else "")
+    if mention is None:
         context = "\n\n".join(filter(None, (context, task.remark)))
     return Heard(
         place=_place(session),
         external=session.id,
         # Not the comment: two agents that are mentioned in it have a session each.
         message_id=session.id,
-        speaker=_speaker(session.creator, event, agent),
-        text=comment if is_mention else task.text,
-        spoken=_after_mentions(comment) if is_mention else None,
+        speaker=_speaker(_asker(session, mention), event, agent),
+        text=mention.body if mention else task.text,
+        spoken=_after_mentions(mention.body) if mention else None,
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
-        files=files_in(comment if is_mention else written, context),
+        files=files_in(mention.body if mention else written, context),
         context=context,
         metadata=_metadata(issue),
     )
+
+
+def _mention(event: _Event, session: _Session) -> _Comment | None:
+    """Find the comment that an agent was mentioned in; None if it was given the issue itself."""
+    if session.source is not None:
+        there = {each.id: each for each in event.previous or ()}
+        return there.get(session.source) or _Comment(id=session.source, body=ELSEWHERE)
+    comment = session.comment
+    if comment is None or not comment.body.strip() or is_placeholder(comment.body):
+        return None
+    return comment
+
+
+def _asker(session: _Session, mention: _Comment | None) -> _User | None:
+    """Tell who asks: whoever wrote the words, not who is responsible for an app that wrote them."""
+    creator = session.creator
+    if mention is None or mention.author in (None, creator and creator.id):
+        return creator
+    return _User(id=str(mention.author), name="another user")
 
 
 def _prompted(event: _Event, agent: str) -> Heard:
@@ -310,11 +343,7 @@ def files_in(*texts: str) -> tuple[File, ...]:
 
 def _file(name: str, upload: str) -> File:
     safe = re.sub(r"[^\w.-]+", "_", name).strip("._")[-80:] or "file"
-    suffix = safe.rpartition(".")[2].lower()
-    is_image = suffix in _IMAGES
-    media_type = (
-        f"image/{suffix.replace('jpg', 'jpeg')}" if is_image else "application/octet-stream"
-    )
+    media_type = _IMAGES.get(safe.rpartition(".")[2].lower(), "application/octet-stream")
     return File(safe, media_type, f"linear-{upload}/{safe}")
 
 
@@ -332,7 +361,7 @@ def _metadata(issue: _Issue | None) -> LinearIssue | None:
     return LinearIssue(issue.identifier, issue.team.key if issue.team else "")
 
 
-def _context(event: _Event, task: str) -> str:
+def _context(event: _Event, mention: _Comment | None, task: str) -> str:
     """Put together what came along; Linear's own summary may hold the rest already."""
     given = event.prompt_context or ""
     issue = event.session.issue if event.session else None
@@ -340,10 +369,14 @@ def _context(event: _Event, task: str) -> str:
     if issue is not None and issue.parent is not None:
         parts.append(f"This is a part of:\n\n{_written(issue.parent)}")
     parts += _unless_in(given, "Guidance of the workspace:", event.guidance or ())
-    parts += _unless_in(given, "Said before:", event.previous or ())
+    own = mention and mention.id
+    before = [
+        each for each in event.previous or () if each.id != own and not is_placeholder(each.body)
+    ]
+    parts += _unless_in(given, "Said before:", before)
     return "\n\n".join(filter(None, parts))
 
 
-def _unless_in(given: str, heading: str, comments: Sequence[_Comment]) -> list[str]:
+def _unless_in(given: str, heading: str, comments: Sequence[_Said]) -> list[str]:
     bodies = [each.body for each in comments if each.body.strip() and each.body not in given]
     return [heading, *bodies] if bodies else []

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.ports import Clock
+from app.errors import PostDelayed, ServiceRefused
 from app.services.linear import events
 from app.services.linear.api import LinearApi, LinearRefused
 
 MEMBER_SECONDS: Final = 300.0
 """How long it is remembered who is a member: whoever leaves is out soon."""
+OUTAGE_SECONDS: Final = 3600.0
+"""How long it is relied on that somebody still is one while Linear cannot be asked: its limits are
+those of an hour, and whoever left can do nothing in Linear meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,24 @@ class Members:
         self._known: dict[str, _Known] = {}
 
     async def refusal(self, user_id: str) -> str | None:
-        """Say why a user may not; None for a full member."""
+        """Say why a user may not; None for a full member.
+
+        Raises:
+            PostDelayed: not now.
+            ServiceRefused: not with these credentials.
+        """
         now = self._clock.monotonic()
         known = self._known.get(user_id)
-        if known is None or known.until <= now:
+        if known is not None and now < known.until:
+            return known.refusal
+        try:
             why = await self._why_not(user_id)
-            known = self._known[user_id] = _Known(why, now + MEMBER_SECONDS)
-        return known.refusal
+        except (PostDelayed, ServiceRefused):
+            if known is None or now >= known.until + OUTAGE_SECONDS:
+                raise
+            return known.refusal
+        self._known[user_id] = _Known(why, now + MEMBER_SECONDS)
+        return why
 
     async def _why_not(self, user_id: str) -> str | None:
         if user_id == events.AUTOMATION.id:

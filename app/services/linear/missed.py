@@ -1,13 +1,14 @@
 """What happened while nobody listened: sessions as Linear lists them, read as the events they were.
 
 The message of such an event has the id that its webhook would have given it, so that whatever did
-arrive is not decided on again.
+arrive is not decided on again. Nothing is taken for missed that is older than what the bridge
+remembers of its decisions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -17,9 +18,8 @@ from app.core.inbound import Delivery
 from app.services.linear import events
 from app.services.linear.webhook import Identity
 
-LOOK_BACK_SECONDS: Final = 7 * 24 * 3600.0
-"""How far back is looked: as long as deliveries are remembered at least."""
-
+LOOK_BACK_SECONDS: Final = 6 * 24 * 3600.0
+"""How far back is looked: a day less than decisions are remembered at least."""
 
 ENDED: Final = {"complete", "error"}
 """How a session stands in which nobody is at work."""
@@ -33,17 +33,23 @@ class _Named(_Model):
     id: str
 
 
-class _Prompts(_Model):
+class _Nodes(_Model):
     nodes: tuple[dict[str, Any], ...]
+
+    def in_order(self) -> list[dict[str, Any]]:
+        """Put first what was first: Linear lists the newest before all others."""
+        written = reversed(self.nodes)
+        return sorted(written, key=lambda node: datetime.fromisoformat(node["createdAt"]))
 
 
 class _Listed(_Model):
     id: str
     status: str
+    created_at: datetime = Field(alias="createdAt")
     updated_at: datetime = Field(alias="updatedAt")
     dismissed_at: datetime | None = Field(default=None, alias="dismissedAt")
     app_user: _Named = Field(alias="appUser")
-    activities: _Prompts
+    activities: _Nodes
 
 
 class _PageInfo(_Model):
@@ -56,6 +62,12 @@ class _Connection(_Model):
     page: _PageInfo = Field(alias="pageInfo")
 
 
+def wanted_prompts(now: float) -> dict[str, Any]:
+    """Say which activities of a session are asked for: what people said since not too long ago."""
+    since = datetime.fromtimestamp(now - LOOK_BACK_SECONDS, UTC).isoformat()
+    return {"type": {"eq": "prompt"}, "createdAt": {"gte": since}}
+
+
 class Page:
     """One page of the list of sessions, the one that changed last first."""
 
@@ -64,11 +76,12 @@ class Page:
         self._adapter = adapter
         self._who = who
         self._now = now
+        self._since = now - LOOK_BACK_SECONDS
         listed = [(node, _Listed.model_validate(node)) for node in connection.nodes]
         self._recent = [
             (node, session)
             for node, session in listed
-            if now - session.updated_at.timestamp() <= LOOK_BACK_SECONDS
+            if session.updated_at.timestamp() >= self._since
         ]
         more = connection.page.has_next and len(self._recent) == len(listed)
         self.next = connection.page.cursor if more else None
@@ -79,21 +92,24 @@ class Page:
         for node, session in reversed(self._recent):
             if session.app_user.id != self._who.user or session.dismissed_at is not None:
                 continue
-            shared = {key: node.get(key) for key in ("id", "creator", "comment", "issue")}
+            shared = _shared(node)
             is_open = session.status not in ENDED
+            is_new = session.created_at.timestamp() >= self._since
             if is_open and self._was_taken_away(node):
                 yield self._taken_away(session.id, node["issue"])
-            elif session.status != "complete":
+            elif is_new and session.status != "complete":
                 yield self._event("created", session.id, agentSession=shared, **_comments(node))
-            for prompt in session.activities.nodes:
+            for prompt in session.activities.in_order():
                 yield self._event(
                     "prompted", prompt["id"], agentSession=shared, agentActivity=prompt
                 )
 
     def _was_taken_away(self, node: dict[str, Any]) -> bool:
         """Tell whether a session began with a delegation that has ended since."""
-        issue, comment = node.get("issue"), node.get("comment")
-        if issue is None or comment is None or not events.began_with_delegation(comment["body"]):
+        issue, comment = node["issue"], node["comment"]
+        if issue is None or comment is None or node["sourceComment"] is not None:
+            return False
+        if not events.is_placeholder(comment["body"]):
             return False
         return (issue.get("delegate") or {}).get("id") != self._who.user
 
@@ -120,6 +136,25 @@ class Page:
         )
 
 
+def _shared(node: dict[str, Any]) -> dict[str, Any]:
+    """Write a session as its webhooks do."""
+    source = node["sourceComment"]
+    return {
+        "id": node["id"],
+        "creator": node["creator"],
+        "comment": node["comment"] and _comment(node["comment"]),
+        "sourceCommentId": source and source["id"],
+        "issue": node["issue"],
+    }
+
+
 def _comments(node: dict[str, Any]) -> dict[str, object]:
-    comments = (node.get("issue") or {}).get("comments") or {}
-    return {"previousComments": comments.get("nodes") or []}
+    """List what was said before, and where the agent was mentioned if that was elsewhere."""
+    issue, source = node["issue"], node["sourceComment"]
+    said = [] if issue is None else _Nodes.model_validate(issue["comments"]).in_order()
+    return {"previousComments": [_comment(each) for each in (*said, *([source] if source else ()))]}
+
+
+def _comment(node: dict[str, Any]) -> dict[str, Any]:
+    author = node["user"]
+    return {"id": node["id"], "body": node["body"], "userId": author and author["id"]}

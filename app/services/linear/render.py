@@ -19,6 +19,8 @@ from app.core.updates import PlanStep
 
 BODY_CHARACTERS: Final = 50_000
 """What one activity holds; Linear publishes no limit, and nobody reads more in a thread."""
+SAFE_CHARACTERS: Final = 8_000
+"""What is tried where Linear does not take that much."""
 CUT_CHARACTERS: Final = 100
 """What is said of a text that was cut."""
 GLIMPSE_CHARACTERS: Final = 300
@@ -120,6 +122,14 @@ def activity_id(marker: str, name: str) -> str:
     """
     digest = hashlib.sha256(f"{marker}/{name}".encode()).digest()
     return str(UUID(bytes=digest[:16], version=4))
+
+
+def shortened(activity: Activity) -> Activity | None:
+    """Say the same in less; None if it is short already."""
+    body = activity.content.get("body", "")
+    if len(body) <= SAFE_CHARACTERS:
+        return None
+    return replace(activity, content={**activity.content, "body": _cut(body, SAFE_CHARACTERS)})
 
 
 def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 60.0
 """How long a Linear that cannot be reached is left alone, if it does not say."""
+REFUSED_SECONDS: Final = 300.0
+"""How long a Linear that gives no token is left alone: somebody may allow it there."""
 
 
 class Standing:
@@ -36,6 +38,7 @@ class Standing:
         self._clock = clock
         self._expected = credentials.agent_id
         self._installed = asyncio.Event()
+        self._identified = asyncio.Event()
         self.identity: Identity | None = None
         """Who it is, once that is known."""
         self.refused = ""
@@ -57,11 +60,16 @@ class Standing:
             except ServiceRefused as error:
                 if not self._tokens.installable:
                     raise
-                logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
+                if self.refused != str(error):
+                    logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
                 self.refused = str(error)
-                await self._installed.wait()
+                await self._change_of_mind()
             else:
                 return
+
+    async def identified(self) -> None:
+        """Wait until it is known who the agent is, whoever finds it out."""
+        await self._identified.wait()
 
     async def install(self, code: str, back: str) -> str:
         """Take what an admin brings back from Linear; returns who the agent is and where.
@@ -82,6 +90,17 @@ class Standing:
         except (PostError, ServiceRefused) as error:
             logger.warning("%s", error)
 
+    async def _change_of_mind(self) -> None:
+        """Wait until somebody installs the agent, or may have allowed it a token at Linear."""
+        async with asyncio.TaskGroup() as group:
+            waits = {
+                group.create_task(self._installed.wait()),
+                group.create_task(self._clock.sleep(REFUSED_SECONDS)),
+            }
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for each in waits:
+                each.cancel()
+
     async def _identify(self) -> dict[str, Any]:
         viewer: dict[str, Any] = (await self._api.call("viewer"))["viewer"]
         if self._expected is not None and viewer["id"] != self._expected:
@@ -98,4 +117,5 @@ class Standing:
             )
         self.identity = Identity(viewer["id"], viewer["organization"]["id"])
         self.refused = ""
+        self._identified.set()
         return viewer

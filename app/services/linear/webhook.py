@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from app.core.inbound import Delivery
-from app.errors import DeliveryRefused
+from app.errors import DeliveryRefused, DeliveryUnreadable
 
 BODY_BYTES: Final = 5 * 1024 * 1024
 """What Linear's own library accepts."""
@@ -43,7 +43,7 @@ def verify(
     now: float,
     identity: Identity | None = None,
 ) -> Delivery:
-    """Check signature, time and addressee; without a known identity the signature must do.
+    """Check signature, time and addressee; that last one later, where it is not known yet.
 
     Raises:
         DeliveryStale: it is genuine, but not of this minute.
@@ -69,6 +69,18 @@ def verify(
         body=body,
         received_at=now,
     )
+
+
+def check_stored(delivery: Delivery, identity: Identity) -> None:
+    """Check whom a delivery is for that may have been kept before it was known who the agent is.
+
+    Raises:
+        DeliveryUnreadable: it is for somebody else.
+    """
+    try:
+        _check_addressee(_object(delivery.body), identity)
+    except DeliveryRefused as refused:
+        raise DeliveryUnreadable(refused.reason) from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
     "Float": (int, float),
     "Boolean": (bool,),
     "DateTime": (str,),
+    "DateTimeOrDuration": (str,),
     "JSON": (object,),
     "JSONObject": (object,),
 }

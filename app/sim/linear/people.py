@@ -62,13 +62,38 @@ class People:
     def delegate(self, issue: Issue, app: App, by: Person | None) -> LinearSession:
         """Give an issue to an agent; an automation does it if nobody is named."""
         issue.delegate = app.user
-        comment = Comment(new_id(), _THREAD.format(app.user.name), None)
-        return self._begin(issue, app, by, comment)
+        return self._begin(issue, app, by, self.comment(issue, None, _THREAD.format(app.user.name)))
 
-    def mention(self, issue: Issue, app: App, by: Person, words: str) -> LinearSession:
-        """Speak to an agent in a comment."""
-        comment = Comment(new_id(), f"@{app.user.name} {words}", by)
-        return self._begin(issue, app, by, comment)
+    def comment(
+        self, issue: Issue, by: Person | None, words: str, *, under: Comment | None = None
+    ) -> Comment:
+        """Write below an issue, or below a comment on it."""
+        comment = Comment(new_id(), words, by, self.workspace.now(), under)
+        with self.changed:
+            issue.comments.append(comment)
+        return comment
+
+    def mention(
+        self,
+        issue: Issue,
+        app: App,
+        by: Person,
+        words: str,
+        *,
+        under: Comment | None = None,
+        responsible: Person | None = None,
+    ) -> LinearSession:
+        """Speak to an agent in a comment.
+
+        In a thread, `under` another comment, Linear begins one of its own for the session. Where an
+        app speaks, the session is that of the person who is `responsible` for it.
+        """
+        source = self.comment(issue, by, f"@{app.user.name} {words}", under=under)
+        creator = responsible or by
+        if under is None:
+            return self._begin(issue, app, creator, source)
+        root = self.comment(issue, None, _THREAD.format(app.user.name))
+        return self._begin(issue, app, creator, root, source)
 
     def reply(self, session: LinearSession, by: Person, words: str) -> Activity:
         """Say something in an agent's session."""
@@ -102,11 +127,17 @@ class People:
         self.workspace.people[person.id] = person
         return person
 
-    def _begin(self, issue: Issue, app: App, by: Person | None, comment: Comment) -> LinearSession:
+    def _begin(
+        self,
+        issue: Issue,
+        app: App,
+        by: Person | None,
+        comment: Comment,
+        source: Comment | None = None,
+    ) -> LinearSession:
         now = self.workspace.now()
         with self.changed:
-            issue.comments.append(comment)
-            session = LinearSession(new_id(), app, issue, by, comment, now, now)
+            session = LinearSession(new_id(), app, issue, by, comment, now, now, source)
             self.workspace.sessions[session.id] = session
         self.hooks.send(app, self._shown.session_event(session, "created"))
         return session

@@ -56,6 +56,9 @@ class Comment:
     id: str
     body: str
     user: Person | None
+    created_at: float
+    thread: Comment | None = None
+    """The comment that it replies to."""
 
     def child(self, issue: Issue) -> dict[str, Any]:
         """Show it as a webhook does."""
@@ -134,6 +137,8 @@ class LinearSession:
     comment: Comment
     created_at: float
     updated_at: float
+    source: Comment | None = None
+    """Where the agent was mentioned, if that was in a thread of its own."""
     status: str = "pending"
     activities: list[Activity] = field(default_factory=list)
     plan: list[dict[str, str]] = field(default_factory=list)

@@ -75,7 +75,7 @@ type Issue {
   delegate: User
   assignee: User
   parent: Issue
-  comments(last: Int): CommentConnection!
+  comments(first: Int, last: Int): CommentConnection!
   attachments(first: Int): AttachmentConnection!
 }
 
@@ -110,6 +110,7 @@ type CommentConnection {
 type Comment {
   id: ID!
   body: String!
+  createdAt: DateTime!
   user: User
 }
 
@@ -123,10 +124,11 @@ type AgentSession {
   appUser: User!
   creator: User
   comment: Comment
+  sourceComment: Comment
   issue: Issue
   plan: JSON
   externalLinks: [AgentSessionExternalLink!]!
-  activities(last: Int, filter: AgentActivityFilter): AgentActivityConnection!
+  activities(first: Int, last: Int, filter: AgentActivityFilter): AgentActivityConnection!
 }
 
 type AgentSessionExternalLink {
@@ -200,7 +202,8 @@ input AgentSessionUpdateInput {
 
 input AgentSessionExternalUrlInput { label: String! url: String! }
 input IssueUpdateInput { stateId: String delegateId: String }
-input AgentActivityFilter { type: StringComparator }
+input AgentActivityFilter { type: StringComparator createdAt: DateComparator }
+input DateComparator { gte: DateTimeOrDuration }
 input WorkflowStateFilter { type: StringComparator }
 input StringComparator { eq: String }
 """

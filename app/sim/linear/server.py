@@ -81,6 +81,8 @@ class Linear(People):
         """The fields that somebody waits for."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
+        self.lose_uploads = 0
+        """How many files are neither taken nor answered."""
         self.lose_tokens = 0
         """How many tokens are given without an answer."""
         self._server = _Server(self)
@@ -250,6 +252,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         number = self.path.removeprefix("/upload/")
         with self.linear.changed:
+            if self.linear.lose_uploads > 0:
+                self.linear.lose_uploads -= 1
+                self.close_connection = True
+                return
             status = self.linear.kept.take(number, dict(self.headers), body)
             self.linear.changed.notify_all()
         self.send_response(status)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
 
 from app.sim.linear.records import (
     Activity,
@@ -18,6 +19,8 @@ from app.sim.linear.records import (
 )
 from app.sim.linear.uploads import Uploads
 from app.sim.linear.workspace import Workspace
+
+Item = TypeVar("Item")
 
 _CONTENT = "AgentActivity{}Content"
 
@@ -80,14 +83,14 @@ class Views:
             event["guidance"] = [
                 {"body": "Keep changes small.", "origin": {"type": "Organization", "name": "Acme"}}
             ]
-            event["previousComments"] = None
+            event["previousComments"] = self._thread(session)
         return event
 
     def notification(self, app: App, issue: Issue, kind: str, actor: Person) -> dict[str, Any]:
         """Show what a webhook says of something that concerns an agent."""
         event = self._envelope(app, "AppUserNotification", kind)
         event["notification"] = {
-            "id": event["webhookId"],
+            "id": new_id(),
             "type": kind,
             "actorId": actor.id,
             "actor": actor.child(),
@@ -148,9 +151,8 @@ class Views:
         orderBy: str = "createdAt",  # noqa: N803 - Linear's name
     ) -> dict[str, Any]:
         key = {"createdAt": "created_at", "updatedAt": "updated_at"}[orderBy]
-        ordered = sorted(
-            self._workspace.sessions.values(), key=lambda s: getattr(s, key), reverse=True
-        )
+        newest = reversed(self._workspace.sessions.values())
+        ordered = sorted(newest, key=lambda s: getattr(s, key), reverse=True)
         begin = int(after or 0)
         shown = ordered[begin : begin + first]
         more = begin + first < len(ordered)
@@ -189,17 +191,28 @@ class Views:
             "appUser": self.user(session.app.user),
             "creator": self.user(session.creator) if session.creator else None,
             "comment": self._comment(session.comment),
+            "sourceComment": self._comment(session.source) if session.source else None,
             "issue": self._issue(session.issue),
             "plan": session.plan,
             "externalLinks": session.urls,
-            "activities": lambda last=50, filter=None: {  # noqa: A006 - Linear's name
+            "activities": lambda filter=None, **part: {  # noqa: A006 - Linear's name
                 "nodes": [
                     self._activity(session, each)
-                    for each in session.activities
-                    if filter is None or each.type == filter["type"]["eq"]
-                ][-last:]
+                    for each in _part(
+                        [each for each in session.activities if _fits(each, filter)], **part
+                    )
+                ]
             },
         }
+
+    def _thread(self, session: LinearSession) -> list[dict[str, Any]] | None:
+        """Show the thread that an agent was mentioned in, with the mention itself."""
+        source = session.source or session.comment
+        if source.user is None:
+            return None
+        root = source.thread or source
+        thread = [each for each in session.issue.comments if root in (each, each.thread)]
+        return [each.child(session.issue) for each in thread]
 
     def _session_child(self, session: LinearSession) -> dict[str, Any]:
         creator = session.creator
@@ -217,6 +230,7 @@ class Views:
             "issue": self._issue_child(session.issue),
             "commentId": session.comment.id,
             "comment": session.comment.child(session.issue),
+            "sourceCommentId": session.source.id if session.source else None,
             "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
         }
 
@@ -243,8 +257,8 @@ class Views:
             "delegate": self.user(issue.delegate) if issue.delegate else None,
             "assignee": self.user(issue.assignee) if issue.assignee else None,
             "parent": self._issue(issue.parent) if issue.parent else None,
-            "comments": lambda last=50: {
-                "nodes": [self._comment(each) for each in issue.comments][-last:]
+            "comments": lambda **part: {
+                "nodes": [self._comment(each) for each in _part(issue.comments, **part)]
             },
             "attachments": lambda first=50: {
                 "nodes": [
@@ -267,7 +281,8 @@ class Views:
 
     def _comment(self, comment: Comment) -> dict[str, Any]:
         user = self.user(comment.user) if comment.user else None
-        return {"id": comment.id, "body": comment.body, "user": user}
+        written = moment(comment.created_at)
+        return {"id": comment.id, "body": comment.body, "createdAt": written, "user": user}
 
     def _activity(self, session: LinearSession, activity: Activity) -> dict[str, Any]:
         return {
@@ -283,6 +298,20 @@ class Views:
                 **activity.content,
             },
         }
+
+
+def _part(items: Sequence[Item], first: int = 50, last: int | None = None) -> list[Item]:
+    """Give a part of what is kept in order, as Linear does: the newest comes first."""
+    ordered = list(reversed(items))
+    return ordered[:first] if last is None else ordered[-last:]
+
+
+def _fits(activity: Activity, wanted: Mapping[str, Any] | None) -> bool:
+    """Tell whether an activity passes a filter."""
+    wanted = wanted or {}
+    since = wanted.get("createdAt", {}).get("gte")
+    recent = since is None or activity.created_at >= datetime.fromisoformat(since).timestamp()
+    return recent and activity.type == wanted.get("type", {"eq": activity.type})["eq"]
 
 
 def _state(state: State) -> dict[str, Any]:

@@ -45,9 +45,19 @@ class Workspace:
         """Which repositories Linear takes its issues to be about, and how sure it is of each."""
         self.duplicate_code = "INPUT_ERROR"
         """What an id that was used before is refused with; nobody has published that."""
+        self.longest = 100_000
+        """How many characters an activity may hold; nobody has published that either."""
         self.faults: list[str] = []
         """What an agent did although it should not."""
-        names = ("backlog", "unstarted", "started", "started", "completed", "canceled")
+        names = (
+            "backlog",
+            "unstarted",
+            "started",
+            "started",
+            "completed",
+            "canceled",
+            "duplicate",
+        )
         self.states = [
             State(new_id(), f"{name} {at}", name, float(10 - at)) for at, name in enumerate(names)
         ]
@@ -121,6 +131,8 @@ class Workspace:
         content = given["content"]
         ephemeral = bool(given.get("ephemeral"))
         check_content(content, ephemeral=ephemeral)
+        if max(map(len, content.values())) > self.longest:
+            raise LinearRefusal("content is too long")
         signal, metadata = given.get("signal"), given.get("signalMetadata")
         check_signal(content["type"], signal, metadata)
         name = given.get("id") or new_id()
@@ -133,7 +145,7 @@ class Workspace:
         session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
         if activity.type == "response":
-            session.issue.comments.append(Comment(new_id(), activity.body, app.user))
+            session.issue.comments.append(Comment(new_id(), activity.body, app.user, self.now()))
         return activity
 
     def update(self, app: App, session_id: str, given: Mapping[str, Any]) -> LinearSession:

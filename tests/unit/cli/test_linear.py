@@ -11,11 +11,12 @@ import pytest
 from app.agents.catalog import known_agents
 from app.cli.checks import Finding, Verdict
 from app.cli.checks import linear as checks
-from app.cli.checks.linear import check_linear, webhook
+from app.cli.checks.linear import check_linear
 from app.cli.manifests import linear as manifest
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
+from app.core.inbound import Delivery
 from app.errors import NotFound
 from app.services.linear.auth import SCOPES
 from app.services.linear.grants import Grant, Grants
@@ -199,5 +200,40 @@ async def test_an_installation_is_looked_at_and_never_renewed(
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "http://bridge.example.com"])
-def test_an_address_that_linear_cannot_reach_is_a_warning(address: str) -> None:
-    assert webhook(address).verdict is Verdict.WARNING
+async def test_an_address_that_linear_cannot_reach_is_a_warning(
+    configure: Configure, app: App, address: str
+) -> None:
+    given = credentials(app, "demo")
+
+    (_, hook) = await findings(configure(**given, BRIDGE_BASE_URL=address))
+
+    assert hook.verdict is Verdict.WARNING
+    assert "BRIDGE_BASE_URL" in hook.remedy
+
+
+@pytest.mark.parametrize(
+    ("signatures", "verdict", "words"),
+    [
+        ((), Verdict.OK, "none has arrived yet"),
+        ((None, None), Verdict.WARNING, "none arrives"),
+        ((None, "signed"), Verdict.OK, "they arrive"),
+    ],
+)
+async def test_webhooks_that_never_arrive_are_told_from_those_that_do(
+    configure: Configure,
+    app: App,
+    signatures: tuple[str | None, ...],
+    verdict: Verdict,
+    words: str,
+) -> None:
+    configuration = configure(**credentials(app, "demo"))
+    ensure_secrets(configuration)
+    with open_stores(configuration.data_dir, SystemClock()) as (_, stores):
+        for number, signature in enumerate(signatures):
+            kept = Delivery("linear:demo", f"d{number}", signature, {}, b"{}", 1.0)
+            await stores.deliveries.add(kept)
+
+    (_, hook) = await findings(configuration)
+
+    assert (hook.verdict, words in hook.reason) == (verdict, True)
+    assert "https://bridge.example.com/webhooks/linear" in f"{hook.reason} {hook.remedy}"

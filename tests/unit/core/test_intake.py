@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from app.core.inbound import Heard, Naming
+from app.core.intake.reception import ASK_AGAIN_SECONDS, HELD_SECONDS
 from app.core.keys import PlaceKey
-from app.core.types import PlaceView
+from app.core.ports import AgentListener
+from app.core.types import PlaceView, Speaker
 from app.core.updates import AskOption, AskRequest
-from app.errors import DeliveryUnreadable
+from app.errors import DeliveryUnreadable, SpeakerUnknown
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, open_desk, running_desk
-from tests.support.memory import decision, heard, opened
+from tests.support.memory import decision, delivery, heard, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -172,3 +174,74 @@ async def test_what_belongs_to_a_message_is_brought_together_before_it_is_decide
     (message,) = desk.stores.turns.messages(accepted.turns[0].turn)
     assert message.text == "a part and the rest ?"
     assert len(accepted.turns) == 2
+
+
+def unable(desk: Desk, calls: list[Speaker]) -> None:
+    """Let nobody tell who speaks on the platform of the first adapter."""
+
+    async def refusal(speaker: Speaker, place: PlaceKey) -> str | None:
+        calls.append(speaker)
+        raise SpeakerUnknown(f"nobody can tell who speaks in {place}")
+
+    next(iter(desk.adapters.values())).refusal = refusal  # type: ignore[method-assign]
+
+
+async def test_a_message_waits_while_nobody_can_tell_who_speaks(tmp_path: Path) -> None:
+    clock, calls = ManualClock(), list[Speaker]()
+    async with running_desk(tmp_path, clock=clock) as desk:
+        unable(desk, calls)
+        arrived = replace(delivery("web:demo"), received_at=clock.now())
+        desk.inbound[arrived.delivery_id] = replace(heard("hello"), mentions=("demo",))
+        waiting = asyncio.ensure_future(desk.intake.settle(arrived))
+        await clock.asleep()
+        await clock.advance(ASK_AGAIN_SECONDS)
+        assert (len(calls), waiting.done()) == (2, False)
+
+        del next(iter(desk.adapters.values())).refusal
+        await clock.asleep()
+        await clock.advance(ASK_AGAIN_SECONDS)
+
+        assert len((await waiting).turns) == 1
+
+
+async def test_nothing_waits_where_an_agent_works_since_the_next_word_may_be_stop(
+    tmp_path: Path,
+) -> None:
+    async def hang(_listener: AgentListener) -> None:
+        await asyncio.Event().wait()
+
+    clock = ManualClock()
+    async with running_desk(tmp_path, clock=clock) as desk:
+        desk.launcher.script = hang
+        working = await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(working.turns[0].turn, "prompted")
+        unable(desk, [])
+        arrived = replace(delivery("web:demo"), received_at=clock.now())
+        desk.inbound[arrived.delivery_id] = replace(
+            heard("and I?", speaker=STRANGER), mentions=("demo",)
+        )
+        refused = await desk.intake.settle(arrived)
+        del next(iter(desk.adapters.values())).refusal
+
+        await desk.hear(replace(heard("stop"), mentions=("demo",)))
+
+        assert refused.turns == ()
+        await desk.reached(working.turns[0].turn, "cancelled")
+
+
+async def test_whoever_waited_too_long_is_refused_and_the_next_message_is_not_held_up(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    async with running_desk(tmp_path, clock=clock) as desk:
+        unable(desk, [])
+        arrived = replace(delivery("web:demo"), received_at=clock.now() - HELD_SECONDS)
+        desk.inbound[arrived.delivery_id] = replace(heard("hello"), mentions=("demo",))
+        accepted = await desk.intake.settle(arrived)
+        del next(iter(desk.adapters.values())).refusal
+
+        following = await desk.hear(replace(heard("fine words"), mentions=("demo",)))
+
+        assert (accepted.turns, len(following.turns)) == ((), 1)
+        await desk.until(lambda: len(desk.posts()) > 1)
+        assert "try again later" in desk.posts()[0].content.note

@@ -12,15 +12,17 @@ import pytest
 from pydantic import SecretStr
 
 from app.config import LinearCredentials
-from app.core.inbound import Delivery
+from app.config.sealing import Sealer
+from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.core.types import Speaker
 from app.core.updates import AskOption, PlanStep
-from app.errors import PostDelayed, PostRejected, ServiceRefused
+from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
+from app.services.linear.grants import Grants
 from app.services.linear.webhook import DeliveryStale
 from app.sim.linear import App, Linear, LinearSession
 from app.sim.linear.workspace import STALE_SECONDS
@@ -152,6 +154,17 @@ async def test_what_is_sent_twice_is_there_once_and_is_found(scene: Scene, code:
     assert scene.said() == ["On it.", "It is done."]
     assert found is not None
     assert found.remote_id == scene.session.activities[0].id
+
+
+async def test_an_answer_that_is_too_long_for_linear_arrives_shortened_and_once(
+    scene: Scene,
+) -> None:
+    scene.linear.workspace.longest = 10_000
+    for _ in range(2):
+        await scene.send("finish", replace(DONE, text="x" * 60_000))
+
+    assert scene.session.response.startswith("x" * 8_000)
+    assert scene.session.response.endswith("more characters in the transcript]")
 
 
 async def test_the_end_of_a_turn_of_an_earlier_run_is_only_its_answer(scene: Scene) -> None:
@@ -307,13 +320,58 @@ async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for
 
 async def test_sessions_of_others_and_old_ones_are_not_looked_at(scene: Scene) -> None:
     other = scene.linear.agent("other")
-    await scene.clock.advance(8 * 24 * 3600.0)
+    await scene.clock.advance(7 * 24 * 3600.0)
     scene.linear.delegate(scene.linear.issue("Theirs"), other, scene.ann)
     mine = scene.linear.delegate(scene.linear.issue("Mine"), scene.app, scene.ann)
     async with scene.listening():
         pass
 
     assert [delivery.delivery_id for delivery in scene.taken] == [f"missed:{mine.id}"]
+
+
+async def found(scene: Scene) -> list[Heard]:
+    """Look for what was missed, as a bridge does that starts now."""
+    async with scene.listening():
+        pass
+    heard = [scene.adapter.parse(delivery) for delivery in scene.taken]
+    return [each for each in heard if each is not None]
+
+
+async def test_the_latest_of_many_replies_are_found_and_in_their_order(scene: Scene) -> None:
+    for number in range(40):
+        scene.linear.reply(scene.session, scene.ann, f"reply {number}")
+        await scene.clock.advance(1.0)
+
+    missed = await found(scene)
+
+    assert [each.text for each in missed[1:]] == [f"reply {number}" for number in range(10, 40)]
+
+
+async def test_what_is_older_than_the_memory_of_the_bridge_is_not_taken_for_missed(
+    scene: Scene,
+) -> None:
+    scene.linear.reply(scene.session, scene.ann, "long ago")
+    await scene.clock.advance(31 * 24 * 3600.0)  # by now it is forgotten that this was answered
+    new = scene.linear.reply(scene.session, scene.ann, "and today")
+
+    missed = await found(scene)
+
+    assert [each.message_id for each in missed] == [new.id]
+
+
+async def test_a_mention_in_a_thread_is_found_as_it_was_told(scene: Scene) -> None:
+    issue = scene.linear.issue("The door", "It does not close.")
+    thread = scene.linear.comment(issue, scene.linear.person("Bob"), "The hinge is rusty.")
+    scene.linear.mention(issue, scene.app, scene.ann, "why?", under=thread)
+    body = scene.linear.hooks.sent[-1].body
+
+    told = scene.adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    missed = (await found(scene))[-1]
+
+    assert told is not None
+    assert missed.text == told.text == "@demo why?"
+    assert (missed.message_id, missed.speaker) == (told.message_id, told.speaker)
+    assert "The hinge is rusty." in missed.context
 
 
 async def test_a_list_that_linear_does_not_give_is_asked_for_once(scene: Scene) -> None:
@@ -343,6 +401,57 @@ async def refused(listen: Awaitable[None]) -> str:
     with pytest.raises(ServiceRefused) as error:
         await listen
     return str(error.value)
+
+
+async def test_a_token_that_is_taken_away_for_a_while_stops_no_look_for_what_was_missed(
+    scene: Scene,
+) -> None:
+    async with scene.listening():
+        taken, tokens = len(scene.taken), dict(scene.app.tokens)
+        missed = scene.linear.reply(scene.session, scene.ann, "still there?")
+        sent = scene.linear.hooks.sent[-1]
+        headers = {name.lower().encode(): v.encode() for name, v in sent.headers.items()}
+        await scene.clock.advance(61.0)
+        scene.app.tokens.clear()
+        with pytest.raises(DeliveryStale):
+            scene.adapter.verify(headers, sent.body, scene.clock.now())
+        await scene.clock.asleep(2)
+        assert "LINEAR_ACCESS_TOKEN" in scene.adapter.trouble
+
+        scene.app.tokens.update(tokens)
+        await scene.clock.advance(60.0)
+        await scene.clock.asleep(2)
+
+    assert scene.adapter.trouble == ""
+    assert scene.taken[taken + 1].delivery_id == f"missed:{missed.id}"
+
+
+async def test_a_token_that_somebody_allows_at_linear_is_taken_without_a_restart(
+    scene: Scene, tmp_path: Path
+) -> None:
+    with open_stores(tmp_path, scene.clock) as (_, stores):
+        grants = Grants("linear:demo", stores.sealed, Sealer(SecretStr("k" * 40)))
+        adapter = LinearAdapter(
+            "demo",
+            minting(scene.app),
+            api_url=scene.linear.url,
+            clock=scene.clock,
+            vault=scene.vault,
+            grants=grants,
+        )
+        scene.app.credentials = False
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(adapter.listen(scene.take))
+            await scene.clock.asleep()
+            assert "client credentials" in adapter.trouble
+            scene.app.credentials = True
+            await scene.clock.advance(300.0)
+            await scene.clock.asleep(2)
+            listening.cancel()
+        await adapter.close()
+
+    assert adapter.trouble == ""
+    assert len(scene.taken) == 1
 
 
 async def test_wrong_credentials_are_told_with_their_remedy(scene: Scene) -> None:
@@ -409,6 +518,22 @@ async def test_strangers_may_not_and_whoever_left_is_out_after_minutes(scene: Sc
     await scene.clock.advance(301.0)
 
     assert await scene.adapter.refusal(ann, PLACE) is not None
+
+
+async def test_who_is_a_member_counts_for_an_hour_while_linear_cannot_be_asked(
+    scene: Scene,
+) -> None:
+    ann, bob = Speaker(scene.ann.id, "Ann"), Speaker(scene.linear.person("Bob").id, "Bob")
+    assert await scene.adapter.refusal(ann, PLACE) is None
+    await scene.clock.advance(301.0)
+    scene.linear.down = True
+
+    assert await scene.adapter.refusal(ann, PLACE) is None
+    with pytest.raises(SpeakerUnknown, match="503"):
+        await scene.adapter.refusal(bob, PLACE)
+    await scene.clock.advance(3600.0)
+    with pytest.raises(SpeakerUnknown, match="503"):
+        await scene.adapter.refusal(ann, PLACE)
 
 
 async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene) -> None:
@@ -559,9 +684,60 @@ async def test_what_linear_refuses_is_linked_where_the_page_gives_it_out(
     assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
 
 
-async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(scene: Scene) -> None:
+async def test_the_answer_does_not_wait_for_a_file_that_never_gets_there(
+    scene: Scene, tmp_path: Path
+) -> None:
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    (tmp_path / "0a1b").mkdir()
+    (tmp_path / "0a1b" / "a.md").write_text("x")
+    file = MadeFile("a.md", "text/markdown", "0a1b/a.md", 1, "https://page.example/a.md")
+    scene.linear.lose_uploads = 100
+
+    for _ in range(2):
+        with pytest.raises(PostDelayed):
+            await adapter.send(scene.post("finish", replace(DONE, files=(file,))))
+    await adapter.send(scene.post("finish", replace(DONE, files=(file,))))
+    await adapter.close()
+
+    assert "[a.md](https://page.example/a.md) (1 byte)" in scene.session.response
+
+
+async def test_a_file_that_many_want_at_once_is_there_for_all(scene: Scene, tmp_path: Path) -> None:
+    words = scene.linear.upload("a.png", b"a picture" * 100_000)
+    scene.linear.reply(scene.session, scene.ann, words)
+    body = scene.linear.hooks.sent[-1].body
+    adapter = LinearAdapter(
+        "demo",
+        settings(scene.app),
+        api_url=scene.linear.url,
+        clock=scene.clock,
+        vault=scene.vault,
+        uploads=tmp_path,
+    )
+    heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
+    assert heard is not None
+    (file,) = heard.files
+
+    fetched = await asyncio.gather(*(adapter.fetch(file) for _ in range(20)))
+    await adapter.close()
+
+    assert fetched == [file] * 20
+    assert [path.name for path in (tmp_path / file.url).parent.iterdir()] == ["a.png"]
+
+
+@pytest.mark.parametrize("where", ["completed", "canceled", "duplicate"])
+async def test_an_issue_that_people_moved_or_automations_gave_is_left_alone(
+    scene: Scene, where: str
+) -> None:
     begin = replace(STARTING, message_id=scene.session.id)
-    scene.linear.move(scene.session.issue, "completed")
+    scene.linear.move(scene.session.issue, where)
     await scene.send("create", begin, "ab-1")
     await scene.send("finish", DONE, "ab-1")
     scene.linear.move(scene.session.issue, "backlog")

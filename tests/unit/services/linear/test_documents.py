@@ -17,7 +17,7 @@ from app.sim.linear import Linear
 from app.sim.linear.schema import SDL
 
 NAMES = get_args(DocumentName)
-SCALARS = "scalar DateTime scalar JSON scalar JSONObject "
+SCALARS = "scalar DateTime scalar DateTimeOrDuration scalar JSON scalar JSONObject "
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey
 from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
-from app.services.linear.events import LinearIssue, Revoked, heard, upload_path
+from app.services.linear.events import ELSEWHERE, LinearIssue, Revoked, heard, upload_path
 from app.sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
@@ -96,6 +96,42 @@ def test_a_mention_makes_the_comment_the_words_and_the_issue_context(
     assert "It does not close." in said.context
 
 
+def test_a_mention_in_a_thread_makes_that_comment_the_words_and_the_thread_context(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    thread = linear.comment(issue, linear.person("Bob"), "The hinge is rusty.")
+    session = linear.mention(issue, app, ann, "why?", under=thread)
+
+    said = last(linear)
+
+    assert session.comment.body == "This thread is for an agent session with claude."
+    assert (said.text, said.spoken) == ("@claude why?", "why?")
+    assert said.speaker == Speaker(ann.id, "Ann")
+    assert "It does not close." in said.context
+    assert said.context.endswith("Said before:\n\nThe hinge is rusty.")
+
+
+def test_a_mention_whose_words_linear_does_not_send_is_never_taken_for_the_issue(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    linear.mention(issue, app, ann, "why?", under=linear.comment(issue, ann, "The hinge is rusty."))
+
+    said = changed(linear, previousComments=None)
+
+    assert isinstance(said, Heard)
+    assert said.text == ELSEWHERE
+    assert "It does not close." in said.context
+
+
+def test_what_an_app_writes_is_said_by_the_app_and_not_by_who_is_responsible_for_it(
+    linear: Linear, app: App, ann: Person, issue: Issue
+) -> None:
+    other = linear.agent("codex").user
+    linear.mention(issue, app, other, "please review", responsible=ann)
+
+    assert last(linear).speaker.id == other.id
+
+
 @pytest.mark.parametrize(
     ("words", "spoken"),
     [
@@ -169,7 +205,7 @@ def test_earlier_comments_are_context_once(
     said = changed(
         linear,
         promptContext="<comment>one</comment>",
-        previousComments=[{"body": "one"}, {"body": "two"}],
+        previousComments=[{"id": "1", "body": "one"}, {"id": "2", "body": "two"}],
     )
 
     assert isinstance(said, Heard)

@@ -242,6 +242,15 @@ async def test_a_revoked_installation_is_remembered_as_one(bench: Bench) -> None
             await run.works()
 
 
+async def test_an_error_of_another_shape_is_a_refusal_like_any_other(bench: Bench) -> None:
+    async def refuse(_address: str, _form: dict[str, str]) -> tuple[int, object]:
+        return 400, {"error": {"code": "invalid_client"}}
+
+    async with bench.run() as run:
+        with pytest.raises(ServiceRefused, match="LINEAR_CLIENT_SECRET"):
+            await run.tokens.current(refuse)
+
+
 async def test_a_code_that_is_wrong_or_used_installs_nothing(bench: Bench) -> None:
     async with bench.run() as run:
         with pytest.raises(ServiceRefused, match=INSTALL):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -82,8 +83,10 @@ async def way_in(folder: Path) -> AsyncIterator[Way]:
 
 
 @asynccontextmanager
-async def run(folder: Path, clock: ManualClock, linear: Linear, app: App) -> AsyncIterator[Way]:
-    """Run a bridge on a folder until it is over."""
+async def run(
+    folder: Path, clock: ManualClock, linear: Linear, app: App, *, sleepers: int = 2
+) -> AsyncIterator[Way]:
+    """Run a bridge on a folder until it is over; so many sleep when it has begun."""
     adapter = LinearAdapter(
         "demo",
         LinearCredentials(
@@ -101,7 +104,7 @@ async def run(folder: Path, clock: ManualClock, linear: Linear, app: App) -> Asy
         way = Way(linear, clock, app, front, desk)
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(adapter.listen(way.take))
-            await clock.asleep(2)
+            await clock.asleep(sleepers)
             yield way
             listening.cancel()
     await adapter.close()
@@ -230,6 +233,68 @@ async def test_what_was_acknowledged_is_dealt_with_once_however_late_the_bridge_
             assert session.activities[0].body == "On it."
             assert session.response == "ok"
             assert len(later.desk.launcher.told("prompt")) == 1
+
+
+async def test_what_arrives_while_no_token_works_is_answered_once_one_does(
+    tmp_path: Path,
+) -> None:
+    async with way_in(tmp_path) as way:
+        tokens = dict(way.app.tokens)
+        way.app.tokens.clear()
+        session, delivery = await way.delegate()
+        assert await way.deliver(delivery) == 200
+        await way.clock.asleep(3)  # it waits to be asked about again
+        assert session.activities == []
+
+        way.app.tokens.update(tokens)
+        await way.clock.advance(60.0)
+        await way.shown(session, "complete")
+
+        assert session.response == "ok"
+        assert len(way.desk.launcher.told("prompt")) == 1
+
+
+async def test_what_arrives_before_it_is_known_who_the_agent_is_waits_and_is_then_checked(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    with Linear(clock.now) as linear:
+        app = linear.agent("demo")
+        linear.down = True
+        async with run(tmp_path, clock, linear, app, sleepers=1) as way:
+            session, delivery = await way.delegate()
+            genuine = json.loads(delivery.body)
+            strange = linear.hooks.send(app, {**genuine, "organizationId": "another"})
+            assert [await way.deliver(each) for each in (strange, delivery)] == [200, 200]
+            linear.down = False
+            await clock.advance(60.0)
+            await way.shown(session, "complete")
+            rows = await way.desk.stores.deliveries.recent(before=None, limit=10)
+
+            by_name = {row.delivery_id: (row.state, row.reason) for row in rows}
+            refused = by_name[strange.headers["Linear-Delivery"]]
+            assert refused == ("failed", "this organisation is not the agent's")
+            assert len(way.desk.launcher.told("prompt")) == 1
+
+
+async def test_who_was_just_heard_can_still_say_stop_while_linear_cannot_be_asked(
+    tmp_path: Path,
+) -> None:
+    async def hang(_listener: AgentListener) -> None:
+        await asyncio.Event().wait()
+
+    async with way_in(tmp_path) as way:
+        way.desk.launcher.script = hang
+        session, delivery = await way.delegate()
+        assert await way.deliver(delivery) == 200
+        await way.desk.until(lambda: bool(way.desk.launcher.told("prompt")))
+        await way.clock.advance(301.0)  # by now it would be asked again whether Ann is a member
+        way.linear.limited_until = way.clock.now() + 1800.0
+        assert session.creator is not None
+        way.linear.stop(session, session.creator)
+
+        assert await way.deliver(way.linear.hooks.sent[-1]) == 200
+        await way.desk.reached(1, "cancelled")
 
 
 async def test_what_was_acknowledged_is_not_repeated_by_linear_nor_by_looking(
