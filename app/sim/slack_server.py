@@ -84,6 +84,8 @@ class SimulatedSlack(Workspace):
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
+        self.downloads: list[str] = []
+        """The tokens with which files were asked for."""
         self.lose_answers: dict[str, int] = {}
         """How many calls of a method are carried out without an answer."""
         self._resend_seconds = resend_seconds
@@ -348,6 +350,7 @@ class SimulatedSlack(Workspace):
             self.refreshed += 1
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
+        self.downloads.append(request.headers.get("Authorization", ""))
         try:
             app = self._authenticated(request, "download")
             file = self.files[request.match_info["file"]]

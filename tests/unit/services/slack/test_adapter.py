@@ -18,7 +18,7 @@ from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Changed, Delivery, File, Heard, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
 from app.services.slack.adapter import SlackAdapter
-from app.services.slack.api import bypasses_proxy
+from app.services.slack.api import bypasses_proxy, is_slacks
 from app.sim.slack import SCOPES, App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.slack import slack_adapter
@@ -264,6 +264,52 @@ async def test_the_login_page_is_not_taken_for_the_file(scene: Scene) -> None:
     note = await scene.adapter.fetch(File("a.txt", "text/plain", f"slack{kept}/a.txt"))
 
     assert "files:read" in (scene.folder / "uploads" / note.url).read_text()
+
+
+async def test_a_file_that_lies_elsewhere_is_not_fetched_and_the_token_stays_here(
+    scene: Scene,
+) -> None:
+    with SimulatedSlack() as elsewhere:
+        kept = scene.slack.file("plans.txt", b"inside")
+        address = f"{elsewhere.files_url}/F1/plans.txt".replace("127.0.0.1", "localhost")
+        scene.slack.files[kept].url = address
+
+        note = await scene.adapter.fetch(File("plans.txt", "text/plain", f"slack{kept}/plans.txt"))
+
+        assert elsewhere.downloads == []
+    words = (scene.folder / "uploads" / note.url).read_text()
+    assert f"outside of Slack, at {address}" in words
+
+
+@pytest.mark.parametrize(
+    ("url", "base_url", "own"),
+    [
+        ("https://files.slack.com/files-pri/T1-F1/a.png", "https://slack.com/api/", True),
+        ("https://files.slack-gov.com/a.png", "https://slack-gov.com/api/", True),
+        ("https://files.slack.com/a.png", "https://proxy.example.com/slack/api/", True),
+        ("http://127.0.0.1:9/files/a.png", "http://127.0.0.1:9/api/", True),
+        ("http://files.slack.com/a.png", "https://slack.com/api/", False),
+        ("https://docs.example.com/a.png", "https://slack.com/api/", False),
+        ("https://evilslack.com/a.png", "https://slack.com/api/", False),
+        ("https://slack.com.example.com/a.png", "https://slack.com/api/", False),
+        ("https://slack.com@example.com/a.png", "https://slack.com/api/", False),
+        ("", "https://slack.com/api/", False),
+    ],
+)
+def test_the_token_is_shown_to_slack_only(url: str, base_url: str, own: bool) -> None:
+    assert is_slacks(url, base_url) == own
+
+
+async def test_two_agents_that_are_shown_one_file_both_get_it_whole(scene: Scene) -> None:
+    content = bytes(range(256)) * 8192
+    kept = scene.slack.file("a.bin", content)
+    file = File("a.bin", "application/octet-stream", f"slack{kept}/a.bin")
+
+    brought = await asyncio.gather(*(scene.adapter.fetch(file) for _ in range(8)))
+
+    assert brought == [file] * 8
+    folder = (scene.folder / "uploads" / file.url).parent
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a.bin": content}
 
 
 async def test_a_change_is_understood_from_the_line(scene: Scene) -> None:
