@@ -220,7 +220,7 @@ class SlackAdapter:
         )
 
     async def _with_files(self, frame: dict[str, Any], raw: bytes) -> bytes:
-        """Add the files of a message to its mention, which does not list them.
+        """Add the files of a message, and what was forwarded, to its mention, which lacks them.
 
         Needed only where the mention comes before the message itself, or instead of it.
 
@@ -244,11 +244,9 @@ class SlackAdapter:
                 logger.warning("a mention is taken without its files: %s", error)
                 return raw
             raise PostDelayed(f"the files of a mention are not known: {error}") from error
-        same = (m for m in answer["messages"] if m["ts"] == event["ts"] and m.get("files"))
-        found = next(same, None)
-        if found is None:
-            return raw
-        event["files"] = found["files"]
+        for message in answer["messages"]:
+            if message["ts"] == event["ts"]:
+                event |= {key: message[key] for key in ("files", "attachments") if key in message}
         return orjson.dumps(frame)
 
     async def _catch_up(
@@ -313,6 +311,6 @@ def _earlier(message: dict[str, Any], known: events.Known) -> Earlier:
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
-        text=events.plain(message.get("text") or "", known),
+        text=events.everything_in(message, known),
         files=events.files_of(message),
     )
