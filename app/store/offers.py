@@ -14,7 +14,17 @@ from app.core.keys import PlaceKey
 from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.store.admission import attach
 from app.store.asks import close_ask
-from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, transcript, turn
+from app.store.tables import (
+    ASK_IS_OPEN,
+    OFFER,
+    ask,
+    checkout,
+    message,
+    place,
+    surface,
+    transcript,
+    turn,
+)
 
 HANDED_ON = "Something else was asked; the agent is told of this with it."
 
@@ -99,7 +109,7 @@ def _say(
         {
             "id": number,
             "place": place_id,
-            "message_id": f"offer-{row.id}",
+            "message_id": f"{OFFER}{row.id}",
             "speaker_id": request.speaker.id or request.speaker.name,
             "speaker_kind": request.speaker.kind,
             "files": [],

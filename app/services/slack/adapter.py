@@ -258,6 +258,8 @@ class SlackAdapter:
         for place in places:
             last = place.last_message_id
             oldest = last if heard is None else min(last, f"{heard - OVERLAP_SECONDS:.6f}")
+            # What was said before an agent was called was said to nobody, and told to it then.
+            oldest = max(oldest, place.first_message_id)
             channel, thread = events.channel_and_thread(place.key.external)
             for message in await self._replies_in_time(channel, thread, oldest):
                 if message["ts"] > oldest and message.get("user") not in self._colleagues.agents:

@@ -73,13 +73,21 @@ class Scene:
 
 @asynccontextmanager
 async def staged(
-    folder: Path, active: Callable[[float], Awaitable[Any]] | None = None, **app: Any
+    folder: Path,
+    active: Callable[[float], Awaitable[Any]] | None = None,
+    ping_seconds: float = 0.2,
+    **app: Any,
 ) -> AsyncIterator[Scene]:
     with SimulatedSlack(resend_seconds=0.3, retries=1000) as slack:
         made, ann = slack.app("claude", **app), slack.person("Ann")
         channel = slack.channel("general", [ann, made])
         adapter = slack_adapter(
-            slack, made, clock=SystemClock(), folder=folder, ping_seconds=0.2, active=active
+            slack,
+            made,
+            clock=SystemClock(),
+            folder=folder,
+            ping_seconds=ping_seconds,
+            active=active,
         )
         yield Scene(slack, made, ann, channel, adapter, folder)
         await adapter.close()
@@ -174,11 +182,38 @@ async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_bus
         known = scene.slack.say(scene.ann, scene.channel, "known", thread=thread)
         scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
         key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
-        places.append(ActivePlace(key, known, 0.0))
+        places.append(ActivePlace(key, thread, known, 0.0))
         scene.slack.fail("conversations.replies", status=429, retry_after=1, times=1)
         scene.refusals = 1
         async with scene.listening():
             await scene.until_heard("!missed")
+
+    assert scene.heard() == ["!missed"]
+
+
+@pytest.mark.parametrize(("how", "ping_seconds"), [("cut", 60.0), ("silence", 0.2)])
+async def test_replies_missed_while_the_line_was_dead_are_taken_in_wherever_agents_are_by_then(
+    tmp_path: Path, how: str, ping_seconds: float
+) -> None:
+    places: list[ActivePlace] = []
+
+    async def active(_since: float) -> list[ActivePlace]:
+        return list(places)
+
+    async with staged(tmp_path, active, ping_seconds) as scene, scene.listening():
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        scene.slack.say(scene.ann, scene.channel, "!before anybody was called", thread=thread)
+        called = scene.slack.say(
+            scene.ann, scene.channel, f"<@{scene.app.user}> come", thread=thread
+        )
+        await scene.until(lambda: len(scene.slack.acknowledged) == 4)
+        scene.taken.clear()
+        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+        places.append(ActivePlace(key, called, called, 0.0))
+        scene.app.events = frozenset()  # Slack has given up sending
+        getattr(scene.slack, how)(scene.app)
+        scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
+        await scene.until_heard("!missed")
 
     assert scene.heard() == ["!missed"]
 
