@@ -84,6 +84,8 @@ class SimulatedSlack(Workspace):
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
+        self.stalled: set[str] = set()
+        """Methods that never answer."""
         self.downloads: list[str] = []
         """The tokens with which files were asked for."""
         self.lose_answers: dict[str, int] = {}
@@ -180,6 +182,8 @@ class SimulatedSlack(Workspace):
     async def _call(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         arguments = await _arguments(request, method)
+        if method in self.stalled:
+            await asyncio.Event().wait()
         headers: dict[str, str] = {}
         status = 200
         app: App | None = None

@@ -98,6 +98,8 @@ class SlackAdapter:
         self._identity: Identity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
+        self._passing: dict[str, asyncio.Event] = {}
+        """The last frame of each thread that is on its way in."""
 
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Understand a frame of Slack; None if it is of no concern."""
@@ -175,7 +177,7 @@ class SlackAdapter:
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
                 # Every edit of an answer comes back as an event; nobody needs to keep those.
                 if events.speaker_of(frame) not in self._colleagues.agents:
-                    await take(await self._delivery(me, frame, raw))
+                    await take(await self._in_order(me, frame, raw))
 
             def opened(heard: float | None) -> None:
                 self.trouble = ""
@@ -197,6 +199,24 @@ class SlackAdapter:
                 self._identity = await identify(self._api, self.agent, self._app.suffix)
                 self._colleagues.add(self.agent, self._identity)
             return self._identity
+
+    async def _in_order(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
+        """Prepare a frame, and let those of its thread pass that came before it.
+
+        Some need a look-up and others do not: a stop must not overtake what it is to stop.
+        """
+        thread = events.thread_in(frame)
+        before, passed = self._passing.get(thread), asyncio.Event()
+        self._passing[thread] = passed
+        try:
+            delivery = await self._delivery(me, frame, raw)
+            if before is not None:
+                await before.wait()
+            return delivery
+        finally:
+            passed.set()
+            if self._passing.get(thread) is passed:
+                del self._passing[thread]
 
     async def _delivery(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
         """Put a frame into the form in which it is kept, with what is needed to understand it."""

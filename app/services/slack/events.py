@@ -257,6 +257,16 @@ def _message_of(payload: Event) -> Event:
     return event.get("message") or event.get("previous_message") or event
 
 
+def thread_in(frame: Event) -> str:
+    """Name the thread that a frame is about."""
+    payload = frame.get("payload") or {}
+    if payload.get("event"):
+        channel, message = payload["event"].get("channel"), _message_of(payload)
+    else:
+        channel, message = (payload.get("channel") or {}).get("id"), payload.get("message") or {}
+    return external(str(channel), str(message.get("thread_ts") or message.get("ts")))
+
+
 def users_in(frame: Event) -> tuple[str, ...]:
     """List everybody whose name is needed to understand a frame, the speaker first."""
     speaker = speaker_of(frame)

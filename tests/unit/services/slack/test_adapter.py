@@ -17,6 +17,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Changed, Delivery, File, Heard, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
+from app.services.slack import people
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slacks
 from app.sim.slack import SCOPES, App
@@ -125,6 +126,21 @@ async def test_a_frame_is_acknowledged_only_once_it_is_kept(scene: Scene) -> Non
 
     assert scene.slack.lost == []
     assert len(scene.taken) == 2  # the mention, and the message that it came with
+
+
+async def test_what_is_said_in_a_thread_is_kept_in_order_however_long_a_look_up_takes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "NAME_SECONDS", 0.5)
+    async with scene.listening():
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        await scene.until(lambda: scene.slack.acknowledged)
+        scene.slack.stalled.add("users.info")
+        scene.slack.say(scene.slack.person("Bob"), scene.channel, "!first", thread=thread)
+        scene.slack.say(scene.ann, scene.channel, "!second", thread=thread)
+        await scene.until_heard("!first", "!second")
+
+    assert scene.heard() == ["!first", "!second"]
 
 
 @pytest.mark.parametrize("how", ["cut", "silence", "refresh"])
