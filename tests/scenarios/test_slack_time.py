@@ -200,6 +200,31 @@ async def test_a_call_without_an_answer_is_not_repeated(scene: Scene, method: st
     assert answer.words.count("One.") == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("chat.appendStream", "streaming_mode_mismatch"),
+        ("chat.stopStream", "invalid_chunks"),
+        ("chat.update", "invalid_blocks"),
+    ],
+)
+async def test_an_answer_that_is_not_taken_as_it_is_arrives_all_the_same(
+    scene: Scene, method: str, error: str
+) -> None:
+    scene.app.streams = method != "chat.update"
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.slack.fail(method, error=error, times=1)
+    scene.show(post, "One. ")
+    await scene.play(lambda: "One." in scene.shown()[0].words)
+    await scene.finish("One. | Two | *Three* |")
+
+    await scene.play(scene.is_sent)
+
+    [answer] = scene.shown()
+    assert answer.words.count("One. | Two | *Three* |") == 1
+
+
 async def test_a_long_answer_takes_more_messages_where_files_are_not_allowed(scene: Scene) -> None:
     scene.app.scopes -= {"files:write"}
     await scene.begin()

@@ -37,7 +37,14 @@ EVENT_TYPE: Final = "agent_bridge_post"
 NO_STREAMS: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
 """Answers that mean that this app can never stream here."""
 NOT_STREAMING: Final = {"message_not_in_streaming_state", "streaming_state_conflict"}
-TOO_LONG: Final = {"msg_too_long", "msg_blocks_too_long"}
+BAD_FORM: Final = {
+    "invalid_attachments",
+    "invalid_blocks",
+    "invalid_blocks_format",
+    "msg_blocks_too_long",
+    "msg_too_long",
+}
+"""Answers that mean that Slack makes nothing of a message as it is written: of its tables, say."""
 GONE: Final = {"message_not_found", "cant_update_message", "edit_window_closed"}
 PLACE_GONE: Final = {"not_in_channel", "channel_not_found", "is_archived", "thread_not_found"}
 
@@ -276,9 +283,11 @@ class Poster:
                     "chat.appendStream", channel=channel, ts=shown.ts, chunks=chunks
                 )
         except SlackRefused as error:
-            if error.error not in NOT_STREAMING | TOO_LONG | GONE:
+            if error.error in PLACE_GONE:
                 raise
-            shown.streamed, shown.maybe_streaming = None, error.error in TOO_LONG
+            # Whatever a stream does not take: a message that is edited may.
+            shown.streamed = None
+            shown.maybe_streaming = error.error not in NOT_STREAMING | GONE
         else:
             shown.streamed, shown.tasks = max(done, upto), tasks
             shown.called_at = self._clock.monotonic()
@@ -316,6 +325,17 @@ class Poster:
                 raise
 
     async def _put(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
+        """Show blocks; if Slack makes nothing of what an agent wrote, its words as they are."""
+        try:
+            await self._put_blocks(post, shown, blocks)
+        except SlackRefused as error:
+            verbatim = render.verbatim(blocks)
+            if error.error not in BAD_FORM or verbatim == blocks:
+                raise
+            logger.warning("%s; the words are shown as they are", error)
+            await self._put_blocks(post, shown, verbatim)
+
+    async def _put_blocks(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
         """Change the message if there is one, else make it."""
         channel, thread = channel_and_thread(post.target.external)
         content = {
