@@ -147,6 +147,33 @@ async def test_what_waits_for_a_person_does_not_look_as_if_it_were_worked_on(sce
     assert len(scene.statuses()) == said
 
 
+async def test_a_slow_status_does_not_outlast_the_work(scene: Scene) -> None:
+    status = (scene.app, scene.channel, scene.thread)
+    method = "agents.sessions.setStatus"
+    scene.slack.stall(method)
+    await scene.begin()
+    await scene.until(lambda: scene.slack.stalls[method].waiting)
+    await scene.finish("Done at once.")
+    await scene.play(scene.is_sent)
+    scene.slack.go_on(method)
+
+    await scene.until(lambda: len([c for c in scene.slack.calls if c.method == method]) == 2)
+
+    assert scene.slack.status(*status) == "active"
+
+
+async def test_a_status_that_slack_does_not_take_now_ends_later(scene: Scene) -> None:
+    status = (scene.app, scene.channel, scene.thread)
+    await scene.begin()
+    await scene.until(lambda: scene.slack.status(*status) == "processing")
+    scene.slack.fail("agents.sessions.setStatus", status=429, retry_after=30, times=1)
+    await scene.finish("Done.")
+
+    await scene.play(lambda: scene.slack.status(*status) == "active", step=5)
+
+    assert len(scene.statuses()) == 1
+
+
 async def test_half_an_hour_of_limits_delays_the_answer_and_loses_nothing(scene: Scene) -> None:
     scene.slack.fail("*", status=429, retry_after=60, seconds=1800)
     await scene.begin()

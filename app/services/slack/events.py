@@ -240,6 +240,11 @@ def is_direct(channel: str) -> bool:
     return channel.startswith("D")
 
 
+def is_person(name: str) -> bool:
+    """Tell whether an id is a person's, and no bot's or that of somebody elsewhere."""
+    return name[:1] in {"U", "W"}
+
+
 def thread_of(message: Event) -> str:
     """Tell which thread a message belongs to: its own, if it begins one."""
     return str(message.get("thread_ts") or message["ts"])

@@ -22,7 +22,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.slack import render
 from app.services.slack.api import FileRefused, SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
-from app.services.slack.events import channel_and_thread
+from app.services.slack.events import channel_and_thread, is_person
 
 logger = logging.getLogger(__name__)
 
@@ -231,8 +231,8 @@ class Poster:
 
     def _may_stream(self, post: PostSend) -> bool:
         """Tell whether a new message can be a stream: one needs somebody whom it is for."""
-        asker = post.content.asker
-        return self._streams and post.content.state != "queued" and asker[:1] in {"U", "W"}
+        content = post.content
+        return self._streams and content.state != "queued" and is_person(content.asker)
 
     async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
         channel, thread = channel_and_thread(post.target.external)

@@ -135,7 +135,7 @@ async def test_what_is_said_in_a_thread_is_kept_in_order_however_long_a_look_up_
     async with scene.listening():
         thread = scene.slack.say(scene.ann, scene.channel, "root")
         await scene.until(lambda: scene.slack.acknowledged)
-        scene.slack.stalled.add("users.info")
+        scene.slack.stall("users.info")
         scene.slack.say(scene.slack.person("Bob"), scene.channel, "!first", thread=thread)
         scene.slack.say(scene.ann, scene.channel, "!second", thread=thread)
         await scene.until_heard("!first", "!second")
