@@ -12,7 +12,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.core.adapters import Adapter, GatheringAdapter, NamingAdapter, PreparedAdapter
+from app.core.adapters import (
+    Adapter,
+    GatheringAdapter,
+    InvitedAdapter,
+    NamingAdapter,
+    PreparedAdapter,
+)
 from app.core.clock import persist
 from app.core.commands import parse
 from app.core.consent.ledger import Ledger
@@ -32,6 +38,7 @@ from app.core.types import (
     AskAnswer,
     BridgeSessionRequest,
     Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryState,
@@ -241,6 +248,8 @@ class Intake:
             allowed, posts = await self._admitted(delivery, heard, floor)
             if not floor.agents:
                 posts = await self._refused_here(delivery, heard)
+            if heard.pressed and posts and not allowed:
+                return await self._refuse_in_private(delivery, heard, posts)
             return await self._manager.command(command, delivery, heard, allowed, posts)
         allowed, posts = await self._admitted(delivery, heard, floor)
         everybody = self._manager.sessions(heard.place) if allowed else ()
@@ -291,10 +300,15 @@ class Intake:
         """Let what waits follow its speaker's second thoughts; say when it is too late."""
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
         self._manager.corrected(changed.place, corrected)
-        if corrected.outcome == "late":
-            adapter = self._adapters[delivery.adapter]
+        adapter = self._adapters[delivery.adapter]
+        if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
             key = SessionKey(changed.place.service, changed.external, adapter.agent)
             await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+
+    def _tells(self, adapter: Adapter, place: PlaceKey, corrected: Corrected) -> bool:
+        """Tell whether it is for this adapter to speak of an edit: every one here hears of it."""
+        agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
+        return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
 
     async def _follow(self, delivery: Delivery, news: News) -> None:
         """Tell news where the work began that they are of."""
@@ -323,8 +337,10 @@ class Intake:
         posts: list[NewPost] = []
         for agent in floor.agents:
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
-            if adapter is None:
-                posts.append(_notice(delivery, heard, agent, f"{agent} cannot be reached here."))
+            away = await self._absence(adapter, delivery, heard)
+            if adapter is None or away is not None:
+                words = f"{agent} cannot be reached here{away or ''}."
+                posts.append(_notice(delivery, heard, agent, words))
                 continue
             if heard.withdrawn:
                 allowed.append(agent)
@@ -336,11 +352,31 @@ class Intake:
                 posts.append(_refusal(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
 
+    async def _absence(
+        self, adapter: Adapter | None, delivery: Delivery, heard: Heard
+    ) -> str | None:
+        """Say why an agent that another one heard being addressed is not there itself."""
+        if not isinstance(adapter, InvitedAdapter) or adapter.service_name == delivery.adapter:
+            return None
+        why = await adapter.absence(heard)
+        return None if why is None else f": {why}"
+
+    async def _refuse_in_private(
+        self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
+    ) -> Accepted:
+        """Tell whoever pressed a button that it does not count, every time and nobody else."""
+        refused = Decision(delivery.seq, heard, "refused", "refused")
+        accepted = await self._manager.admit(refused)
+        adapter = self._adapters[delivery.adapter]
+        for post in () if accepted.repeated else posts:
+            await self._whisper(adapter, post.target, heard.speaker, post.content.note)
+        return accepted
+
     async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
         adapter = self._adapters[delivery.adapter]
         why = await self._access.refusal(adapter, heard.speaker, heard.place)
-        return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+        return () if why is None else (_refusal(delivery, heard, "bridge", f"Not done: {why}."),)
 
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Give an answer to the ledger, if it is from somebody who may trigger the agent."""

@@ -17,7 +17,7 @@ from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.core.tasks import Tasks
-from app.core.types import ActivePlace, Delivery, Earlier, File, Inbound, Speaker
+from app.core.types import ActivePlace, Delivery, Earlier, File, Heard, Inbound, Speaker
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import events, render
 from app.services.slack.api import SlackApi, SlackRefused
@@ -39,8 +39,12 @@ OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
 RECENT_MESSAGES: Final = 256
 """How many messages are remembered so that their mentions need no look-up."""
+ABSENCE_SECONDS: Final = 2.0
+"""How long a mention may be held up to see whether the agent is there."""
 FILES_SECONDS: Final = 2.0
 """How long the files of a mention may hold it up: Slack waits three seconds for us."""
+
+NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 Take = Callable[[Delivery], Awaitable[None]]
@@ -113,6 +117,22 @@ class SlackAdapter:
         """Allow full members of the workspace."""
         me = await self._me()
         return (await self._people.person(speaker.id, me.team)).refusal
+
+    async def absence(self, heard: Heard) -> str | None:
+        """Say that the app is not in a channel, or not who a direct message is with."""
+        channel, thread = events.channel_and_thread(heard.place.name)
+        if events.is_direct(channel):
+            return "this is a direct message with another agent; write to it directly"
+        if (channel, heard.message_id) in self._messages:
+            return None  # it heard the same
+        try:
+            async with asyncio.timeout(ABSENCE_SECONDS):
+                await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
+        except (PostError, TimeoutError) as error:
+            if isinstance(error, SlackRefused) and error.error in NOT_THERE:
+                return "it is not in this channel; invite it with `/invite`, then write again"
+            logger.info("%s", error)  # whether it is there shows when it answers
+        return None
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what people said in a thread before a message; agents' words are known."""

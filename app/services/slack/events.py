@@ -216,6 +216,7 @@ class Reader:
             text=words,
             spoken=words,
             mentions=(self.agent,),
+            pressed=True,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.core.adapters import FileSource, ListeningAdapter
+from app.core.adapters import FileSource, InvitedAdapter, ListeningAdapter
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
 from app.core.tasks import Tasks
@@ -103,6 +103,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 async def test_it_is_an_adapter_that_listens_and_brings_files(scene: Scene) -> None:
     assert isinstance(scene.adapter, ListeningAdapter)
     assert isinstance(scene.adapter, FileSource)
+    assert isinstance(scene.adapter, InvitedAdapter)
 
 
 async def test_its_trouble_is_over_while_it_has_a_line(scene: Scene) -> None:
@@ -246,6 +247,25 @@ async def test_only_full_members_may_make_the_agent_act(
 
     assert (reason or "") in (why or "")
     assert (why is None) == (reason is None)
+
+
+def overheard(place: str) -> Heard:
+    return Heard(PlaceKey("slack", place), place, "9.0", Speaker("U1", "Ann"), "hello")
+
+
+async def test_it_says_where_it_is_not_and_how_to_bring_it_there(scene: Scene) -> None:
+    elsewhere = scene.slack.channel("elsewhere", [scene.ann])
+    there = scene.slack.say(scene.ann, elsewhere, "root")
+    here = scene.slack.say(scene.ann, scene.channel, "root")
+
+    away = await scene.adapter.absence(overheard(f"{elsewhere}:{there}"))
+    private = await scene.adapter.absence(overheard("D0001:1.0"))
+
+    assert "not in this channel; invite it" in (away or "")
+    assert "a direct message with another agent" in (private or "")
+    assert await scene.adapter.absence(overheard(f"{scene.channel}:{here}")) is None
+    scene.slack.fail("conversations.replies", status=429)
+    assert await scene.adapter.absence(overheard(f"{elsewhere}:{there}")) is None
 
 
 async def test_a_whisper_is_seen_by_one_person_only(scene: Scene) -> None:
