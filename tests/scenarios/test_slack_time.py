@@ -147,6 +147,19 @@ async def test_what_waits_for_a_person_does_not_look_as_if_it_were_worked_on(sce
     assert len(scene.statuses()) == said
 
 
+async def test_an_answer_does_not_wait_until_a_stream_may_be_begun(scene: Scene) -> None:
+    scene.slack.fail("chat.startStream", status=429, retry_after=60)
+    began = scene.clock.now()
+    await scene.begin()
+    await scene.finish("Here at once.")
+
+    await scene.play(scene.is_sent)
+
+    [answer] = scene.shown()
+    assert "Here at once." in answer.words
+    assert scene.clock.now() - began < 10
+
+
 async def test_a_slow_status_does_not_outlast_the_work(scene: Scene) -> None:
     status = (scene.app, scene.channel, scene.thread)
     method = "agents.sessions.setStatus"

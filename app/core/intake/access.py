@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 PLATFORM_SECONDS = 10.0
 """How long a platform may take to say who somebody is: its slowest deadline for us."""
 
+UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -42,4 +44,4 @@ class Access:
                 return await adapter.refusal(speaker, place)
         except Exception:
             logger.exception("%s cannot tell who may trigger", adapter.service_name)
-            return "it could not be checked whether you may use this agent here; try again later"
+            return UNCHECKED

@@ -22,7 +22,7 @@ from app.core.adapters import (
 from app.core.clock import persist
 from app.core.commands import parse
 from app.core.consent.ledger import Ledger
-from app.core.intake.access import Access
+from app.core.intake.access import UNCHECKED, Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
@@ -349,7 +349,8 @@ class Intake:
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
-                posts.append(_refusal(delivery, heard, agent, f"{agent} did not act: {why}."))
+                say = _notice if why == UNCHECKED else _refusal
+                posts.append(say(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
 
     async def _absence(

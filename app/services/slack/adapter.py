@@ -20,7 +20,7 @@ from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Delivery, Earlier, File, Heard, Inbound, Speaker
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import events, render
-from app.services.slack.api import SlackApi, SlackRefused
+from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.files import fetched
 from app.services.slack.people import People
@@ -39,6 +39,9 @@ OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
 RECENT_MESSAGES: Final = 256
 """How many messages are remembered so that their mentions need no look-up."""
+WHO_TRIES: Final = 3
+WHO_PAUSE_SECONDS: Final = 1.0
+"""How often Slack is asked who somebody is: one hiccup is no reason to refuse their words."""
 ABSENCE_SECONDS: Final = 2.0
 """How long a mention may be held up to see whether the agent is there."""
 FILES_SECONDS: Final = 2.0
@@ -115,6 +118,15 @@ class SlackAdapter:
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow full members of the workspace."""
+        for _ in range(WHO_TRIES - 1):
+            try:
+                return await self._refusal(speaker)
+            except (PostDelayed, SlackUncertain) as error:
+                wait = error.retry_after if isinstance(error, PostDelayed) else None
+                await self._clock.sleep(wait or WHO_PAUSE_SECONDS)
+        return await self._refusal(speaker)
+
+    async def _refusal(self, speaker: Speaker) -> str | None:
         me = await self._me()
         return (await self._people.person(speaker.id, me.team)).refusal
 

@@ -30,8 +30,15 @@ CALL_SECONDS: Final = 30
 """How long one call may take: what Slack's own SDK allows."""
 BUSY_SECONDS: Final = 5.0
 """How long to wait when Slack says not now, but not until when."""
-PASSING: Final = {"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
-"""Errors of Slack itself: the call may have been carried out or not."""
+PASSING: Final = {
+    "fatal_error",
+    "internal_error",
+    "org_login_required",
+    "request_timeout",
+    "service_unavailable",
+    "team_added_to_org",
+}
+"""Errors of Slack itself, or of a workspace that is on the move: it may be done or not."""
 HOME: Final = "slack.com"
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERROR: Final = 500

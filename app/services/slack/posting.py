@@ -258,6 +258,10 @@ class Poster:
             logger.info("%s; the answer is a message that is edited", error)
             self._streams = error.error not in NO_STREAMS
             return
+        except PostDelayed as error:
+            # Streams are begun twenty times a minute at most; nobody is to wait for that.
+            logger.info("%s; the answer is a message that is edited", error)
+            return
         shown.ts, shown.streamed, shown.tasks = answer["ts"], upto, tasks
         shown.messages += 1
         shown.called_at = self._clock.monotonic()

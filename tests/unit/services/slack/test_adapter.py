@@ -249,6 +249,14 @@ async def test_only_full_members_may_make_the_agent_act(
     assert (why is None) == (reason is None)
 
 
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429}])
+async def test_a_hiccup_of_slack_is_no_refusal(scene: Scene, fault: dict[str, Any]) -> None:
+    scene.slack.fail("users.info", times=1, **fault)
+
+    speaker = Speaker(scene.ann, "Ann")
+    assert await scene.adapter.refusal(speaker, PlaceKey("slack", "C:1")) is None
+
+
 def overheard(place: str) -> Heard:
     return Heard(PlaceKey("slack", place), place, "9.0", Speaker("U1", "Ann"), "hello")
 
