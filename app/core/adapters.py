@@ -113,6 +113,18 @@ class ListeningAdapter(Adapter, Protocol):
 
 
 @runtime_checkable
+class InvitedAdapter(Adapter, Protocol):
+    """An adapter whose agent is only where people brought it."""
+
+    async def absence(self, heard: Heard) -> str | None:
+        """Say why the agent cannot answer where something was said; None if it can.
+
+        Asked only about what another agent's adapter heard.
+        """
+        ...
+
+
+@runtime_checkable
 class FileSource(Protocol):
     """An adapter whose files are fetched only when an agent needs them."""
 

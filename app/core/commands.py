@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HELP = """\
+Write a command as a message of its own, after a mention or with `!` before it.
 `stop` ends what runs and holds what waits · `stop all` drops that too · `new` begins afresh
 `status` · `queue` shows what waits · `queue now` runs it · `queue drop` drops it
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
@@ -18,6 +19,7 @@ _CHOICES = {
     "listen": {"mention", "latest", "all"},
 }
 _NAMED = {"mode", "model", "repo"}
+_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,19 @@ class Command:
 
 
 def parse(text: str) -> Command | None:
-    """Read a message as a command, or None if it is words for the agent."""
-    words = text.strip().removeprefix("!").split()
-    if not words or "\n" in text.strip():
+    """Read a message as a command, or None if it is words for the agent.
+
+    Whoever calls a command by `!` and gets its argument wrong means no agent: they get help.
+    """
+    line = text.strip()
+    words = line.removeprefix("!").split()
+    if not words or "\n" in line:
         return None
+    is_meant = line.startswith("!") and words[0].lower() in _NAMES
+    return _command(words) or (Command("help") if is_meant else None)
+
+
+def _command(words: list[str]) -> Command | None:
     if len(words) == 3 and (words[0].lower(), words[2].lower()) == ("repo", "always"):
         return Command("repo", words[1], always=True)
     if len(words) > 2:

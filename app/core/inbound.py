@@ -58,6 +58,8 @@ class Heard:
     """Whether an untagged message may go to the only agent in the place."""
     overheard: bool = False
     """Whether it was said in public and to nobody here: not kept unless an agent is there."""
+    pressed: bool = False
+    """Whether it is a button that was pressed, not something that everybody reads."""
     title: str = ""
     link: str = ""
     files: tuple[File, ...] = ()

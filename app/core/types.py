@@ -203,6 +203,8 @@ class ActivePlace:
     """A conversation that may have gone on while the bridge did not listen."""
 
     key: SessionKey
+    first_message_id: str
+    """The first message that the bridge dealt with there; what came before was context."""
     last_message_id: str
     """The last message that the bridge knows of there."""
     updated_at: float

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from app.sim.shell import Shell
 from app.sim.slack_server import SimulatedSlack
 
 
-def main(agents: list[str]) -> None:
+def main() -> None:
     """Print what a bridge needs to know of it, then take what a person writes, line by line."""
-    with SimulatedSlack() as slack, Shell(slack, agents or ["demo"], sys.stdout) as shell:
+    parser = argparse.ArgumentParser(
+        prog="python -m app.sim",
+        description="A simulated Slack on this machine, to talk to agents without a workspace. It "
+        "prints the settings that point a bridge to it, and forgets everything when it ends.",
+    )
+    parser.add_argument(
+        "agents",
+        nargs="*",
+        metavar="AGENT",
+        default=["demo"],
+        help="the agents of the bridge that get an app there (default: demo)",
+    )
+    agents = parser.parse_args().agents
+    with SimulatedSlack() as slack, Shell(slack, agents, sys.stdout) as shell:
         for line in sys.stdin:
             shell.write(line.strip())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -11,10 +11,11 @@ from app.sim.slack import Message, buttons, lists
 from app.sim.slack_server import SimulatedSlack
 
 HELP: Final = """\
-Put these into .env, start the bridge, then write here as Ann:
-  @claude fix the login test   speaks to an agent, in a new thread
-  > and the other one          goes on in that thread
+Put the settings below into .env, start the bridge, then write here as Ann:
+  {mention:<28} speaks to an agent, in a new thread
+  > and the other one          goes on in that thread; > !help shows the commands
   /Allow once                  presses a button, or chooses from a list
+Ctrl-D ends it.
 """
 LOOK_SECONDS: Final = 0.5
 """How often is looked anew although nothing moved: a stream that nobody closed ends by itself."""
@@ -35,7 +36,8 @@ class Shell:
         self._watcher = threading.Thread(target=self._watch, daemon=True, name="shell")
 
     def __enter__(self) -> Self:
-        self._say("\n".join([HELP, *self.settings(), ""]))
+        words = HELP.format(mention=f"@{next(iter(self._apps))} fix the login test")
+        self._say("\n".join([words, *self.settings(), ""]))
         self._watcher.start()
         return self
 
@@ -57,7 +59,9 @@ class Shell:
         """Say something, or press what is offered."""
         if line.startswith("/"):
             self._press(line.removeprefix("/").strip())
-        elif line.startswith(">") and self._thread is not None:
+        elif line.startswith(">") and self._thread is None:
+            self._say("There is no thread yet: begin one without the >.")
+        elif line.startswith(">"):
             words = self._addressed(line.removeprefix(">").strip())
             self._slack.say(self._ann, self._channel, words, thread=self._thread)
         elif line:

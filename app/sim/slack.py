@@ -117,6 +117,7 @@ class Message:
     blocks: list[dict[str, Any]] = field(default_factory=list)
     metadata: dict[str, Any] | None = None
     files: list[str] = field(default_factory=list)
+    attachments: list[dict[str, Any]] = field(default_factory=list)
     stream: Stream | None = None
     only_for: str | None = None
     edits: int = 0
@@ -150,6 +151,8 @@ class Message:
             written |= {"bot_id": self.app.bot, "app_id": self.app.id}
         if self.files:
             written |= {"files": [files(each) for each in self.files]}
+        if self.attachments:
+            written |= {"attachments": self.attachments}
         if self.metadata is not None and metadata:
             written |= {"metadata": self.metadata}
         if self.edits:
@@ -258,13 +261,35 @@ class Workspace:
         *,
         thread: str | None = None,
         files: Iterable[str] = (),
+        attachments: Iterable[dict[str, Any]] = (),
         bot: App | None = None,
     ) -> str:
         """Say something as a person, or as a bot that is no agent; returns its ts."""
         with self.changed:
             said = Message(self.ts(), channel, user, text, thread, bot, files=list(files))
+            said.attachments.extend(attachments)
             self.add(said, mentions=True)
         return said.ts
+
+    def forward(
+        self, user: str, channel: str, ts: str, text: str = "", *, thread: str | None = None
+    ) -> str:
+        """Pass a message on, with words of one's own; returns the ts of the new one."""
+        message = self.message(ts)
+        author = self.people.get(message.user)
+        attachment = {
+            "is_share": True,
+            "is_msg_unfurl": True,
+            "author_id": message.user,
+            "author_name": author.name if author is not None else message.user,
+            "channel_id": message.channel,
+            "channel_name": self.channels[message.channel].name,
+            "ts": ts,
+            "text": message.text,
+            "fallback": f"[A while ago] {message.text}",
+            "files": [self.file_json(each) for each in message.files],
+        }
+        return self.say(user, channel, text, thread=thread, attachments=[attachment])
 
     def edit(self, ts: str, text: str) -> None:
         """Change what somebody said."""
@@ -409,7 +434,8 @@ class Workspace:
             for app in self._apps_in(message.channel):
                 if f"<@{app.user}>" in message.text and "app_mention" in app.events:
                     # Slack sends no list of files with a mention.
-                    bare = {k: v for k, v in event.items() if k not in {"files", "subtype"}}
+                    beside = {"files", "attachments", "subtype"}
+                    bare = {k: v for k, v in event.items() if k not in beside}
                     self._send(app, {**bare, "type": "app_mention", "channel": message.channel})
         self.tell(message.channel, event)
         self.changed.notify_all()

@@ -233,6 +233,8 @@ class Methods:
             raise SlackSays("invalid_thread_ts")
         if arguments["status"] not in STATUSES or len(arguments.get("title", "")) > 200:
             raise SlackSays("invalid_arguments")
+        if arguments.get("initiator_user_id", next(iter(channel.members))) not in channel.members:
+            raise SlackSays("user_not_in_channel")
         self._note_status(app, channel.id, arguments["thread_ts"], arguments["status"])
         stoppable = "agent_session_stopped" in app.events
         return {} if stoppable else {"warning": "missing_event_subscription"}

@@ -63,6 +63,15 @@ class Fault:
     until: float | None = None
 
 
+@dataclass
+class Stall:
+    """How many calls of a method wait until they may go on."""
+
+    times: int
+    waiting: int = 0
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class SimulatedSlack(Workspace):
     """A workspace that can be reached over loopback."""
 
@@ -84,6 +93,10 @@ class SimulatedSlack(Workspace):
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
+        self.stalls: dict[str, Stall] = {}
+        """Methods that do not answer for now."""
+        self.downloads: list[str] = []
+        """The tokens with which files were asked for."""
         self.lose_answers: dict[str, int] = {}
         """How many calls of a method are carried out without an answer."""
         self._resend_seconds = resend_seconds
@@ -122,6 +135,15 @@ class SimulatedSlack(Workspace):
         with self.changed:
             for method in methods:
                 self.faults[method] = Fault(**fault, until=until)
+
+    def stall(self, method: str, times: int = 1) -> None:
+        """Let the next calls of a method wait until `go_on`."""
+        with self.changed:
+            self.stalls[method] = Stall(times)
+
+    def go_on(self, method: str) -> None:
+        """Carry out the calls of a method that wait."""
+        self._loop.call_soon_threadsafe(self.stalls[method].over.set)
 
     def mend(self) -> None:
         """Let everything work again."""
@@ -178,6 +200,7 @@ class SimulatedSlack(Workspace):
     async def _call(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         arguments = await _arguments(request, method)
+        await self._wait_if_told(method)
         headers: dict[str, str] = {}
         status = 200
         app: App | None = None
@@ -207,6 +230,15 @@ class SimulatedSlack(Workspace):
             assert request.transport is not None
             request.transport.close()
         return web.json_response(answer, status=status, headers=headers)
+
+    async def _wait_if_told(self, method: str) -> None:
+        with self.changed:
+            stall = self.stalls.get(method)
+            if stall is None or stall.waiting >= stall.times:
+                return
+            stall.waiting += 1
+            self.changed.notify_all()
+        await stall.over.wait()
 
     def _authenticated(self, request: web.Request, method: str) -> App:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -348,6 +380,7 @@ class SimulatedSlack(Workspace):
             self.refreshed += 1
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
+        self.downloads.append(request.headers.get("Authorization", ""))
         try:
             app = self._authenticated(request, "download")
             file = self.files[request.match_info["file"]]

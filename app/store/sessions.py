@@ -27,6 +27,7 @@ from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Th
 from app.store.database import Database
 from app.store.tables import (
     ASK_IS_OPEN,
+    OFFER,
     ask,
     message,
     place,
@@ -157,16 +158,21 @@ class Sessions:
 
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
         """List an agent's conversations on a service that were used since then."""
-        last = (
+        said = (
             select(message.c.message_id)
-            .where(message.c.place == surface.c.place)
-            .order_by(message.c.id.desc())
+            .where(message.c.place == surface.c.place, message.c.message_id.not_like(f"{OFFER}%"))
             .limit(1)
             .correlate(surface)
-            .scalar_subquery()
         )
+        first = said.order_by(message.c.id).scalar_subquery()
+        last = said.order_by(message.c.id.desc()).scalar_subquery()
         query = (
-            select(surface.c.external, session.c.updated_at, last.label("last"))
+            select(
+                surface.c.external,
+                session.c.updated_at,
+                first.label("first"),
+                last.label("last"),
+            )
             .select_from(surface)
             .join(session, session.c.id == surface.c.session)
             .where(
@@ -178,7 +184,12 @@ class Sessions:
             .order_by(session.c.updated_at.desc())
         )
         return [
-            ActivePlace(SessionKey(service, row.external, agent), row.last or "", row.updated_at)
+            ActivePlace(
+                SessionKey(service, row.external, agent),
+                row.first or "",
+                row.last or "",
+                row.updated_at,
+            )
             for row in await self._database.all(query)
         ]
 

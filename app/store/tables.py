@@ -222,6 +222,8 @@ ask = Table(
     Column("closed_at", Float),
     sqlite_autoincrement=True,
 )
+OFFER = "offer-"
+"""Begins the message id of an offer that somebody took; no platform's ids begin so."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)

@@ -56,11 +56,11 @@ def test_codex_reviews_in_the_same_thread_what_claude_said(tmp_path: Path) -> No
 def test_the_native_stop_button_and_the_command_stop_the_turn(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         app = world.apps["claude"]
-        first = world.say(f"{world.at('claude')} say begun\nhang")
+        first = world.say(f"{world.at('claude')} say begun\nhold never")
         world.wait(lambda: any("begun" in each.words for each in world.answers(first)))
         world.slack.press_stop(world.ann, app, world.channel, first)
         by_button = world.wait_answer(first, "Stopped.")
-        world.say(f"{world.at('claude')} hang", thread=first)
+        world.say(f"{world.at('claude')} hold never", thread=first)
         world.wait(lambda: world.slack.status(app, world.channel, first) == "processing")
         world.wait_state("prompted")
         world.say("!stop", thread=first)
@@ -94,11 +94,16 @@ def test_a_click_after_a_restart_is_told_and_the_renewed_question_counts(tmp_pat
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} write a.txt hello\nsay written")
         old = world.wait_button(thread, "Allow once")
+        buttons = old.blocks
         world.bridge.kill()
         world.bridge.start()
         world.wait_listening()
         world.wait(lambda: not [b for b in old.blocks if b["type"] == "actions"])
         new = world.wait_button(thread, "Allow once")
+        shown, old.blocks = old.blocks, buttons  # as somebody still sees it who was away
+        world.slack.click(world.bob, old.ts, "Allow once")
+        old.blocks = shown
+        world.wait(lambda: world.whispers(world.bob))
         world.slack.click(world.ann, new.ts, "Allow once")
 
         world.wait_answer(thread, "written")
@@ -106,6 +111,8 @@ def test_a_click_after_a_restart_is_told_and_the_renewed_question_counts(tmp_pat
 
     assert new.ts != old.ts
     assert "restarted" in old.words
+    [told] = world.whispers(world.bob)
+    assert "does not count" in told
     assert world.turns() == 1
     assert len([m for m in world.answers(thread) if "written" in m.words]) == 1
 
@@ -240,6 +247,46 @@ def test_guests_and_strangers_are_refused_with_a_reason(tmp_path: Path) -> None:
     assert world.turns() == 0
 
 
+def test_an_agent_that_was_not_invited_is_said_to_be_elsewhere(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path, agents=("claude", "codex")) as world:
+        direct = world.slack.channel("dm", [world.ann, world.apps["claude"]], "im")
+        world.slack.channels[world.channel].members.remove(world.apps["codex"].user)
+        thread = world.say(f"{world.at('codex')} say hello")
+        world.wait_answer(thread, "codex cannot be reached here: it is not in this channel")
+        private = world.slack.say(world.ann, direct, f"{world.at('codex')} say hello")
+        world.wait(
+            lambda: any("direct" in each.words for each in world.slack.thread(direct, private)[1:])
+        )
+        world.settle()
+
+    assert world.turns() == 0
+
+
+def test_whoever_may_not_press_a_button_or_edits_too_late_is_told_once_and_in_private(
+    tmp_path: Path,
+) -> None:
+    with SlackWorld(tmp_path, agents=("claude", "codex")) as world:
+        thread = world.say(f"{world.at('claude')} {world.at('codex')} hold go")
+        world.wait_state("prompted", 2)
+        world.slack.edit(thread, "never mind")
+        world.wait(lambda: world.whispers(world.ann))
+        world.say(f"{world.at('claude')} say later", thread=thread)
+        waiting = world.wait_button(thread, "Drop")
+        world.slack.click(world.guest, waiting.ts, "Drop")
+        world.wait(lambda: len(world.whispers(world.guest)) == 1)
+        world.wait(lambda: world.slack.status(world.apps["claude"], world.channel, thread))
+        world.slack.press_stop(world.guest, world.apps["claude"], world.channel, thread)
+        world.wait(lambda: len(world.whispers(world.guest)) == 2)
+        world.say("stop all", thread=thread)
+        world.settle()
+
+    assert ["Too late" in words for words in world.whispers(world.ann)] == [True]
+    assert all("guest" in words for words in world.whispers(world.guest))
+    shown = [each.words for name in world.agents for each in world.answers(thread, name)]
+    assert not [words for words in shown if "guest" in words]
+    assert world.bridge.rows("select distinct state from turn") == [("cancelled",)]
+
+
 def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} hold go")
@@ -271,7 +318,7 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
 @pytest.mark.slow
 def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
-        thread = world.say(f"{world.at('claude')} hang")
+        thread = world.say(f"{world.at('claude')} hold never")
         world.wait_state("prompted")
         world.say("say without delay", thread=thread, who=world.bob)
         waiting = world.wait_button(thread, "Now")

@@ -27,6 +27,8 @@ def test_a_person_tries_agents_on_a_slack_that_is_none(tmp_path: Path) -> None:
             Platform() as platform,
             BridgeProcess(tmp_path, platform, agents=agents, settings=settings) as bridge,
         ):
+            write(shell.stdin, "> too early")
+            shown.until("There is no thread yet")
             write(shell.stdin, "@claude write a.txt hello")
             shown.until("[Allow once]")
             write(shell.stdin, "/Nonsense")
@@ -40,6 +42,14 @@ def test_a_person_tries_agents_on_a_slack_that_is_none(tmp_path: Path) -> None:
 
     assert shell.returncode == 0
     assert threads == [(1,)]
+
+
+def test_how_it_is_called_is_said() -> None:
+    command = [sys.executable, "-m", "app.sim", "--help"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+
+    assert "AGENT" in said.stdout
+    assert "SLACK_BOT_TOKEN" not in said.stdout
 
 
 class Shown:

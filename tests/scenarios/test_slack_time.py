@@ -147,6 +147,46 @@ async def test_what_waits_for_a_person_does_not_look_as_if_it_were_worked_on(sce
     assert len(scene.statuses()) == said
 
 
+async def test_an_answer_does_not_wait_until_a_stream_may_be_begun(scene: Scene) -> None:
+    scene.slack.fail("chat.startStream", status=429, retry_after=60)
+    began = scene.clock.now()
+    await scene.begin()
+    await scene.finish("Here at once.")
+
+    await scene.play(scene.is_sent)
+
+    [answer] = scene.shown()
+    assert "Here at once." in answer.words
+    assert scene.clock.now() - began < 10
+
+
+async def test_a_slow_status_does_not_outlast_the_work(scene: Scene) -> None:
+    status = (scene.app, scene.channel, scene.thread)
+    method = "agents.sessions.setStatus"
+    scene.slack.stall(method)
+    await scene.begin()
+    await scene.until(lambda: scene.slack.stalls[method].waiting)
+    await scene.finish("Done at once.")
+    await scene.play(scene.is_sent)
+    scene.slack.go_on(method)
+
+    await scene.until(lambda: len([c for c in scene.slack.calls if c.method == method]) == 2)
+
+    assert scene.slack.status(*status) == "active"
+
+
+async def test_a_status_that_slack_does_not_take_now_ends_later(scene: Scene) -> None:
+    status = (scene.app, scene.channel, scene.thread)
+    await scene.begin()
+    await scene.until(lambda: scene.slack.status(*status) == "processing")
+    scene.slack.fail("agents.sessions.setStatus", status=429, retry_after=30, times=1)
+    await scene.finish("Done.")
+
+    await scene.play(lambda: scene.slack.status(*status) == "active", step=5)
+
+    assert len(scene.statuses()) == 1
+
+
 async def test_half_an_hour_of_limits_delays_the_answer_and_loses_nothing(scene: Scene) -> None:
     scene.slack.fail("*", status=429, retry_after=60, seconds=1800)
     await scene.begin()
@@ -198,6 +238,31 @@ async def test_a_call_without_an_answer_is_not_repeated(scene: Scene, method: st
     [answer] = scene.shown()
     assert answer.words.count("One. Two. Three.") == 1
     assert answer.words.count("One.") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("chat.appendStream", "streaming_mode_mismatch"),
+        ("chat.stopStream", "invalid_chunks"),
+        ("chat.update", "invalid_blocks"),
+    ],
+)
+async def test_an_answer_that_is_not_taken_as_it_is_arrives_all_the_same(
+    scene: Scene, method: str, error: str
+) -> None:
+    scene.app.streams = method != "chat.update"
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.slack.fail(method, error=error, times=1)
+    scene.show(post, "One. ")
+    await scene.play(lambda: "One." in scene.shown()[0].words)
+    await scene.finish("One. | Two | *Three* |")
+
+    await scene.play(scene.is_sent)
+
+    [answer] = scene.shown()
+    assert answer.words.count("One. | Two | *Three* |") == 1
 
 
 async def test_a_long_answer_takes_more_messages_where_files_are_not_allowed(scene: Scene) -> None:

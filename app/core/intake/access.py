@@ -21,6 +21,8 @@ PLATFORM_SECONDS = 10.0
 """How long a platform may take to say who somebody is: its slowest deadline for us."""
 UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
 
+UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

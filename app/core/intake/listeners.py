@@ -12,7 +12,7 @@ from app.core.adapters import ListeningAdapter
 from app.core.intake.reader import Intake
 from app.core.ports import Clock
 from app.core.tasks import Tasks
-from app.errors import ServiceRefused
+from app.errors import PostError, ServiceRefused
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,18 @@ class Listeners:
                 logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
                 self._refused[adapter.service_name] = str(error)
                 return
-            except Exception:
+            except Exception as error:
                 if self._clock.monotonic() - began > STEADY_SECONDS:
                     pause = FIRST_PAUSE_SECONDS
-                logger.exception(
-                    "%s stopped listening, next try in %g s", adapter.service_name, pause
+                # A platform that is down is nobody's bug, and may be down for hours.
+                expected = isinstance(error, PostError | TimeoutError)
+                logger.log(
+                    logging.WARNING if expected else logging.ERROR,
+                    "%s stopped listening (%s), next try in %g s",
+                    adapter.service_name,
+                    str(error) or type(error).__name__,
+                    pause,
+                    exc_info=not expected,
                 )
                 await self._clock.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.core.adapters import Adapter, GatheringAdapter
+from app.core.adapters import Adapter, GatheringAdapter, InvitedAdapter
 from app.core.clock import persist
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
@@ -19,6 +19,7 @@ from app.core.inbound import (
     Answered,
     AskAnswer,
     Changed,
+    Corrected,
     Decision,
     Delivery,
     DeliveryState,
@@ -93,8 +94,8 @@ class Reception:
         """Let what waits follow its speaker's second thoughts; say when it is too late."""
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
         self._manager.corrected(changed.place, corrected)
-        if corrected.outcome == "late":
-            adapter = self._adapters[delivery.adapter]
+        adapter = self._adapters[delivery.adapter]
+        if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
             key = SessionKey(changed.place.service, changed.external, adapter.agent)
             await self._whisper(adapter, key, changed.speaker, TOO_LATE)
 
@@ -143,6 +144,8 @@ class Reception:
         allowed, posts = await self._admitted(delivery, heard, floor)
         if not floor.agents:
             posts = await self._refused_here(delivery, heard)
+        if heard.pressed and posts and not allowed:
+            return await self._refuse_in_private(delivery, heard, posts)
         return await self._manager.command(command, delivery, heard, allowed, posts)
 
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
@@ -199,8 +202,10 @@ class Reception:
         posts: list[NewPost] = []
         for agent in floor.agents:
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
-            if adapter is None:
-                posts.append(_notice(delivery, heard, agent, f"{agent} cannot be reached here."))
+            away = await self._absence(adapter, delivery, heard)
+            if adapter is None or away is not None:
+                words = f"{agent} cannot be reached here{away or ''}."
+                posts.append(_notice(delivery, heard, agent, words))
                 continue
             if heard.withdrawn:
                 allowed.append(agent)
@@ -209,14 +214,35 @@ class Reception:
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
-                posts.append(_refusal(delivery, heard, agent, f"{agent} did not act: {why}."))
+                say = _notice if why == UNCHECKED else _refusal
+                posts.append(say(delivery, heard, agent, f"{agent} did not act: {why}."))
         return tuple(allowed), tuple(posts)
+
+    async def _absence(
+        self, adapter: Adapter | None, delivery: Delivery, heard: Heard
+    ) -> str | None:
+        """Say why an agent that another one heard being addressed is not there itself."""
+        if not isinstance(adapter, InvitedAdapter) or adapter.service_name == delivery.adapter:
+            return None
+        why = await adapter.absence(heard)
+        return None if why is None else f": {why}"
+
+    async def _refuse_in_private(
+        self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
+    ) -> Accepted:
+        """Tell whoever pressed a button that it does not count, every time and nobody else."""
+        refused = Decision(delivery.seq, heard, "refused", "refused")
+        accepted = await self._manager.admit(refused)
+        adapter = self._adapters[delivery.adapter]
+        for post in () if accepted.repeated else posts:
+            await self._whisper(adapter, post.target, heard.speaker, post.content.note)
+        return accepted
 
     async def _refused_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Refuse a command that is for the place itself, if its speaker may trigger nobody."""
         adapter = self._adapters[delivery.adapter]
         why = await self._refusal(delivery, adapter, heard)
-        return () if why is None else (_notice(delivery, heard, "bridge", f"Not done: {why}."),)
+        return () if why is None else (_refusal(delivery, heard, "bridge", f"Not done: {why}."),)
 
     async def _refusal(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> str | None:
         """Find out why a speaker may not; where nobody can tell or be told, the message waits.
@@ -240,6 +266,11 @@ class Reception:
         if adapter is None:
             return f"{session.key.agent} is not here any more"
         return await self._access.refusal(adapter, answered.speaker, session.place)
+
+    def _tells(self, adapter: Adapter, place: PlaceKey, corrected: Corrected) -> bool:
+        """Tell whether it is for this adapter to speak of an edit: every one here hears of it."""
+        agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
+        return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
 
     async def _whisper(
         self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str

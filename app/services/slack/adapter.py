@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from app.core.clock import persist
-from app.core.inbound import Delivery, Inbound
+from app.core.inbound import Delivery, Heard, Inbound
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
@@ -21,7 +21,7 @@ from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import events, render
-from app.services.slack.api import SlackApi, SlackRefused
+from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.files import fetched
 from app.services.slack.people import People
@@ -40,8 +40,15 @@ OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; what is known is not handled again."""
 RECENT_MESSAGES: Final = 256
 """How many messages are remembered so that their mentions need no look-up."""
+WHO_TRIES: Final = 3
+WHO_PAUSE_SECONDS: Final = 1.0
+"""How often Slack is asked who somebody is: one hiccup is no reason to refuse their words."""
+ABSENCE_SECONDS: Final = 2.0
+"""How long a mention may be held up to see whether the agent is there."""
 FILES_SECONDS: Final = 2.0
 """How long the files of a mention may hold it up: Slack waits three seconds for us."""
+
+NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 Take = Callable[[Delivery], Awaitable[None]]
@@ -99,6 +106,8 @@ class SlackAdapter:
         self._identity: Identity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
+        self._passing: dict[str, asyncio.Event] = {}
+        """The last frame of each thread that is on its way in."""
 
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Understand a frame of Slack; None if it is of no concern."""
@@ -110,8 +119,33 @@ class SlackAdapter:
 
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
         """Allow full members of the workspace."""
+        for _ in range(WHO_TRIES - 1):
+            try:
+                return await self._refusal(speaker)
+            except (PostDelayed, SlackUncertain) as error:
+                wait = error.retry_after if isinstance(error, PostDelayed) else None
+                await self._clock.sleep(wait or WHO_PAUSE_SECONDS)
+        return await self._refusal(speaker)
+
+    async def _refusal(self, speaker: Speaker) -> str | None:
         me = await self._me()
         return (await self._people.person(speaker.id, me.team)).refusal
+
+    async def absence(self, heard: Heard) -> str | None:
+        """Say that the app is not in a channel, or not who a direct message is with."""
+        channel, thread = events.channel_and_thread(heard.place.name)
+        if events.is_direct(channel):
+            return "this is a direct message with another agent; write to it directly"
+        if (channel, heard.message_id) in self._messages:
+            return None  # it heard the same
+        try:
+            async with asyncio.timeout(ABSENCE_SECONDS):
+                await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
+        except (PostError, TimeoutError) as error:
+            if isinstance(error, SlackRefused) and error.error in NOT_THERE:
+                return "it is not in this channel; invite it with `/invite`, then write again"
+            logger.info("%s", error)  # whether it is there shows when it answers
+        return None
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what people said in a thread before a message; agents' words are known."""
@@ -176,7 +210,7 @@ class SlackAdapter:
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
                 # Every edit of an answer comes back as an event; nobody needs to keep those.
                 if events.speaker_of(frame) not in self._colleagues.agents:
-                    await take(await self._delivery(me, frame, raw))
+                    await take(await self._in_order(me, frame, raw))
 
             def opened(heard: float | None) -> None:
                 self.trouble = ""
@@ -198,6 +232,24 @@ class SlackAdapter:
                 self._identity = await identify(self._api, self.agent, self._app.suffix)
                 self._colleagues.add(self.agent, self._identity)
             return self._identity
+
+    async def _in_order(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
+        """Prepare a frame, and let those of its thread pass that came before it.
+
+        Some need a look-up and others do not: a stop must not overtake what it is to stop.
+        """
+        thread = events.thread_in(frame)
+        before, passed = self._passing.get(thread), asyncio.Event()
+        self._passing[thread] = passed
+        try:
+            delivery = await self._delivery(me, frame, raw)
+            if before is not None:
+                await before.wait()
+            return delivery
+        finally:
+            passed.set()
+            if self._passing.get(thread) is passed:
+                del self._passing[thread]
 
     async def _delivery(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
         """Put a frame into the form in which it is kept, with what is needed to understand it."""
@@ -221,7 +273,7 @@ class SlackAdapter:
         )
 
     async def _with_files(self, frame: dict[str, Any], raw: bytes) -> bytes:
-        """Add the files of a message to its mention, which does not list them.
+        """Add the files of a message, and what was forwarded, to its mention, which lacks them.
 
         Needed only where the mention comes before the message itself, or instead of it.
 
@@ -245,11 +297,9 @@ class SlackAdapter:
                 logger.warning("a mention is taken without its files: %s", error)
                 return raw
             raise PostDelayed(f"the files of a mention are not known: {error}") from error
-        same = (m for m in answer["messages"] if m["ts"] == event["ts"] and m.get("files"))
-        found = next(same, None)
-        if found is None:
-            return raw
-        event["files"] = found["files"]
+        for message in answer["messages"]:
+            if message["ts"] == event["ts"]:
+                event |= {key: message[key] for key in ("files", "attachments") if key in message}
         return orjson.dumps(frame)
 
     async def _catch_up(
@@ -261,6 +311,8 @@ class SlackAdapter:
         for place in places:
             last = place.last_message_id
             oldest = last if heard is None else min(last, f"{heard - OVERLAP_SECONDS:.6f}")
+            # What was said before an agent was called was said to nobody, and told to it then.
+            oldest = max(oldest, place.first_message_id)
             channel, thread = events.channel_and_thread(place.key.external)
             for message in await self._replies_in_time(channel, thread, oldest):
                 if message["ts"] > oldest and message.get("user") not in self._colleagues.agents:
@@ -314,6 +366,6 @@ def _earlier(message: dict[str, Any], known: events.Known) -> Earlier:
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
-        text=events.plain(message.get("text") or "", known),
+        text=events.everything_in(message, known),
         files=events.files_of(message),
     )

@@ -30,8 +30,16 @@ CALL_SECONDS: Final = 30
 """How long one call may take: what Slack's own SDK allows."""
 BUSY_SECONDS: Final = 5.0
 """How long to wait when Slack says not now, but not until when."""
-PASSING: Final = {"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
-"""Errors of Slack itself: the call may have been carried out or not."""
+PASSING: Final = {
+    "fatal_error",
+    "internal_error",
+    "org_login_required",
+    "request_timeout",
+    "service_unavailable",
+    "team_added_to_org",
+}
+"""Errors of Slack itself, or of a workspace that is on the move: it may be done or not."""
+HOME: Final = "slack.com"
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERROR: Final = 500
 PIECE_BYTES: Final = 256 * 1024
@@ -113,9 +121,12 @@ class SlackApi:
         """Fetch a private file into a path.
 
         Raises:
-            FileRefused: it is too large, or what came is not the file.
+            FileRefused: it is not kept by Slack, it is too large, or what came is not the file.
             SlackUncertain: there was no answer.
         """
+        if not is_slacks(url, self._base_url):
+            # Whoever keeps a file elsewhere chooses its address, and would be told the token.
+            raise FileRefused(f"it is kept outside of Slack, at {url}")
         client = self.client
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -185,6 +196,16 @@ def failure(method: str, error: SlackApiError) -> PostError:
     if status >= SERVER_ERROR or code in PASSING or not code:
         return SlackUncertain(method, code or f"status {status}")
     return SlackRefused(method, code)
+
+
+def is_slacks(url: str, base_url: str) -> bool:
+    """Tell whether an address is Slack's own, or lies where its methods are called."""
+    parts, base = urlsplit(url), urlsplit(base_url)
+    host = parts.hostname or ""
+    if parts.scheme == base.scheme and host == base.hostname:
+        return True
+    homes = {HOME, (base.hostname or HOME).removeprefix("www.")}
+    return parts.scheme == "https" and any(f".{host}".endswith(f".{home}") for home in homes)
 
 
 def bypasses_proxy(url: str) -> bool:

@@ -28,10 +28,14 @@ FILE_FOLDER: Final = "slack"
 
 _SAID: Final = {None, "file_share", "thread_broadcast", "me_message", "bot_message"}
 """The kinds of message in which somebody says something."""
+SLACKBOT: Final = "USLACKBOT"
+"""Who speaks for whoever set a reminder or an automatic reply: it may have been a guest."""
+BARE_COMMANDS: Final = {"stop", "stop all"}
+"""What is a command without a sign as well: nobody who says it wants it to wait for its turn."""
 _GONE_FILES: Final = {"tombstone", "hidden_by_limit"}
 _MENTION: Final = re.compile(r"<@([UW][A-Z0-9]+)(?:\|([^>]*))?>")
 _FIRST_MENTION: Final = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^>]*)?>[\s,:]*")
-_CHANNEL: Final = re.compile(r"<#[CG][A-Z0-9]+\|([^>]*)>")
+_CHANNEL: Final = re.compile(r"<#([CG][A-Z0-9]+)(?:\|([^>]*))?>")
 _SPECIAL: Final = re.compile(r"<!([a-z]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
 _LINK: Final = re.compile(r"<((?:https?|mailto)[^>|]*)(?:\|([^>]*))?>")
 _UNUSABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -118,7 +122,7 @@ class Reader:
         if not mentions and not direct and thread == ts:
             return None  # people talking in a channel, to nobody of ours
         spoken = plain(_after_mentions(text, known.agents), known)
-        if not mentions and not direct and not spoken.startswith("!"):
+        if not mentions and not direct and not _is_command(spoken):
             spoken = ""  # `help` among people is a cry, not a command
         return Heard(
             place=place_of(channel, thread),
@@ -131,6 +135,7 @@ class Reader:
             title=_title(plain(_after_mentions(text, known.agents), known)),
             link=link_of(known.home, channel, ts, thread),
             files=files_of(event),
+            context=passed_on(event, known),
             overheard=not mentions and not direct,
         )
 
@@ -139,7 +144,8 @@ class Reader:
         user = event.get("user") or ""
         if user in known.agents:
             return None
-        if not event.get("bot_id") and event.get("subtype") != "bot_message":
+        is_bot = event.get("bot_id") or event.get("subtype") == "bot_message" or user == SLACKBOT
+        if not is_bot:
             return Speaker(user, known.names.get(user, user)) if user else None
         ids = [str(event[key]) for key in ("bot_id", "app_id", "user") if event.get(key)]
         allowed = next((each for each in ids if each in self.bots), None)
@@ -211,6 +217,7 @@ class Reader:
             text=words,
             spoken=words,
             mentions=(self.agent,),
+            pressed=True,
         )
 
 
@@ -235,6 +242,11 @@ def is_direct(channel: str) -> bool:
     return channel.startswith("D")
 
 
+def is_person(name: str) -> bool:
+    """Tell whether an id is a person's, and no bot's or that of somebody elsewhere."""
+    return name[:1] in {"U", "W"}
+
+
 def thread_of(message: Event) -> str:
     """Tell which thread a message belongs to: its own, if it begins one."""
     return str(message.get("thread_ts") or message["ts"])
@@ -250,6 +262,16 @@ def speaker_of(frame: Event) -> str:
 def _message_of(payload: Event) -> Event:
     event: Event = payload.get("event") or {}
     return event.get("message") or event.get("previous_message") or event
+
+
+def thread_in(frame: Event) -> str:
+    """Name the thread that a frame is about."""
+    payload = frame.get("payload") or {}
+    if payload.get("event"):
+        channel, message = payload["event"].get("channel"), _message_of(payload)
+    else:
+        channel, message = (payload.get("channel") or {}).get("id"), payload.get("message") or {}
+    return external(str(channel), str(message.get("thread_ts") or message.get("ts")))
 
 
 def users_in(frame: Event) -> tuple[str, ...]:
@@ -281,21 +303,38 @@ def plain(text: str, known: Known) -> str:
         return bare if label in {None, "", address, bare} else f"{label} ({bare})"
 
     text = _MENTION.sub(name, text)
-    text = _CHANNEL.sub(r"#\1", text)
+    text = _CHANNEL.sub(lambda match: f"#{match.group(2) or match.group(1)}", text)
     text = _SPECIAL.sub(lambda match: match.group(2) or f"@{match.group(1)}", text)
     text = _LINK.sub(link, text)
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
+def passed_on(message: Event, known: Known) -> str:
+    """Write the messages that somebody forwarded: Slack keeps them beside the words."""
+    return "\n\n".join(_quoted(each, known) for each in _forwarded(message))
+
+
+def everything_in(message: Event, known: Known) -> str:
+    """Write what a message says to whoever looks at it: many a bot has no words but in cards."""
+    text = plain(message.get("text") or "", known)
+    if not message.get("bot_id"):
+        return "\n".join(filter(None, (text, passed_on(message, known))))
+    cards = (_card(each, known) for each in message.get("attachments") or ())
+    blocks = "" if text else _texts(message.get("blocks"), known)
+    return "\n".join(filter(None, (text, blocks, *cards)))
+
+
 def files_of(message: Event) -> tuple[File, ...]:
-    """List the files of a message, each by where it will be kept."""
+    """List the files of a message, forwarded ones too, each by where it will be kept."""
+    lists = (message, *_forwarded(message))
     return tuple(
         File(
             name=str(file.get("name") or file["id"]),
             media_type=str(file.get("mimetype") or "application/octet-stream"),
             url=f"{FILE_FOLDER}{file['id']}/{_safe(str(file.get('name') or ''))}",
         )
-        for file in message.get("files") or ()
+        for each in lists
+        for file in each.get("files") or ()
         if str(file.get("id", "")).isalnum() and file.get("mode") not in _GONE_FILES
     )
 
@@ -311,6 +350,51 @@ def link_of(home: str, channel: str, ts: str, thread: str) -> str:
         return ""
     within = "" if ts == thread else f"?thread_ts={thread}&cid={channel}"
     return f"{home.rstrip('/')}/archives/{channel}/p{ts.replace('.', '')}{within}"
+
+
+def _forwarded(message: Event) -> list[Event]:
+    attached = message.get("attachments") or ()
+    return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
+
+
+def _quoted(attachment: Event, known: Known) -> str:
+    who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
+    channel = attachment.get("channel_name")
+    where = f" in #{channel}" if channel else ""
+    return f"{who or 'somebody'}{where}: {_card(attachment, known)}"
+
+
+def _card(attachment: Event, known: Known) -> str:
+    """Write what stands on a card that is fixed to a message."""
+    fields = attachment.get("fields") or ()
+    lines = [
+        *(str(attachment.get(key) or "") for key in ("pretext", "title", "text")),
+        *(f"{field.get('title', '')}: {field.get('value', '')}" for field in fields),
+    ]
+    words = plain("\n".join(filter(None, lines)), known)
+    blocks = attachment.get("blocks") or attachment.get("message_blocks")
+    return words or _texts(blocks, known) or plain(str(attachment.get("fallback") or ""), known)
+
+
+def _texts(blocks: object, known: Known) -> str:
+    """Write all words in blocks, whatever their kinds."""
+    found: list[str] = []
+    waiting = [blocks]
+    while waiting:
+        match waiting.pop(0):
+            case list() as several:
+                waiting[:0] = several
+            case {**parts}:
+                if isinstance(text := parts.get("text"), str):
+                    found.append(text)
+                waiting[:0] = [part for part in parts.values() if isinstance(part, dict | list)]
+            case _:
+                pass
+    return plain("\n".join(found), known)
+
+
+def _is_command(spoken: str) -> bool:
+    return spoken.startswith("!") or " ".join(spoken.lower().split()) in BARE_COMMANDS
 
 
 def _after_mentions(text: str, agents: Mapping[str, str]) -> str:

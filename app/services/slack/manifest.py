@@ -14,7 +14,7 @@ SCOPES: Final[Mapping[str, str]] = {
     "channels:history": "read the thread it was called into, in public channels it was invited to",
     "chat:write": "answer in the thread, show progress and ask for permission",
     "files:read": "look at screenshots and files that people attach",
-    "files:write": "send what is too long for messages as a file",
+    "files:write": "send files that the agent makes, and what is too long for messages",
     "groups:history": "the same as channels:history, in private channels it was invited to",
     "im:history": "read what people write to it directly",
     "mpim:history": "the same as channels:history, in group conversations",

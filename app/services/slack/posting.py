@@ -22,7 +22,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.slack import render
 from app.services.slack.api import FileRefused, SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
-from app.services.slack.events import channel_and_thread
+from app.services.slack.events import channel_and_thread, is_person
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,14 @@ EVENT_TYPE: Final = "agent_bridge_post"
 NO_STREAMS: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
 """Answers that mean that this app can never stream here."""
 NOT_STREAMING: Final = {"message_not_in_streaming_state", "streaming_state_conflict"}
-TOO_LONG: Final = {"msg_too_long", "msg_blocks_too_long"}
+BAD_FORM: Final = {
+    "invalid_attachments",
+    "invalid_blocks",
+    "invalid_blocks_format",
+    "msg_blocks_too_long",
+    "msg_too_long",
+}
+"""Answers that mean that Slack makes nothing of a message as it is written: of its tables, say."""
 GONE: Final = {"message_not_found", "cant_update_message", "edit_window_closed"}
 PLACE_GONE: Final = {"not_in_channel", "channel_not_found", "is_archived", "thread_not_found"}
 
@@ -224,8 +231,8 @@ class Poster:
 
     def _may_stream(self, post: PostSend) -> bool:
         """Tell whether a new message can be a stream: one needs somebody whom it is for."""
-        asker = post.content.asker
-        return self._streams and post.content.state != "queued" and asker[:1] in {"U", "W"}
+        content = post.content
+        return self._streams and content.state != "queued" and is_person(content.asker)
 
     async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
         channel, thread = channel_and_thread(post.target.external)
@@ -250,6 +257,10 @@ class Poster:
             # Whatever the workspace or the app lacks: a message that is edited always works.
             logger.info("%s; the answer is a message that is edited", error)
             self._streams = error.error not in NO_STREAMS
+            return
+        except PostDelayed as error:
+            # Streams are begun twenty times a minute at most; nobody is to wait for that.
+            logger.info("%s; the answer is a message that is edited", error)
             return
         shown.ts, shown.streamed, shown.tasks = answer["ts"], upto, tasks
         shown.messages += 1
@@ -276,9 +287,11 @@ class Poster:
                     "chat.appendStream", channel=channel, ts=shown.ts, chunks=chunks
                 )
         except SlackRefused as error:
-            if error.error not in NOT_STREAMING | TOO_LONG | GONE:
+            if error.error in PLACE_GONE:
                 raise
-            shown.streamed, shown.maybe_streaming = None, error.error in TOO_LONG
+            # Whatever a stream does not take: a message that is edited may.
+            shown.streamed = None
+            shown.maybe_streaming = error.error not in NOT_STREAMING | GONE
         else:
             shown.streamed, shown.tasks = max(done, upto), tasks
             shown.called_at = self._clock.monotonic()
@@ -316,6 +329,17 @@ class Poster:
                 raise
 
     async def _put(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
+        """Show blocks; if Slack makes nothing of what an agent wrote, its words as they are."""
+        try:
+            await self._put_blocks(post, shown, blocks)
+        except SlackRefused as error:
+            verbatim = render.verbatim(blocks)
+            if error.error not in BAD_FORM or verbatim == blocks:
+                raise
+            logger.warning("%s; the words are shown as they are", error)
+            await self._put_blocks(post, shown, verbatim)
+
+    async def _put_blocks(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
         """Change the message if there is one, else make it."""
         channel, thread = channel_and_thread(post.target.external)
         content = {

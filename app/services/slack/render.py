@@ -31,7 +31,7 @@ AT_REST: Final = FINAL | {"waiting"}
 """When nobody is at work: what waits for a person may wait for days."""
 
 _WORDS: Final = {
-    "queued": "Waiting",
+    "queued": "Waiting for its turn",
     "starting": "Starting",
     "working": "Working",
     "waiting": "Waiting for an answer",
@@ -43,9 +43,10 @@ _TOOL_STATES: Final = {"completed": "complete", "failed": "error", "in_progress"
 _STEP_STATES: Final = {"completed": "complete", "in_progress": "in_progress"}
 _STEP_SIGNS: Final = {"completed": "✅", "in_progress": "▶️"}
 _TOOL_SIGNS: Final = {"completed": "✓", "failed": "✗"}
-_RINGING: Final = re.compile(r"<(?=(?:!(?:channel|here|everyone|subteam)|@[UWB][A-Z0-9]+)\b)")
+_RINGING: Final = re.compile(r"<(?=(?:!(?:channel|everyone|group|here|subteam)|@[UWB][A-Z0-9]+)\b)")
 _UNFINISHED: Final = re.compile(r"<(?:[!@][^>\s]{0,40})?$")
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_HALF_ESCAPED: Final = re.compile(r"&[a-z]{0,3}$")
 _WORD_JOINER: Final = "\u2060"
 
 Block = dict[str, Any]
@@ -97,7 +98,7 @@ def closing(text: str, end: int) -> str:
     fence = _fence_at(text, end)
     if not fence:
         return ""
-    marks = fence[: len(fence) - len(fence.lstrip(fence[0]))]
+    marks = fence[: _width(fence)]
     return f"{marks}\n" if text[:end].endswith("\n") else f"\n{marks}\n"
 
 
@@ -168,7 +169,7 @@ def ending(content: PostContent) -> list[Block]:
 
 def ask(content: PostContent, seal: Sealing) -> list[Block]:
     """Write a question with a button for each answer or a list of choices, or what was decided."""
-    blocks = list(_sections(content.text or "?"))
+    blocks = list(_asked(content.text or "?"))
     if content.options and content.ask is not None:
         number, options = content.ask, content.options
         if all(option.kind == CHOICE for option in options):
@@ -188,6 +189,15 @@ def notice(content: PostContent) -> list[Block]:
     return list(_sections(content.note or content.text or "…"))
 
 
+def verbatim(blocks: Sequence[Block]) -> list[Block]:
+    """Write the Markdown among blocks as mere characters, which are always taken."""
+    return [
+        written
+        for block in blocks
+        for written in (_plain(block["text"]) if block["type"] == "markdown" else (block,))
+    ]
+
+
 def summary(content: PostContent) -> str:
     """Say in a line what a notification shows."""
     words = content.text.strip() or content.note or _WORDS.get(content.state, content.state)
@@ -205,23 +215,37 @@ def _task(name: str, title: str, status: str) -> Block:
 
 
 def _progress(content: PostContent, level: Verbosity) -> Iterator[Block]:
-    steps = [f"{_STEP_SIGNS.get(step.status, '▫️')} {escape(step.text)}" for step in content.plan]
+    steps = [f"{_STEP_SIGNS.get(step.status, '▫️')} {_line(step.text)}" for step in content.plan]
     if steps:
-        yield _context("\n".join(steps)[:SECTION_CHARACTERS])
+        yield _context(_last(steps))
     if level != "quiet" and content.tools:
         lines = []
         for tool in content.tools:
-            lines.append(f"{_TOOL_SIGNS.get(tool.status, '…')} {escape(tool.title)}")
+            lines.append(f"{_TOOL_SIGNS.get(tool.status, '…')} {_line(tool.title)}")
             if level == "full" and tool.output:
-                lines.append(f"    {escape(' '.join(tool.output.split())[:TASK_CHARACTERS])}")
-        yield _context("\n".join(lines)[:SECTION_CHARACTERS])
+                lines.append(f"    {_line(tool.output)}")
+        yield _context(_last(lines))
     if level == "full" and content.thought and content.state not in FINAL:
-        yield _context(f"_{escape(' '.join(content.thought.split()))}_"[:SECTION_CHARACTERS])
+        thought = _head(escape(" ".join(content.thought.split())), SECTION_CHARACTERS)
+        yield _context(f"_{thought}_")
+
+
+def _line(text: str) -> str:
+    return escape(" ".join(text.split())[:TASK_CHARACTERS])
+
+
+def _last(lines: Sequence[str]) -> str:
+    """Join as many lines as are taken, up to the last: what goes on now stands at the end."""
+    first, size = len(lines), 0
+    while first and size + len(lines[first - 1]) < SECTION_CHARACTERS:
+        first -= 1
+        size += len(lines[first]) + 1
+    return "\n".join(lines[first:])
 
 
 def _note(content: PostContent) -> Iterator[Block]:
     if content.note:
-        yield _context(escape(content.note)[:SECTION_CHARACTERS])
+        yield _context(_head(escape(content.note), SECTION_CHARACTERS))
 
 
 def _fact(fact: Any) -> str:
@@ -276,15 +300,38 @@ def _label(name: str) -> str:
     return name if len(name) <= BUTTON_CHARACTERS else f"{name[:half]}…{name[-half:]}"
 
 
+def _asked(text: str) -> Iterator[Block]:
+    """Write what people are to judge exactly as it is: elsewhere the stars of `rm *a *b` vanish."""
+    is_marked = "`" in text or "://" in text  # it says itself what is code, or is to be opened
+    return _sections(text) if is_marked else _plain(text)
+
+
 def _sections(text: str) -> Iterator[Block]:
     shown = escape(text)
-    for begin in range(0, len(shown), SECTION_CHARACTERS):
-        cut = shown[begin : begin + SECTION_CHARACTERS]
+    while shown:
+        cut = _head(shown, SECTION_CHARACTERS)
         yield {"type": "section", "text": {"type": "mrkdwn", "text": cut}}
+        shown = shown[len(cut) :]
+
+
+def _plain(text: str) -> Iterator[Block]:
+    for begin in range(0, len(text), SECTION_CHARACTERS):
+        cut = text[begin : begin + SECTION_CHARACTERS]
+        yield {"type": "section", "text": {"type": "plain_text", "text": cut, "emoji": False}}
+
+
+def _head(escaped: str, size: int) -> str:
+    """Take the beginning of words that are escaped, and no half of a sign."""
+    cut = escaped[:size]
+    return _HALF_ESCAPED.sub("", cut) if len(escaped) > size else cut
 
 
 def _context(text: str) -> Block:
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": text or "…"}]}
+
+
+def _width(fence: str) -> int:
+    return len(fence) - len(fence.lstrip(fence[0]))
 
 
 def _fence_at(text: str, end: int) -> str:
@@ -294,6 +341,6 @@ def _fence_at(text: str, end: int) -> str:
         marks, rest = match.groups()
         if not fence:
             fence = match.group().strip()
-        elif fence.startswith(marks[0] * 3) and not rest.strip():
+        elif fence.startswith(marks[0] * 3) and not rest.strip() and len(marks) >= _width(fence):
             fence = ""
     return fence

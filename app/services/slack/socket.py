@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -35,7 +36,7 @@ LOOK_SECONDS: Final = 0.5
 
 Keep = Callable[[dict[str, Any], bytes], Awaitable[None]]
 Opened = Callable[[float | None], None]
-"""Told of every new connection, and since when nothing may have been heard; None: ever."""
+"""Told of every new connection, and since when nothing was heard; None: it is the first one."""
 
 
 class Connection(SocketModeClient):
@@ -53,6 +54,7 @@ class Connection(SocketModeClient):
         )
         self.proxy = web_client.proxy
         self.hello = asyncio.Event()
+        self.opened_at = 0.0
         self.ended = asyncio.Event()
         self.take: Callable[[dict[str, Any], bytes], None] = lambda _frame, _raw: None
 
@@ -72,6 +74,12 @@ class Connection(SocketModeClient):
         """Connect, and wait until Slack says hello."""
         await self.connect()  # type: ignore[no-untyped-call]  # the SDK's
         await self.hello.wait()
+        self.opened_at = time.time()  # the clock that the SDK's pings tell
+
+    @property
+    def heard_at(self) -> float:
+        """When it was last known to work."""
+        return self.last_ping_pong_time or self.opened_at
 
     async def acknowledge(self, envelope: str) -> None:
         """Tell Slack, over the very line that it used, that a frame was kept."""
@@ -120,7 +128,7 @@ class Socket:
         try:
             while True:
                 await self._broken(current)
-                heard = current.last_ping_pong_time
+                heard = current.heard_at
                 # The next one first: Slack sends to it what the old one does not take any more.
                 following = await self._open(web_client, keep)
                 opened(heard)

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from app.core.keys import SessionKey
 from app.core.ports import Clock
 from app.core.tasks import Tasks
-from app.errors import PostError
+from app.errors import PostDelayed, PostError
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.events import channel_and_thread
+from app.services.slack.events import channel_and_thread, is_person
 
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 60.0
 """How often a status is set again: it disappears after two minutes."""
 LACKING: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What one thread is to show, and what wakes whoever sees to it."""
+
+    asker: str
+    wanted: Literal["processing", "active"] = "processing"
+    timer: asyncio.Task[None] | None = None
 
 
 class Status:
@@ -30,31 +40,55 @@ class Status:
         self._api = api
         self._clock = clock
         self._tasks = Tasks(f"slack status of {agent}")
-        self._busy: dict[SessionKey, asyncio.Task[None]] = {}
+        self._shown: dict[SessionKey, _Shown] = {}
         self._sessions = True
 
     def begin(self, key: SessionKey, asker: str) -> None:
         """Show that the agent works in a thread, from now on until it ends."""
-        if key not in self._busy:
-            self._busy[key] = self._tasks.start(self._hold(key, asker), name=str(key))
+        if key in self._shown:
+            self._want(self._shown[key], "processing")
+            return
+        shown = self._shown[key] = _Shown(asker if is_person(asker) else "")
+        self._tasks.start(self._show(key, shown), name=str(key))
 
     def end(self, key: SessionKey) -> None:
         """Show that it does not work any more."""
-        task = self._busy.pop(key, None)
-        if task is not None:
-            task.cancel()
-            self._tasks.start(self._set(key, "active"), name=str(key))
+        if key in self._shown:
+            self._want(self._shown[key], "active")
 
     async def close(self) -> None:
         """Leave everything as it is shown."""
         await self._tasks.close()
 
-    async def _hold(self, key: SessionKey, asker: str) -> None:
-        while True:
-            await self._set(key, "processing", asker)
-            await self._clock.sleep(AGAIN_SECONDS)
+    def _want(self, shown: _Shown, status: Literal["processing", "active"]) -> None:
+        if shown.wanted != status:
+            shown.wanted = status
+            if shown.timer is not None:
+                shown.timer.cancel()
 
-    async def _set(self, key: SessionKey, status: str, asker: str = "") -> None:
+    async def _show(self, key: SessionKey, shown: _Shown) -> None:
+        """Bring Slack up to date, one call after another: two at once may arrive in any order."""
+        try:
+            while not await self._settle(key, shown):
+                pass
+        finally:
+            del self._shown[key]
+
+    async def _settle(self, key: SessionKey, shown: _Shown) -> bool:
+        """Set what is wanted; if it is to be set again, rest until then, else that was all."""
+        status = shown.wanted
+        wait = await self._set(key, status, shown.asker)
+        if shown.wanted != status:
+            return False
+        if status == "active" and wait is None:
+            return True
+        pause = self._clock.sleep(AGAIN_SECONDS if wait is None else wait)
+        shown.timer = self._tasks.start(pause, name=f"{key}, again")
+        await asyncio.wait({shown.timer})
+        return False
+
+    async def _set(self, key: SessionKey, status: str, asker: str) -> float | None:
+        """Set a status; returns after how many seconds to try again, if Slack does not take it."""
         channel, thread = channel_and_thread(key.external)
         try:
             if self._sessions:
@@ -76,5 +110,8 @@ class Status:
                     thread_ts=thread,
                     status=words,
                 )
+        except PostDelayed as error:
+            return error.retry_after or AGAIN_SECONDS
         except PostError as error:
             logger.debug("%s", error)
+        return None

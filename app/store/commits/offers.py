@@ -14,7 +14,7 @@ from app.core.keys import PlaceKey
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
 from app.store.commits.asks import close_ask
-from app.store.tables import ASK_IS_OPEN, ask, checkout, message, place, surface, turn
+from app.store.tables import ASK_IS_OPEN, OFFER, ask, checkout, message, place, surface, turn
 from app.store.transcript import insert_in_place
 
 HANDED_ON = "Something else was asked; the agent is told of this with it."
@@ -93,7 +93,7 @@ def _say(
         {
             "id": number,
             "place": place_id,
-            "message_id": f"offer-{row.id}",
+            "message_id": f"{OFFER}{row.id}",
             "speaker_id": request.speaker.id or request.speaker.name,
             "speaker_kind": request.speaker.kind,
             "files": [],

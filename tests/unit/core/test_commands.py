@@ -54,6 +54,18 @@ def test_words_for_the_agent_are_no_command(text: str) -> None:
     assert parse(text) is None
 
 
+@pytest.mark.parametrize(
+    "text", ["!mode", "!listen nobody", "!stop the tests please", "!Quiet now"]
+)
+def test_whoever_calls_a_command_and_gets_it_wrong_gets_help(text: str) -> None:
+    assert parse(text) == Command("help")
+
+
+@pytest.mark.parametrize("text", ["!important", "! ", "!mode\nfast", "!stopp"])
+def test_an_exclamation_mark_alone_makes_no_command(text: str) -> None:
+    assert parse(text) is None
+
+
 @given(st.text())
 def test_no_text_breaks_the_parser(text: str) -> None:
     command = parse(text)

@@ -18,7 +18,7 @@ from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable, SpeakerUnknown
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
-from tests.support.desk import STRANGER, Desk, Rules, open_desk, running_desk
+from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk
 from tests.support.memory import decision, delivery, heard, opened
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +106,29 @@ async def test_a_refused_person_changes_nothing_in_a_place(
     assert desk.stores.decisions.place(PLACE) == PlaceView(("demo", "other"), "other")
     assert (await desk.last_delivery()).state == "refused"
     assert len(accepted.posts) == max(1, len(mentions))
+
+
+async def test_a_stranger_who_calls_commands_is_refused_in_words_once(desk: Desk) -> None:
+    await desk.hear(replace(heard("hello"), mentions=("demo", "other")))
+
+    first = await desk.hear(heard("help", speaker=STRANGER))
+    second = await desk.hear(heard("status", speaker=STRANGER))
+
+    assert first.posts == second.posts != ()
+
+
+async def test_whoever_could_not_be_checked_is_told_so_every_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_down(*_: object) -> str | None:
+        raise OSError("no route")
+
+    monkeypatch.setattr(Presence, "refusal", is_down)
+
+    first = await desk.hear(replace(heard("hello"), mentions=("demo",)))
+    second = await desk.hear(replace(heard("hello again"), mentions=("demo",)))
+
+    assert len({*first.posts, *second.posts}) == 2
 
 
 async def test_a_refused_person_changes_nothing_where_only_one_agent_is(tmp_path: Path) -> None:

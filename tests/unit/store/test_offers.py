@@ -85,6 +85,18 @@ async def test_one_that_is_taken_begins_a_turn_with_what_it_is_about_as_data(
     assert await stores.asks.answer(ask.id, TAKE, "Bob") is None
 
 
+async def test_one_that_is_taken_is_no_message_that_a_platform_could_be_asked_about(
+    stores: Stores,
+) -> None:
+    _, _, ask = await offered(stores)
+    await stores.asks.answer(ask.id, TAKE, "Ann", speaker="U1")
+
+    (place,) = await stores.sessions.active("web", "demo", since=0.0)
+
+    assert place.first_message_id == place.last_message_id
+    assert not place.last_message_id.startswith("offer")
+
+
 async def test_one_that_is_left_begins_nothing(stores: Stores) -> None:
     _, ref, ask = await offered(stores)
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from app.core.adapters import FileSource, ListeningAdapter
+from app.core.adapters import FileSource, InvitedAdapter, ListeningAdapter
 from app.core.clock import SystemClock
 from app.core.inbound import Changed, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, File, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
+from app.services.slack import people
 from app.services.slack.adapter import SlackAdapter
-from app.services.slack.api import bypasses_proxy
+from app.services.slack.api import bypasses_proxy, is_slacks
 from app.sim.slack import SCOPES, App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.slack import slack_adapter
@@ -74,13 +75,21 @@ class Scene:
 
 @asynccontextmanager
 async def staged(
-    folder: Path, active: Callable[[float], Awaitable[Any]] | None = None, **app: Any
+    folder: Path,
+    active: Callable[[float], Awaitable[Any]] | None = None,
+    ping_seconds: float = 0.2,
+    **app: Any,
 ) -> AsyncIterator[Scene]:
     with SimulatedSlack(resend_seconds=0.3, retries=1000) as slack:
         made, ann = slack.app("claude", **app), slack.person("Ann")
         channel = slack.channel("general", [ann, made])
         adapter = slack_adapter(
-            slack, made, clock=SystemClock(), folder=folder, ping_seconds=0.2, active=active
+            slack,
+            made,
+            clock=SystemClock(),
+            folder=folder,
+            ping_seconds=ping_seconds,
+            active=active,
         )
         yield Scene(slack, made, ann, channel, adapter, folder)
         await adapter.close()
@@ -95,6 +104,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 async def test_it_is_an_adapter_that_listens_and_brings_files(scene: Scene) -> None:
     assert isinstance(scene.adapter, ListeningAdapter)
     assert isinstance(scene.adapter, FileSource)
+    assert isinstance(scene.adapter, InvitedAdapter)
 
 
 async def test_its_trouble_is_over_while_it_has_a_line(scene: Scene) -> None:
@@ -118,6 +128,21 @@ async def test_a_frame_is_acknowledged_only_once_it_is_kept(scene: Scene) -> Non
 
     assert scene.slack.lost == []
     assert len(scene.taken) == 2  # the mention, and the message that it came with
+
+
+async def test_what_is_said_in_a_thread_is_kept_in_order_however_long_a_look_up_takes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "NAME_SECONDS", 0.5)
+    async with scene.listening():
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        await scene.until(lambda: scene.slack.acknowledged)
+        scene.slack.stall("users.info")
+        scene.slack.say(scene.slack.person("Bob"), scene.channel, "!first", thread=thread)
+        scene.slack.say(scene.ann, scene.channel, "!second", thread=thread)
+        await scene.until_heard("!first", "!second")
+
+    assert scene.heard() == ["!first", "!second"]
 
 
 @pytest.mark.parametrize("how", ["cut", "silence", "refresh"])
@@ -175,11 +200,38 @@ async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_bus
         known = scene.slack.say(scene.ann, scene.channel, "known", thread=thread)
         scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
         key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
-        places.append(ActivePlace(key, known, 0.0))
+        places.append(ActivePlace(key, thread, known, 0.0))
         scene.slack.fail("conversations.replies", status=429, retry_after=1, times=1)
         scene.refusals = 1
         async with scene.listening():
             await scene.until_heard("!missed")
+
+    assert scene.heard() == ["!missed"]
+
+
+@pytest.mark.parametrize(("how", "ping_seconds"), [("cut", 60.0), ("silence", 0.2)])
+async def test_replies_missed_while_the_line_was_dead_are_taken_in_wherever_agents_are_by_then(
+    tmp_path: Path, how: str, ping_seconds: float
+) -> None:
+    places: list[ActivePlace] = []
+
+    async def active(_since: float) -> list[ActivePlace]:
+        return list(places)
+
+    async with staged(tmp_path, active, ping_seconds) as scene, scene.listening():
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        scene.slack.say(scene.ann, scene.channel, "!before anybody was called", thread=thread)
+        called = scene.slack.say(
+            scene.ann, scene.channel, f"<@{scene.app.user}> come", thread=thread
+        )
+        await scene.until(lambda: len(scene.slack.acknowledged) == 4)
+        scene.taken.clear()
+        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+        places.append(ActivePlace(key, called, called, 0.0))
+        scene.app.events = frozenset()  # Slack has given up sending
+        getattr(scene.slack, how)(scene.app)
+        scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
+        await scene.until_heard("!missed")
 
     assert scene.heard() == ["!missed"]
 
@@ -196,6 +248,33 @@ async def test_only_full_members_may_make_the_agent_act(
 
     assert (reason or "") in (why or "")
     assert (why is None) == (reason is None)
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429}])
+async def test_a_hiccup_of_slack_is_no_refusal(scene: Scene, fault: dict[str, Any]) -> None:
+    scene.slack.fail("users.info", times=1, **fault)
+
+    speaker = Speaker(scene.ann, "Ann")
+    assert await scene.adapter.refusal(speaker, PlaceKey("slack", "C:1")) is None
+
+
+def overheard(place: str) -> Heard:
+    return Heard(PlaceKey("slack", place), place, "9.0", Speaker("U1", "Ann"), "hello")
+
+
+async def test_it_says_where_it_is_not_and_how_to_bring_it_there(scene: Scene) -> None:
+    elsewhere = scene.slack.channel("elsewhere", [scene.ann])
+    there = scene.slack.say(scene.ann, elsewhere, "root")
+    here = scene.slack.say(scene.ann, scene.channel, "root")
+
+    away = await scene.adapter.absence(overheard(f"{elsewhere}:{there}"))
+    private = await scene.adapter.absence(overheard("D0001:1.0"))
+
+    assert "not in this channel; invite it" in (away or "")
+    assert "a direct message with another agent" in (private or "")
+    assert await scene.adapter.absence(overheard(f"{scene.channel}:{here}")) is None
+    scene.slack.fail("conversations.replies", status=429)
+    assert await scene.adapter.absence(overheard(f"{elsewhere}:{there}")) is None
 
 
 async def test_a_whisper_is_seen_by_one_person_only(scene: Scene) -> None:
@@ -265,6 +344,52 @@ async def test_the_login_page_is_not_taken_for_the_file(scene: Scene) -> None:
     note = await scene.adapter.fetch(File("a.txt", "text/plain", f"slack{kept}/a.txt"))
 
     assert "files:read" in (scene.folder / "uploads" / note.url).read_text()
+
+
+async def test_a_file_that_lies_elsewhere_is_not_fetched_and_the_token_stays_here(
+    scene: Scene,
+) -> None:
+    with SimulatedSlack() as elsewhere:
+        kept = scene.slack.file("plans.txt", b"inside")
+        address = f"{elsewhere.files_url}/F1/plans.txt".replace("127.0.0.1", "localhost")
+        scene.slack.files[kept].url = address
+
+        note = await scene.adapter.fetch(File("plans.txt", "text/plain", f"slack{kept}/plans.txt"))
+
+        assert elsewhere.downloads == []
+    words = (scene.folder / "uploads" / note.url).read_text()
+    assert f"outside of Slack, at {address}" in words
+
+
+@pytest.mark.parametrize(
+    ("url", "base_url", "own"),
+    [
+        ("https://files.slack.com/files-pri/T1-F1/a.png", "https://slack.com/api/", True),
+        ("https://files.slack-gov.com/a.png", "https://slack-gov.com/api/", True),
+        ("https://files.slack.com/a.png", "https://proxy.example.com/slack/api/", True),
+        ("http://127.0.0.1:9/files/a.png", "http://127.0.0.1:9/api/", True),
+        ("http://files.slack.com/a.png", "https://slack.com/api/", False),
+        ("https://docs.example.com/a.png", "https://slack.com/api/", False),
+        ("https://evilslack.com/a.png", "https://slack.com/api/", False),
+        ("https://slack.com.example.com/a.png", "https://slack.com/api/", False),
+        ("https://slack.com@example.com/a.png", "https://slack.com/api/", False),
+        ("", "https://slack.com/api/", False),
+    ],
+)
+def test_the_token_is_shown_to_slack_only(url: str, base_url: str, own: bool) -> None:
+    assert is_slacks(url, base_url) == own
+
+
+async def test_two_agents_that_are_shown_one_file_both_get_it_whole(scene: Scene) -> None:
+    content = bytes(range(256)) * 8192
+    kept = scene.slack.file("a.bin", content)
+    file = File("a.bin", "application/octet-stream", f"slack{kept}/a.bin")
+
+    brought = await asyncio.gather(*(scene.adapter.fetch(file) for _ in range(8)))
+
+    assert brought == [file] * 8
+    folder = (scene.folder / "uploads" / file.url).parent
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a.bin": content}
 
 
 async def test_a_change_is_understood_from_the_line(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from app.core.keys import PlaceKey
 from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
 from app.services.slack.auth import Seal
-from app.services.slack.events import Known, Reader, files_of, plain
+from app.services.slack.events import Known, Reader, everything_in, files_of, plain
 
 SEAL = Seal("secret-key-of-the-tests")
 KNOWN = Known(
@@ -67,7 +67,10 @@ def test_two_mentions_address_two_agents_whoever_hears_them() -> None:
         ("<@UCLAUDE> stop", "stop"),
         ("<@UCLAUDE>, <@UCODEX>: stop all", "stop all"),
         ("!stop", "!stop"),
-        ("stop", ""),
+        ("Stop  all", "Stop  all"),
+        ("stop", "stop"),
+        ("stop it", ""),
+        ("help", ""),
         ("<@U2> stop", ""),
     ],
 )
@@ -99,6 +102,7 @@ def test_a_direct_message_is_meant_for_the_agent() -> None:
         {"user": "UCODEX", "bot_id": "B2"},
         {"user": "U9", "bot_id": "B9"},
         {"user": "", "subtype": "bot_message", "bot_id": "B9"},
+        {"user": "USLACKBOT"},
         {"subtype": "channel_join"},
         {"type": "reaction_added"},
     ],
@@ -114,6 +118,67 @@ def test_a_bot_that_was_allowed_by_id_is_heard_as_a_bot() -> None:
 
     assert isinstance(heard, Heard)
     assert heard.speaker == Speaker("B9", "ci", "bot")
+
+
+FORWARDED = {
+    "is_share": True,
+    "author_name": "Bob",
+    "channel_name": "alerts",
+    "text": "it &amp; everything is down",
+    "fallback": "[yesterday] it is down",
+    "files": [{"id": "F7", "name": "log.txt", "mimetype": "text/plain"}],
+}
+
+
+def test_what_was_forwarded_comes_along_as_the_words_of_others() -> None:
+    preview = {"from_url": "https://a.b", "text": "a page about it"}
+
+    heard = said(text="<@UCLAUDE> see to this", attachments=[FORWARDED, preview])
+
+    assert heard.text == "@claude see to this"
+    assert heard.context == "Bob in #alerts: it & everything is down"
+    assert heard.files == (File("log.txt", "text/plain", "slackF7/log.txt"),)
+
+
+def test_a_forwarded_command_stops_nobody() -> None:
+    heard = said(text="", thread_ts="9.0", attachments=[{**FORWARDED, "text": "!stop"}])
+
+    assert heard.spoken == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ({"user": "U1", "text": "look", "attachments": [FORWARDED]}, "look\nBob in #alerts: it &"),
+        ({"user": "U1", "text": "look", "attachments": [{"text": "a preview"}]}, "look"),
+        (
+            {
+                "bot_id": "B1",
+                "text": "",
+                "attachments": [
+                    {"title": "Disk full", "fields": [{"title": "host", "value": "db1"}]},
+                    {"fallback": "see the graph"},
+                ],
+            },
+            "Disk full\nhost: db1\nsee the graph",
+        ),
+        (
+            {
+                "bot_id": "B1",
+                "blocks": [
+                    {"type": "header", "text": {"type": "plain_text", "text": "Failed"}},
+                    {"type": "rich_text", "elements": [{"elements": [{"text": "in main"}]}]},
+                ],
+            },
+            "Failed\nin main",
+        ),
+        ({"bot_id": "B1", "text": "Failed", "blocks": [{"text": "Failed"}]}, "Failed"),
+    ],
+)
+def test_what_stands_in_a_thread_is_read_wherever_its_words_are(
+    message: dict[str, Any], shown: str
+) -> None:
+    assert everything_in(message, KNOWN).startswith(shown)
 
 
 def test_an_edit_and_a_deletion_change_the_message_they_are_about() -> None:
@@ -206,6 +271,7 @@ def test_a_button_that_the_bridge_did_not_write_decides_nothing(value: str) -> N
         ("<https://a.b|docs>", "docs (https://a.b)"),
         ("<mailto:a@b.c|a@b.c>", "a@b.c"),
         ("<#C9|general> <!here> <!subteam^S1|@team>", "#general @here @team"),
+        ("<#C9> and <#C8|>", "#C9 and #C8"),
         ("<@U2> <@U77|zed> <@U78>", "@Bob @zed @U78"),
         ("a &amp;&amp; b &lt; c", "a && b < c"),
     ],
@@ -244,6 +310,8 @@ JSON = st.recursive(
                     "previous_message",
                     "subtype",
                     "files",
+                    "attachments",
+                    "blocks",
                     "actions",
                     "bot_id",
                 ]

@@ -34,7 +34,16 @@ def words(blocks: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize(
-    "text", ["<!channel>", "<!here>", "<!everyone|x>", "<!subteam^S123>", "<@U123ABC>", "<@W1|x>"]
+    "text",
+    [
+        "<!channel>",
+        "<!here>",
+        "<!everyone|x>",
+        "<!group>",
+        "<!subteam^S1>",
+        "<@U123ABC>",
+        "<@W1|x>",
+    ],
 )
 def test_what_would_ring_people_is_made_harmless(text: str) -> None:
     assert text not in render.defang(f"see {text} now")
@@ -74,6 +83,59 @@ def test_a_code_block_that_is_cut_is_closed_and_opened_again() -> None:
 
     assert render.piece(text, 0, middle) == "before\n```python\na = 1\n```\n"
     assert render.piece(text, middle, None) == "```python\nb = 2\n```\nafter"
+
+
+def test_a_code_block_with_a_shorter_fence_in_it_ends_at_its_own() -> None:
+    text = "````md\n```python\na = 1\n```\nb\n````\nafter"
+    middle = text.index("b\n")
+
+    assert render.piece(text, 0, middle).endswith("```\n````\n")
+    assert render.piece(text, middle, None) == "````md\nb\n````\nafter"
+
+
+def test_where_there_is_no_room_for_all_tools_the_latest_are_shown() -> None:
+    tools = tuple(ToolLine(f"t{number}", f"{number:02d} & {'x' * 400}") for number in range(20))
+    content = PostContent(kind="turn", state="working", tools=tools)
+
+    blocks = render.message(content, "", "normal", last=True, seal=seal)
+
+    check_blocks(blocks)
+    assert "… 19 &amp; x" in words(blocks)
+    assert "… 00 &amp; x" not in words(blocks)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Run rm *.log *.tmp", "plain_text"),
+        ("Run `rm *.log *.tmp`", "mrkdwn"),
+        ("Open https://a.b/_c_", "mrkdwn"),
+    ],
+)
+def test_what_is_asked_is_shown_as_it_is(text: str, kind: str) -> None:
+    [block] = render.ask(PostContent(kind="ask", state="answered", text=text), seal)
+
+    assert (block["text"]["type"], block["text"]["text"]) == (kind, text)
+
+
+@given(st.text(alphabet="&<>`a", max_size=9000))
+def test_a_long_text_is_cut_between_its_signs(text: str) -> None:
+    blocks = render.notice(PostContent(kind="notice", note=text or "x"))
+
+    check_blocks(blocks)
+    shown = "".join(block["text"]["text"] for block in blocks)
+    assert shown == render.escape(text or "x")
+    assert not any(block["text"]["text"].endswith(("&", "&a", "&am", "&amp")) for block in blocks)
+
+
+def test_words_as_they_are_take_the_place_of_markdown_only() -> None:
+    blocks = render.message(BUSY, "| *a* |\n" * 1000, "quiet", last=True, seal=seal)
+
+    shown = render.verbatim(blocks)
+
+    check_blocks(shown)
+    assert words(shown).replace("\n", "") == words(blocks).replace("\n", "")
+    assert not [block for block in shown if block["type"] == "markdown"]
 
 
 @pytest.mark.parametrize(
