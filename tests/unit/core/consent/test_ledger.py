@@ -156,13 +156,18 @@ async def test_a_link_out_of_the_workspace_is_not_inside_it(
         await said(desk)
         workspace = await Folders(tmp_path / "workspaces", tmp_path).open(desk.session())
         (workspace / "out").symlink_to("/etc")
-        tools = [ToolUpdate(path, path, "edit", locations=(path,)) for path in ("in/a", "out/a")]
+        paths = ("in/a", "out/a", f"file://{workspace}/in/b", f"file://{workspace}/out/b")
+        tools = [ToolUpdate(path, path, "edit", locations=(path,)) for path in paths]
         requests = [AskRequest(tool.call, tool.call, (ONCE, REJECT), tool) for tool in tools]
-        desk.launcher.script = asking(*requests)
 
+        async def at_once(listener: AgentListener) -> None:
+            await asyncio.gather(*(listener.on_ask(request) for request in requests))
+
+        desk.launcher.script = at_once
         await desk.hear(to_demo("go"))
 
-        assert await shown(desk) == ["out/a"]
+        asked = await shown(desk, 2)
+        assert [text.partition("\n")[0] for text in asked] == [paths[1], paths[3]]
 
 
 async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_session(
@@ -185,6 +190,24 @@ async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_ses
         "who": "Ann",
         "allowed": True,
     }
+
+
+async def test_what_is_allowed_for_the_session_is_allowed_in_the_workspace_alone(
+    desk: Desk,
+) -> None:
+    places = {"1": "a.txt", "2": "b.txt", "3": "/etc/hosts"}
+    edits = [ToolUpdate(call, path, "edit", locations=(path,)) for call, path in places.items()]
+    desk.launcher.script = asking(
+        *(AskRequest(edit.call, edit.title or "", (ONCE, REJECT), edit) for edit in edits)
+    )
+    await desk.hear(to_demo("go"))
+    await shown(desk)
+
+    await desk.answer(1, "bridge:session")
+
+    assert await shown(desk, 2) == ["a.txt", "/etc/hosts"]
+    (post,) = (p for p in desk.posts() if p.content.ask == 2)
+    assert [option.id for option in post.content.options] == ["allow", "no"]
 
 
 async def test_what_was_allowed_for_the_session_ends_with_new(desk: Desk) -> None:

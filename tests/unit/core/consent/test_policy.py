@@ -150,6 +150,21 @@ def test_an_odd_command_is_asked(command: object) -> None:
     assert verdict(GIT_STATUS, run(command)) == "ask"
 
 
+@pytest.mark.parametrize("shell", ["./bash", "bin/sh", "/data/workspaces/1-web/bash", "/tmp/sh"])
+def test_a_program_that_only_has_the_name_of_a_shell_is_not_taken_for_one(shell: str) -> None:
+    assert verdict(GIT_STATUS, run([shell, "-lc", "git status"])) == "ask"
+    assert verdict(GIT_STATUS, run(["/bin/bash", "-lc", "git status"])) == "allow"
+
+
+@pytest.mark.parametrize("arguments", [["-rf", "/"], "-rf /"])
+def test_a_command_whose_arguments_stand_beside_it_is_judged_with_them(arguments: object) -> None:
+    rm = Policy((Rule("deny", command=("rm -rf",)), Rule("allow", command=("rm", "rm *"))))
+
+    assert verdict(rm, run("rm")) == "allow"
+    assert verdict(rm, run("rm", args=arguments)) == "deny"
+    assert verdict(GIT_STATUS, run("git status", argv=["; rm x"])) == "ask"
+
+
 def test_every_command_of_a_call_must_be_allowed() -> None:
     assert verdict(GIT_STATUS, run("git status", cmd="rm -rf /")) == "ask"
 
