@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
-from app.core.consent.offers import text_of
+from app.core.consent.offers import text_of, unsaid
 from app.core.keys import SessionKey
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
@@ -87,8 +87,10 @@ def open_ask(
         "call": request.call,
         "deadline": deadline,
     }
-    if request.kind == "offer":
-        data["about"] = request.subject  # what a call is about has a row of its own
+    if resume_at is not None:
+        data["resume_at"] = resume_at
+    if about := unsaid(request.title, request.subject):
+        data["about"] = about
     entry = Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
     insert_entries(connection, [entry], now)
     return int(ask_id), post_id

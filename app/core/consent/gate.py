@@ -98,11 +98,12 @@ def _looked_up(call: Call, workspace: Path | None, outgoing: Path | None) -> Cal
     if workspace is None:
         return call
     real = os.path.realpath(workspace)
-    paths = [
-        os.path.realpath(os.path.join(real, path))  # noqa: PTH118 - an agent's words, not a path of ours
-        for path in (each.removeprefix("file://") for each in call.paths)
+    spelled = [
+        os.path.join(real, path.removeprefix("file://"))  # noqa: PTH118 - an agent's words, not a path of ours
+        for path in call.paths
         if path.isprintable()
     ]
+    paths = [at for path in spelled if (at := os.path.realpath(path)) != os.path.normpath(path)]
     also = () if outgoing is None else (str(outgoing), os.path.realpath(outgoing))
     return replace(
         call,

@@ -77,12 +77,17 @@ def offer(branch: str, title: str, excerpt: str, deed: str) -> AskRequest:
     return AskRequest(branch, title, options, kind="offer", subject=excerpt)
 
 
-def text_of(title: str, subject: str) -> str:
-    """Say what is asked, with exactly what it is about unless the title says that.
+def unsaid(title: str, subject: str) -> str:
+    """Tell what exactly an ask is about, unless its title says that.
 
     A title is the agent's own words: it may call a command whatever it likes.
     """
-    if all(_says(title, line) for line in subject.splitlines()):
+    return "" if all(_says(title, line) for line in subject.splitlines()) else subject
+
+
+def text_of(title: str, subject: str) -> str:
+    """Say what is asked, with exactly what it is about unless the title says that."""
+    if not unsaid(title, subject):
         return title
     fence = "```"
     while fence in subject:

@@ -182,6 +182,9 @@ class TurnRun:
             if judged.decided is not None:
                 await self._record(request, judged.decided)
                 return judged.answer
+            if request.tool is not None:
+                # Some agents announce no call before they ask, and people must see what it is.
+                await self._router.take(replace(request.tool, status=None))
             await self._router.flush()
         with self._patience.asking():
             async with self._slot.lent():

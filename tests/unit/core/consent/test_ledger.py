@@ -96,6 +96,20 @@ async def test_what_a_person_allows_stands_in_the_record_of_the_call(desk: Desk)
     assert (await decisions(desk))[-1] == by_ann
 
 
+async def test_whoever_is_asked_sees_the_call_though_it_was_not_announced_and_has_another_name(
+    desk: Desk,
+) -> None:
+    named = replace(run("rm -rf build"), title="Tidy up")
+    desk.launcher.script = asking(named)
+    await desk.hear(to_demo("clean"))
+
+    assert await shown(desk) == ["Tidy up\n```\nrm -rf build\n```"]
+    rows = await desk.stores.transcript.read(desk.session().id, after=0, limit=500)
+    (call, ask) = (row for row in rows if row.kind in {"tool", "ask"})
+    assert (call.kind, call.data["input"]) == ("tool", {"command": "rm -rf build"})
+    assert (ask.text, ask.data["about"]) == ("Tidy up", "rm -rf build")
+
+
 async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
     tmp_path: Path, clock: ManualClock
 ) -> None:
