@@ -221,6 +221,10 @@ class TurnRun:
         await self._shop.clock.sleep(BUDGET_GRACE_SECONDS)
         await agent.cancel()
 
+    def _cut_short(self, end: PromptEnd) -> bool:
+        """Tell whether a prompt ended because its budget is spent, and not because it was done."""
+        return self._spent > 0 and end.stop_reason == "cancelled"
+
     async def _knows_where(self) -> bool:
         """See to it that it is known where to work; else the turn waits, and people are asked."""
         shop = self._shop
@@ -305,7 +309,7 @@ class TurnRun:
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver what came of a turn that was done; whoever says stop stops that as well."""
-        if end is None or self._stopping or self._overdue or self._spent:
+        if end is None or self._stopping or self._overdue or self._cut_short(end):
             return
         shop = self._shop
         title = self._router.title or self._session.title
@@ -417,7 +421,7 @@ class TurnRun:
         if self._overdue:
             await self._fail("")
             return
-        if self._spent and self._terms.budget_usd and end.stop_reason == "cancelled":
+        if self._terms.budget_usd and self._cut_short(end):
             agent, now = self._session.key.agent, self._shop.clock.now()
             await self._pause(budget_pause(agent, self._spent, self._terms.budget_usd), until=now)
             return

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from app.core.ports import AgentListener
+from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
-from app.core.types import Heard, SessionState, TurnState
+from app.core.types import Heard, Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
+from app.core.workspaces import Work
 from app.errors import AgentRefused
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, Script, running_desk
@@ -307,6 +309,24 @@ async def test_a_budget_that_the_last_words_spent_pauses_the_next_turn(poor_desk
     desk.launcher.script = spending(2.1)
     await desk.answer(1, GO_ON)
     await desk.reached(2, "done")
+
+
+async def test_work_that_was_done_is_delivered_though_its_last_words_spent_the_budget(
+    poor_desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped: list[str] = []
+
+    async def ship(_self: RepoProvider, _session: Session, work: Work) -> str:
+        shipped.extend(message.text for message in work.messages)
+        return "Opened a pull request."
+
+    monkeypatch.setattr(RepoProvider, "ship", ship)
+    poor_desk.launcher.script = spending(2.0)
+
+    await poor_desk.hear(to_demo("mend it"))
+    await poor_desk.reached(1, "done")
+
+    assert shipped == ["mend it"]
 
 
 async def test_an_agent_that_counts_from_nothing_again_adds_up(poor_desk: Desk) -> None:
