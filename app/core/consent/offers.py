@@ -23,6 +23,9 @@ PAUSE_OPTIONS: Final = (
 COLLEAGUES: Final = 3
 """Agents that a limited one can hand over to at once: more buttons would hide the first two."""
 
+OPTIONS: Final = 20
+"""Buttons of one ask of an agent; the most that one was seen to offer is six."""
+
 TAKE: Final = "bridge:take"
 LEAVE: Final = "bridge:leave"
 
@@ -59,6 +62,13 @@ def refusing(options: Sequence[AskOption]) -> AskOption | None:
         key=lambda option: option.kind != "reject_once",
     )
     return refusals[0] if refusals else None
+
+
+def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
+    """Leave out what would be too many buttons, but never the last way to say no."""
+    shown = options[:OPTIONS]
+    no = refusing(options)
+    return shown if no is None or no in shown else (*shown[:-1], no)
 
 
 def with_session_offer(request: AskRequest) -> AskRequest:

@@ -6,9 +6,11 @@ import pytest
 
 from app.core.consent.offers import (
     CHOICE,
+    OPTIONS,
     allowing,
     meant,
     refusing,
+    shortlist,
     text_of,
     with_session_offer,
 )
@@ -30,6 +32,14 @@ def test_the_mildest_refusal_fits() -> None:
     assert refusing((ONCE, NEVER, REJECT)) == REJECT
     assert refusing((ONCE, NEVER)) == NEVER
     assert refusing((ONCE,)) is None
+
+
+def test_however_many_ways_there_are_to_allow_one_to_refuse_is_shown() -> None:
+    many = tuple(AskOption(str(n), f"Way {n}", "allow_always") for n in range(OPTIONS))
+
+    assert shortlist((*many, REJECT)) == (*many[:-1], REJECT)
+    assert shortlist((REJECT, *many)) == (REJECT, *many[:-1])
+    assert shortlist((*many, ONCE)) == many
 
 
 @pytest.mark.parametrize(
