@@ -179,6 +179,8 @@ class TurnRun:
             known = self._router.tool(request.call)
             outgoing = self._shop.workspaces.outgoing(self._session)
             judged = await self._gate.judge(request, known, self._live.workspace, outgoing)
+            if self._stopping:
+                return None
             if judged.decided is not None:
                 await self._record(request, judged.decided)
                 return judged.answer

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.core.consent.gate import Gate, Judged
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.folders import Folders
 from app.core.ports import AgentListener
@@ -124,6 +125,38 @@ async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
             {"how": "rule", "rule": "allow command make *", "allowed": True},
             {"how": "rule", "rule": "deny command rm *", "allowed": False},
         ]
+
+
+async def test_what_a_rule_would_allow_is_not_allowed_after_a_stop(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging, stopped, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    answers: list[str | None] = []
+    judge = Gate.judge
+
+    async def slowly(self: Gate, *facts: Any) -> Judged:
+        judged = await judge(self, *facts)
+        judging.set()
+        await stopped.wait()
+        return judged
+
+    async def script(listener: AgentListener) -> None:
+        answers.append(await listener.on_ask(run("make")))
+        answered.set()
+
+    monkeypatch.setattr(Gate, "judge", slowly)
+    rules = Rules(policy=PRESETS["trusted"])
+    async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
+        desk.launcher.script, desk.launcher.cancelling = script, answered.wait
+        await desk.hear(to_demo("go"))
+        await judging.wait()
+        stopping = asyncio.ensure_future(desk.hear(to_demo("stop")))
+        await desk.until(lambda: bool(desk.launcher.told("cancel")))
+
+        stopped.set()
+        await stopping
+
+        assert answers == [None]
 
 
 async def test_a_denial_without_a_fitting_option_is_a_cancel(
