@@ -217,7 +217,7 @@ def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopp
     panels = render.place_panels(limited, CAST)
 
     assert limited.dot == "limit"
-    assert "goes on when its provider allows it" in panels["status"]
+    assert "waits for its provider" in panels["status"]
     assert [each.text for each in elements(panels["state"], "button")] == ["Stop"]
 
 
