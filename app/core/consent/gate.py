@@ -11,7 +11,7 @@ from app.core.clock import persist
 from app.core.consent import record
 from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import SESSION, allowing, refusing, with_session_offer
+from app.core.consent.offers import SESSION, allowing, of_agent, refusing, with_session_offer
 from app.core.consent.policy import Verdict, decide, stays_inside
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
@@ -55,7 +55,8 @@ class Gate:
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_looked_up, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
-        request = replace(request, subject=subject(call), tool_kind=kind)
+        options = of_agent(request.options)
+        request = replace(request, options=options, subject=subject(call), tool_kind=kind)
         verdict = decide(self._terms.policy, call)
         if verdict.decision == "deny":
             option = refusing(request.options)

@@ -8,6 +8,8 @@ from typing import Final
 
 from app.core.updates import AskOption, AskRequest
 
+OWN: Final = "bridge:"
+"""How the ids of the bridge's own options begin."""
 SESSION: Final = "bridge:session"
 """Answers yes, and so to every further call of this kind until the conversation begins afresh."""
 GO_ON: Final = "bridge:go-on"
@@ -62,6 +64,11 @@ def refusing(options: Sequence[AskOption]) -> AskOption | None:
         key=lambda option: option.kind != "reject_once",
     )
     return refusals[0] if refusals else None
+
+
+def of_agent(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
+    """Leave out what calls itself one of the bridge's own: it would mean more than it says."""
+    return tuple(option for option in options if not option.id.startswith(OWN))
 
 
 def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:

@@ -239,6 +239,20 @@ async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_ses
     }
 
 
+async def test_an_agent_cannot_give_the_bridges_own_options_another_name(desk: Desk) -> None:
+    disguised = AskOption("bridge:session", "Reject", "reject_once")
+    desk.launcher.script = asking(run("make", ONCE, disguised, REJECT))
+    await desk.hear(to_demo("go"))
+    await shown(desk)
+
+    (post,) = (p for p in desk.posts() if p.content.ask)
+    assert [(option.id, option.name) for option in post.content.options] == [
+        ("allow", "Allow once"),
+        ("no", "Reject"),
+        ("bridge:session", "Allow commands for this session"),
+    ]
+
+
 async def test_what_is_allowed_for_the_session_is_allowed_in_the_workspace_alone(
     desk: Desk,
 ) -> None:
