@@ -64,8 +64,16 @@ def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:
 
 
 def subject(call: Call) -> str:
-    """Say exactly what a call would run or touch, for those who must recognise it."""
-    return "\n".join(call.commands or call.paths)
+    """Say exactly what a call would run or touch; in the workspace, as it is named there."""
+    return "\n".join(call.commands or _each(_short(path, call.roots) for path in call.paths))
+
+
+def _short(path: str, roots: tuple[str, ...]) -> str:
+    for root in roots:
+        inside = path.removeprefix(f"{root.rstrip('/')}/")
+        if inside != path and ".." not in inside.split("/"):
+            return inside or path
+    return path
 
 
 def _facts(claim: ToolUpdate) -> Iterator[tuple[str, str]]:

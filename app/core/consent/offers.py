@@ -99,7 +99,7 @@ def unsaid(title: str, subject: str) -> str:
 
     A title is the agent's own words: it may call a command whatever it likes.
     """
-    return "" if all(_says(title, line) for line in subject.splitlines()) else subject
+    return "" if all(line in title for line in subject.splitlines()) else subject
 
 
 def text_of(title: str, subject: str) -> str:
@@ -110,12 +110,6 @@ def text_of(title: str, subject: str) -> str:
     while fence in subject:
         fence += "`"
     return f"{title}\n{fence}\n{subject}\n{fence}"
-
-
-def _says(title: str, line: str) -> bool:
-    name = line.rpartition("/")[2]
-    is_path = line.startswith("/") and " " not in line and bool(name)
-    return line in title or (is_path and name in title)
 
 
 def meant(text: str, options: Sequence[AskOption]) -> str | None:

@@ -83,7 +83,9 @@ def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:
     ("title", "subject", "text"),
     [
         ("Run `ls`", "ls", "Run `ls`"),
-        ("Write a.txt", "/data/w/a.txt", "Write a.txt"),
+        ("Write a.txt", "a.txt", "Write a.txt"),
+        ("Write config", "/home/ann/.ssh/config", "Write config\n```\n/home/ann/.ssh/config\n```"),
+        ("Run make", "/tmp/evil/make", "Run make\n```\n/tmp/evil/make\n```"),
         ("List files", "rm -rf /", "List files\n```\nrm -rf /\n```"),
         ("Tidy up", "/", "Tidy up\n```\n/\n```"),
         ("Show", "echo ```", "Show\n````\necho ```\n````"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.consent.calls import Call, call_of
+from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.policy import PRESETS, Policy, Rule, Verdict, decide
 from app.core.updates import Diff, ToolUpdate
 
@@ -262,6 +262,15 @@ def test_all_paths_of_a_call_must_be_allowed() -> None:
 
     for update in (diff, deep, odd, changes):
         assert verdict(policy, call_of(update, roots=(HOME,))) == "ask"
+
+
+def test_what_lies_in_the_workspace_is_shown_as_it_is_named_there() -> None:
+    paths = (f"{HOME}/src/a.py", "src/a.py", "/etc/hosts", f"{HOME}/../2-web/b.py", f"{HOME}x/c")
+
+    shown = subject(touch("edit", *paths)).split("\n")
+
+    assert shown == ["src/a.py", "/etc/hosts", f"{HOME}/../2-web/b.py", f"{HOME}x/c"]
+    assert subject(run("make")) == "make"
 
 
 def test_a_rule_without_a_path_speaks_of_the_workspace() -> None:
