@@ -393,7 +393,7 @@ class Turn:
             return {
                 "status": "failed" if status else "completed",
                 "content": [{"type": "content", "content": text_block(output)}],
-                "rawOutput": f"`{line}` ended with status {status}.\n\n{output}".rstrip(),
+                "rawOutput": f"`{line}` ended with status {status}.\n\n{quoted(output)}".rstrip(),
             }
 
         raw = {"command": line, "cwd": self.session.cwd}
@@ -730,6 +730,17 @@ def encode(value: object) -> bytes:
 def text_block(text: str) -> Json:
     """Return a text as a content block."""
     return {"type": "text", "text": text}
+
+
+def quoted(output: str) -> str:
+    """Return an output as Markdown shows it: several lines as a block that keeps them apart."""
+    output = output.strip("\n")
+    if "\n" not in output:
+        return output
+    fence = "```"
+    while fence in output:
+        fence += "`"
+    return f"{fence}\n{output}\n{fence}"
 
 
 def name_of(block: Json) -> str:

@@ -107,7 +107,7 @@ def question(
     message: str, field: Field, *, call: str = "", alone: bool = True, note: str = ""
 ) -> AskRequest:
     """Make the ask for one field; `note` says what was wrong with the last answer."""
-    heading = "" if alone else field.title
+    heading = "" if alone and (message or field.description) else field.title or field.name
     label = ": ".join(filter(None, (heading, field.description)))
     described = [f"- {each.name}: {each.description}" for each in field.choices if each.description]
     several = "(Several may be named, separated by commas.)" if field.kind == "choices" else ""

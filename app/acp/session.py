@@ -147,6 +147,8 @@ class AcpSession:
                 try:
                     for update in news:
                         await listener.on_update(update)
+                    if self._cancelled:  # a cancel that overtook its prompt would be ignored
+                        return PromptEnd("cancelled")
                     answer = await self._peer.connection.prompt(
                         session_id=self._session_id, prompt=blocks
                     )

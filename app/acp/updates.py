@@ -63,6 +63,12 @@ def ask_request(tool_call: Json, options: Sequence[Json]) -> AskRequest:
 def arguments_hash(tool_call: Json) -> str:
     """Tell two calls apart by what they would do; equal calls of two processes hash equally."""
     facts = {name: tool_call.get(name) for name in ("kind", "title", "rawInput")}
+    # Some agents say nowhere else what they would write.
+    facts["changes"] = [
+        [item.get(name) for name in ("path", "oldText", "newText")]
+        for item in objects(tool_call.get("content"))
+        if item.get("type") == "diff"
+    ]
     if not shallow(facts, MAX_DEPTH + 1):
         return ""
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)

@@ -152,8 +152,5 @@ def _summary(begun: SessionTurn, screen: Screen, seconds: float) -> str:
 
 def _why_not(turn: TurnOut, unanswered: str) -> str:
     if unanswered:
-        return (
-            f"the agent asks {unanswered!r} and nobody is here to answer, so it was stopped. "
-            "Ask in a terminal."
-        )
+        return f"{unanswered} Nobody is here to answer, so it was stopped; ask in a terminal."
     return turn.error or "somebody stopped the turn before it was done"

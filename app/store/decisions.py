@@ -42,6 +42,13 @@ _DECIDED = (
 _KNOWN = select(message.c.id).where(
     message.c.place == bindparam("where"), message.c.message_id == bindparam("name")
 )
+_PRESENT = (
+    select(session.c.agent)
+    .distinct()
+    .join(surface, surface.c.session == session.c.id)
+    .where(surface.c.place == bindparam("of"), session.c.closed.is_(None))
+    .order_by(session.c.agent)
+)
 _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 
 
@@ -63,13 +70,7 @@ class Decisions:
             row = _place_row(connection, where)
             if row is None:
                 return PlaceView()
-            present = connection.execute(
-                select(session.c.agent)
-                .distinct()
-                .join(surface, surface.c.session == session.c.id)
-                .where(surface.c.place == row.id, session.c.closed.is_(None))
-                .order_by(session.c.agent)
-            ).scalars()
+            present = connection.execute(_PRESENT, {"of": row.id}).scalars()
             return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
 
     async def accept(self, made: Decision) -> Accepted:

@@ -17,7 +17,7 @@ import json, os, sys
 
 key = os.path.join(os.environ["HOME"], "key")
 
-if "--login" in sys.argv:
+if sys.argv[1:] in (["--login"], ["--cli", "auth", "login", "--claudeai"]):
     print("Open https://example.com/login and paste the code:", flush=True)
     open(key, "w").write(input())
     sys.exit()
@@ -27,7 +27,8 @@ for line in sys.stdin:
     method, answer = message.get("method"), {}
     if method == "initialize":
         terminal = {"id": "tui", "name": "Paste a code", "type": "terminal", "args": ["--login"]}
-        answer = {"protocolVersion": 1, "authMethods": [terminal]}
+        shy = sys.argv[0].endswith("claude-agent-acp")
+        answer = {"protocolVersion": 1, "authMethods": [] if shy else [terminal]}
     reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
     if method == "session/new" and not os.path.exists(key):
         del reply["result"]
@@ -42,7 +43,11 @@ for line in sys.stdin:
 def machine(tmp_path: Path) -> Machine:
     fake = tmp_path / "fake_agent.py"
     fake.write_text(FAKE)
+    claude = tmp_path / "claude-agent-acp"
+    claude.write_text(f"#!{sys.executable}\n{FAKE}")
+    claude.chmod(0o700)
     agents = {
+        "claude": {"command": [str(claude)], "sandbox": "none"},
         "demo": {"command": DEMO, "driver": "demo", "sandbox": "none"},
         "fake": {"command": [sys.executable, str(fake)], "sandbox": "none"},
     }
@@ -60,8 +65,8 @@ def test_a_probe_shows_a_card_and_the_list_knows_it(machine: Machine) -> None:
     assert [row.split()[0] for row in rows][:4] == ["initialize", "new", "mode", "prompt"]
     assert "11 of 11 work" in probed.stderr
     assert not list((machine.folder / "data" / "workspaces").iterdir())
-    assert listed[1].endswith("11 of 11 work")
-    assert listed[2].endswith("not yet")
+    assert listed[2].endswith("11 of 11 work")
+    assert listed[3].endswith("not yet")
 
 
 def test_an_agent_that_fails_for_want_of_a_login_is_logged_in_by_its_own_program(
@@ -78,6 +83,16 @@ def test_an_agent_that_fails_for_want_of_a_login_is_logged_in_by_its_own_program
     assert "https://example.com/login" in login.stdout
     assert "fake is logged in." in login.stderr
     assert (machine.folder / "data" / "homes" / "fake" / "key").read_text() == "swordfish"
+
+
+def test_an_agent_that_offers_no_login_over_acp_is_logged_in_by_what_is_known_of_its_program(
+    machine: Machine,
+) -> None:
+    login = machine.run("agents", "login", "claude", stdin="swordfish\n")
+
+    assert login.returncode == 0, login.stderr
+    assert "https://example.com/login" in login.stdout
+    assert (machine.folder / "data" / "homes" / "claude" / "key").read_text() == "swordfish"
 
 
 def test_an_agent_without_a_login_says_what_to_do_instead(machine: Machine) -> None:

@@ -78,6 +78,8 @@ class Consent(RuleBasedStateMachine):
         shutil.copytree(self.empty, self.folder.name, dirs_exist_ok=True)
         self.clock = ManualClock()
         self.stack = AsyncExitStack()
+        self.remote: dict[str, str] = {}
+        """What the platform knows, which outlives a bridge."""
         self.received: Counter[tuple[str, str]] = Counter()
         self.closed: dict[int, tuple[Any, ...]] = {}
         self.desk: Desk
@@ -92,6 +94,8 @@ class Consent(RuleBasedStateMachine):
     def start(self) -> None:
         desk = running_desk(Path(self.folder.name), clock=self.clock, rules=RULES)
         self.desk = self.run(self.stack.enter_async_context(desk))
+        for adapter in self.desk.adapters.values():
+            adapter.remote = self.remote
         self.desk.launcher.script = self.ask_two_things
         self.settle()
 

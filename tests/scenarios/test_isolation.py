@@ -145,7 +145,7 @@ def test_an_agent_writes_its_workspace_and_its_home(bridge: Observed) -> None:
 
     seen = bridge.ask("writing", write, "demo")
 
-    assert seen["text"].endswith("ended with status 0.\n\nmine\nmine")
+    assert seen["text"].endswith("ended with status 0.\n\n```\nmine\nmine\n```")
     assert (bridge.data_dir / "homes" / "demo" / "there.txt").read_text() == "mine\n"
 
 

@@ -4,29 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import uuid4
+
+from sqlalchemy import Dialect, event
 
 from app.core.inbound import Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
 from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
-from app.store.database import Database, sqlite_url
+from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.stores import Stores
 
 ANN = Speaker("ann", "Ann")
 
+_COMPILED: dict[Any, Any] = {}
+"""Statements that one store has compiled serve all others of the process."""
+
 
 @contextmanager
 def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]:
-    """Open a store in a folder."""
+    """Open a store in a folder; a new one begins as a copy of an empty one."""
+    file = folder / FILE_NAME
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_empty().content)
     database = Database(sqlite_url(folder))
+    database.engine.dialect = _empty().dialect
+    database.engine.update_execution_options(compiled_cache=_COMPILED)
+    # A test survives no loss of power, and a disk takes longer than most tests.
+    event.listen(database.engine, "connect", _sync_never)
     database.open()
     try:
         yield database, Stores.on(database, clock.now)
     finally:
         database.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """What is the same for every new store."""
+
+    content: bytes
+    dialect: Dialect
+    """Compiled statements are kept by it."""
+
+
+@cache
+def _empty() -> _Empty:
+    """Make an empty store, once: migrations take longer than most tests, and have their own."""
+    with TemporaryDirectory() as folder:
+        database = Database(sqlite_url(Path(folder)))
+        database.open()
+        database.close()
+        return _Empty((Path(folder) / FILE_NAME).read_bytes(), database.engine.dialect)
+
+
+def _sync_never(connection: Any, _record: object) -> None:
+    connection.execute("pragma synchronous = OFF")
 
 
 def delivery(adapter: str = "web:demo", body: bytes = b"{}", **more: str) -> Delivery:

@@ -26,7 +26,8 @@ class Recorder:
         self.whispers: list[tuple[SessionKey, Speaker, str]] = []
         self.consumes = False
         self.shared = True
-        self._remote: dict[str, str] = {}
+        self.remote: dict[str, str] = {}
+        """The messages that are there, by marker."""
         self._changed = asyncio.Event()
 
     async def sent(self, calls: int) -> None:
@@ -57,17 +58,17 @@ class Recorder:
         if self.failures:
             raise self.failures.pop(0)
         if post.op == "create":
-            self._remote[post.marker] = f"r{len(self._remote) + 1}"
-        elif post.remote_id not in self._remote.values():
+            self.remote[post.marker] = f"r{len(self.remote) + 1}"
+        elif post.remote_id not in self.remote.values():
             raise PostRejected("there is no such message")
         if self.lost_answers:
             self.lost_answers -= 1
             raise TimeoutError("the answer was lost")
         consumed = len(post.content.text) if self.consumes else 0
-        return PostSent(post.remote_id or self._remote[post.marker], consumed)
+        return PostSent(post.remote_id or self.remote[post.marker], consumed)
 
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
-        remote = self._remote.get(marker)
+        remote = self.remote.get(marker)
         return PostSent(remote) if remote else None
 
     async def close(self) -> None:

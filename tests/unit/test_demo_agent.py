@@ -506,7 +506,7 @@ def test_run_runs_in_the_workspace_and_shows_the_output(talk: Talk) -> None:
     last = talk.wire.updates("tool_call_update")[-1]
     assert last["status"] == "completed"
     assert last["content"][0]["content"]["text"] == f"{talk.workspace}\noops\n"
-    assert "ended with status 0." in talk.wire.text()
+    assert talk.wire.text().endswith(f"ended with status 0.\n\n```\n{talk.workspace}\noops\n```")
 
 
 def test_a_command_that_fails_is_shown_as_failed(talk: Talk) -> None:

@@ -234,7 +234,8 @@ class Probe:
             )
         found = [each.get("sessionId") for each in objects(mapping(answer).get("sessions"))]
         known = "this one among them" if self._session_id in found else "not this one"
-        return f"{len(found)} conversations, {known}"
+        count = f"{len(found)} conversation{'' if len(found) == 1 else 's'}"
+        return f"{count}, {known}"
 
     async def _close(self, peer: AgentPeer, agent: AcpSession) -> str:
         sessions = agent.capabilities.session_capabilities

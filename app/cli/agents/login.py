@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from app.acp.elicitation import DONE
 from app.acp.launch import prepare
@@ -54,7 +55,7 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
     """
     visiting = visitor(configuration, name)
     relay = Relay()
-    offered = asyncio.run(methods(visiting.visits, relay))
+    offered = asyncio.run(methods(visiting.visits, relay)) or known_login(visiting)
     method = choose(visiting, offered, wanted or visiting.entry.auth)
     _say(f"{name}: {': '.join(filter(None, (method.name, method.description.strip())))}")
     if method.command is None:
@@ -64,6 +65,20 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
     if not asyncio.run(is_logged_in(visiting.visits, relay)):
         raise LoginFailed(f"{name} still asks for a login. {_hint(visiting)}")
     _say(f"{name} is logged in.")
+
+
+def known_login(visiting: Visitor) -> list[Method]:
+    """Tell the login that is known of an agent's program, for one that offers none over ACP."""
+    program, command = visiting.program, visiting.entry.command
+    if program is None or not program.login_command:
+        return []
+    if Path(command[0]).name in program.match:
+        start = command[:1]
+    else:  # a runner such as npx starts it: only what makes it speak ACP is left out
+        words = program.command[1:]
+        ends_so = bool(words) and command[-len(words) :] == words
+        start = command[: -len(words)] if ends_so else command
+    return [Method("terminal", program.title, command=(*start, *program.login_command[1:]))]
 
 
 def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> Method:

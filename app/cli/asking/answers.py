@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from app.cli import lines
 from app.cli.asking import Allow
 from app.cli.asking.screen import Screen
+from app.core.updates import AskKind
 from app.server.shapes import OptionOut
 
 LINE_BYTES: Final = 4096
@@ -31,6 +32,9 @@ class Question:
     details: Sequence[str] = ()
     free_text: bool = False
     """Whether any words answer it."""
+    kind: AskKind = "permission"
+    resumes: bool = False
+    """Whether it answers itself when its time has come."""
 
 
 class Responder(Protocol):
@@ -48,14 +52,23 @@ class Rule:
         self._allow = allow
 
     async def choose(self, question: Question) -> str | None:
-        """Allow once if the rule says so and the agent offers it, else reject."""
-        chosen = _of_kind(question.options, "reject")
-        if self._allow is Allow.ONCE:
-            chosen = _of_kind(question.options, "allow_once") or chosen
+        """Allow once if the rule says so and the agent offers it, else reject.
+
+        A rule is about what agents may do: whether a limit or a budget counts is for people.
+        """
         show(self._screen, question)
+        if question.resumes:
+            await asyncio.Event().wait()  # until it is answered, and nobody needs this any more
+        if question.kind == "pause":
+            return None
+        permission = question.kind == "permission"
+        allowing = _of_kind(question.options, "allow_once") if permission else None
+        refusing = _of_kind(question.options, "reject")
+        chosen = allowing or refusing if self._allow is Allow.ONCE else refusing
         if chosen is None:
             return None
-        why = "" if self._allow else " (nobody is at the terminal; --allow once would allow it)"
+        hint = "; --allow once would allow it" if allowing else ""
+        why = "" if self._allow else f" (nobody is at the terminal{hint})"
         self._screen.line(f"  {lines.one_line(chosen.name)}{why}", "bold")
         return chosen.id
 

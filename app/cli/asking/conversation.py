@@ -82,7 +82,7 @@ class Conversation:
         self._turn = 0
         self._last = 0
         self.unanswered = ""
-        """What nobody was there to answer."""
+        """What nobody was there to answer, as a sentence."""
 
     async def run(self, new: NewSession) -> tuple[SessionTurn, TurnOut]:
         """Say something and follow what comes of it to its end.
@@ -205,12 +205,16 @@ class Conversation:
             self._screen.line(f"  {lines.one_line(entry.text)}", "bold")
 
     async def _respond(self, entry: EntryOut) -> None:
+        details = lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))
+        about = lines.printable(str(entry.data.get("about", ""))).splitlines()
         question = Question(
             agent=self._agent,
             title=entry.text,
             options=[OptionOut(**option) for option in entry.data["options"]],
-            details=tuple(lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))),
+            details=tuple(details) or tuple(about),
             free_text=bool(entry.data.get("free_text")),
+            kind=entry.data.get("kind", "permission"),
+            resumes="resume_at" in entry.data,
         )
         async with self._one_question:
             option = await self._responder.choose(question)
@@ -220,7 +224,8 @@ class Conversation:
                 in_words = option not in {each.id for each in question.options}
                 await self._way.answer(entry.data["ask"], option, in_words=in_words)
             else:
-                self.unanswered = entry.text
+                paused = question.kind == "pause"
+                self.unanswered = entry.text if paused else f"the agent asks {entry.text!r}."
                 await self._way.cancel(self._session)
         except BridgeError as error:
             self._screen.line(f"! {lines.one_line(str(error))}", "yellow")

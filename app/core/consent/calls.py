@@ -13,7 +13,9 @@ from typing import Any
 
 from app.core.updates import ToolUpdate
 
-SHELLS = {"sh", "bash", "zsh", "dash", "ash", "ksh"}
+_NAMES = ("sh", "bash", "zsh", "dash", "ash", "ksh")
+SHELLS = {f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in _NAMES}
+"""Only those of the machine: what a checkout calls `./bash` is a program like any other."""
 DEPTH = 6
 """How deep a path is looked for in a tool's input; the deepest that was seen is three."""
 PATHS = 200
@@ -24,6 +26,7 @@ _PATH_NAMES = re.compile(
     re.IGNORECASE,
 )
 _COMMAND_NAMES = {"command", "cmd", "script", "commandline"}
+_ARGUMENT_NAMES = {"args", "arguments", "argv"}
 _LINE = re.compile(r":\d+$")
 
 
@@ -61,8 +64,16 @@ def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:
 
 
 def subject(call: Call) -> str:
-    """Say exactly what a call would run or touch, for those who must recognise it."""
-    return "\n".join(call.commands or call.paths)
+    """Say exactly what a call would run or touch; in the workspace, as it is named there."""
+    return "\n".join(call.commands or _each(_short(path, call.roots) for path in call.paths))
+
+
+def _short(path: str, roots: tuple[str, ...]) -> str:
+    for root in roots:
+        inside = path.removeprefix(f"{root.rstrip('/')}/")
+        if inside != path and ".." not in inside.split("/"):
+            return inside or path
+    return path
 
 
 def _facts(claim: ToolUpdate) -> Iterator[tuple[str, str]]:
@@ -85,10 +96,16 @@ def _inside(value: Any, depth: int) -> Iterator[tuple[str, str]]:
     if depth <= 0:
         yield "unclear", ""
         return
+    arguments = [
+        inner
+        for name, inner in value.items()
+        if str(name).lower() in _ARGUMENT_NAMES and isinstance(inner, list | str)
+    ]
     for name, inner in value.items():
         folded = str(name).lower()
         if folded in _COMMAND_NAMES:
             yield _command(inner)
+            yield from (_command([*_listed(inner), *_listed(more)]) for more in arguments if more)
         elif folded == "changes" and isinstance(inner, Mapping):
             yield from (("path", str(path)) for path in inner)
         elif _PATH_NAMES.fullmatch(folded):
@@ -103,13 +120,17 @@ def _command(value: Any) -> tuple[str, str]:
         return "command", value
     if not isinstance(value, list) or not value or not all(isinstance(w, str) for w in value):
         return "unclear", ""
-    if len(value) == 3 and value[0].rpartition("/")[2] in SHELLS and value[1] in {"-c", "-lc"}:
+    if len(value) == 3 and value[0] in SHELLS and value[1] in {"-c", "-lc"}:
         return "command", value[2]
     return "command", " ".join(value)
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _named(value: Any) -> Iterator[tuple[str, str]]:
-    for item in value if isinstance(value, list) else [value]:
+    for item in _listed(value):
         if isinstance(item, str):
             yield "path", item
         elif item is not None and not isinstance(item, Mapping | bool):

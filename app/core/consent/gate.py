@@ -11,8 +11,8 @@ from app.core.clock import persist
 from app.core.consent import record
 from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import SESSION, allowing, refusing, with_session_offer
-from app.core.consent.policy import Verdict, decide
+from app.core.consent.offers import SESSION, allowing, of_agent, refusing, with_session_offer
+from app.core.consent.policy import Verdict, decide, stays_inside
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.folders import beside
@@ -55,24 +55,27 @@ class Gate:
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_looked_up, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
-        request = replace(request, subject=subject(call), tool_kind=kind)
+        options = of_agent(request.options)
+        request = replace(request, options=options, subject=subject(call), tool_kind=kind)
         verdict = decide(self._terms.policy, call)
         if verdict.decision == "deny":
             option = refusing(request.options)
             denied = record.by_rule(verdict.rule, allowed=False)
             return Judged(request, denied, option.id if option else None)
-        decided = self._allowed(verdict, kind)
+        # Whoever allows a kind of call for the session speaks of the workspace, as a rule does.
+        grantable = bool(kind) and verdict.rule is None and stays_inside(call)
+        decided = self._allowed(verdict, kind if grantable else "")
         fitting = allowing(request.options)
         if decided is not None and fitting is not None:
             return Judged(request, decided, fitting.id)
-        return Judged(with_session_offer(request) if verdict.rule is None else request)
+        return Judged(with_session_offer(request) if grantable else request)
 
-    def _allowed(self, verdict: Verdict, kind: str) -> Decided | None:
+    def _allowed(self, verdict: Verdict, grantable: str) -> Decided | None:
         """Tell what allows a call: a rule, else what somebody said for the whole session."""
         if verdict.decision == "allow":
             return record.by_rule(verdict.rule, allowed=True)
-        who = self._ledger.grants(self._ref.session).get(kind) if kind else None
-        return record.by_grant(kind, who) if who and verdict.rule is None else None
+        who = self._ledger.grants(self._ref.session).get(grantable) if grantable else None
+        return record.by_grant(grantable, who) if who else None
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
         """Let a person decide; returns the agent's own option, and the record of it."""
@@ -96,11 +99,12 @@ def _looked_up(call: Call, workspace: Path | None, outgoing: Path | None) -> Cal
     if workspace is None:
         return call
     real = os.path.realpath(workspace)
-    paths = [
-        os.path.realpath(os.path.join(real, path))  # noqa: PTH118 - an agent's words, not a path of ours
+    spelled = [
+        os.path.join(real, path.removeprefix("file://"))  # noqa: PTH118 - an agent's words, not a path of ours
         for path in call.paths
         if path.isprintable()
     ]
+    paths = [at for path in spelled if (at := os.path.realpath(path)) != os.path.normpath(path)]
     also = () if outgoing is None else (str(outgoing), os.path.realpath(outgoing))
     return replace(
         call,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from app.core.clock import persist
-from app.core.consent.offers import GO_ON, meant
+from app.core.consent.offers import GO_ON, meant, shortlist
 from app.core.feed import Feed
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
@@ -32,8 +32,6 @@ ANSWER_CHARACTERS = 10_000
 """What an answer in words may hold: a page or two."""
 OPTION_CHARACTERS = 150
 """What a button may say: a little more than platforms show."""
-OPTIONS = 20
-"""Buttons of one ask of an agent; the most that one was seen to offer is six."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
 NAMED_OPTIONS = 10
@@ -257,7 +255,7 @@ class Ledger:
     def presentable(self, request: AskRequest) -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
         redact = self._vault.redact
-        most = None if request.kind == "repository" else OPTIONS
+        options = request.options if request.kind == "repository" else shortlist(request.options)
         return replace(
             request,
             call=redact(request.call),
@@ -265,8 +263,7 @@ class Ledger:
             subject=redact(request.subject)[:SUBJECT_CHARACTERS],
             url=redact(request.url),
             options=tuple(
-                replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
-                for option in request.options[:most]
+                replace(option, name=redact(option.name)[:OPTION_CHARACTERS]) for option in options
             ),
         )
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from app.core.updates import AskOption, AskRequest
 
+OWN: Final = "bridge:"
+"""How the ids of the bridge's own options begin."""
 SESSION: Final = "bridge:session"
 """Answers yes, and so to every further call of this kind until the conversation begins afresh."""
 GO_ON: Final = "bridge:go-on"
@@ -22,6 +24,9 @@ PAUSE_OPTIONS: Final = (
 )
 COLLEAGUES: Final = 3
 """Agents that a limited one can hand over to at once: more buttons would hide the first two."""
+
+OPTIONS: Final = 20
+"""Buttons of one ask of an agent; the most that one was seen to offer is six."""
 
 TAKE: Final = "bridge:take"
 LEAVE: Final = "bridge:leave"
@@ -61,6 +66,18 @@ def refusing(options: Sequence[AskOption]) -> AskOption | None:
     return refusals[0] if refusals else None
 
 
+def of_agent(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
+    """Leave out what calls itself one of the bridge's own: it would mean more than it says."""
+    return tuple(option for option in options if not option.id.startswith(OWN))
+
+
+def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
+    """Leave out what would be too many buttons, but never the last way to say no."""
+    shown = options[:OPTIONS]
+    no = refusing(options)
+    return shown if no is None or no in shown else (*shown[:-1], no)
+
+
 def with_session_offer(request: AskRequest) -> AskRequest:
     """Offer to allow a kind of call for this session, where the agent itself offers no always."""
     words = _KINDS.get(request.tool_kind)
@@ -77,23 +94,22 @@ def offer(branch: str, title: str, excerpt: str, deed: str) -> AskRequest:
     return AskRequest(branch, title, options, kind="offer", subject=excerpt)
 
 
-def text_of(title: str, subject: str) -> str:
-    """Say what is asked, with exactly what it is about unless the title says that.
+def unsaid(title: str, subject: str) -> str:
+    """Tell what exactly an ask is about, unless its title says that.
 
     A title is the agent's own words: it may call a command whatever it likes.
     """
-    if all(_says(title, line) for line in subject.splitlines()):
+    return "" if all(line in title for line in subject.splitlines()) else subject
+
+
+def text_of(title: str, subject: str) -> str:
+    """Say what is asked, with exactly what it is about unless the title says that."""
+    if not unsaid(title, subject):
         return title
     fence = "```"
     while fence in subject:
         fence += "`"
     return f"{title}\n{fence}\n{subject}\n{fence}"
-
-
-def _says(title: str, line: str) -> bool:
-    name = line.rpartition("/")[2]
-    is_path = line.startswith("/") and " " not in line and bool(name)
-    return line in title or (is_path and name in title)
 
 
 def meant(text: str, options: Sequence[AskOption]) -> str | None:

@@ -109,13 +109,13 @@ def _opens(rule: Rule, call: Call) -> bool:
     return (
         (not rule.kind or _all(call.kinds, lambda kind: kind in rule.kind))
         and (not rule.title or _all(call.titles, lambda title: _text_fits(rule.title, title)))
-        and (_opens_paths(rule.path, call) if rule.path else _stays_inside(call))
+        and (_opens_paths(rule.path, call) if rule.path else stays_inside(call))
         and (not rule.command or _opens_commands(rule.command, call))
     )
 
 
-def _stays_inside(call: Call) -> bool:
-    """Tell whether a call touches no file outside: a rule without a path speaks of no other."""
+def stays_inside(call: Call) -> bool:
+    """Tell whether a call touches no file outside of the workspace, as far as it says."""
     if not ABOUT_FILES & set(call.kinds):
         return True
     placed = [_placed(path, call.roots) for path in call.paths]
@@ -196,11 +196,13 @@ def _placed(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
 
     Nothing is looked up: what only the machine could resolve (`..`, `~`, a variable) is not told.
     """
-    path = path.removeprefix("file://")
+    path, is_address = path.removeprefix("file://"), path.startswith("file://")
     parts = path.split("/")
     if not path.strip() or not path.isprintable() or ".." in parts or path[0] == "~":
         return None
     if "://" in path or "$" in path or "\\" in path or len(path) > shell.LONGEST:
+        return None
+    if is_address and "%" in path:
         return None
     home = roots[0] if roots else "/workspace"
     absolute = normpath(path if path.startswith("/") else f"{home}/{path}")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 
 from app.core.clock import persist
 from app.core.consent.gate import Gate
@@ -173,9 +174,14 @@ class TurnRun:
             known = self._router.tool(request.call)
             outgoing = self._shop.workspaces.outgoing(self._session)
             judged = await self._gate.judge(request, known, self._live.workspace, outgoing)
+            if self._stopping:
+                return None
             if judged.decided is not None:
                 await self._record(request, judged.decided)
                 return judged.answer
+            if request.tool is not None:
+                # Some agents announce no call before they ask, and people must see what it is.
+                await self._router.take(replace(request.tool, status=None))
             await self._router.flush()
         with self._patience.asking():
             async with self._slot.lent():

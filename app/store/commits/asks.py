@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
-from app.core.consent.offers import text_of
+from app.core.consent.offers import text_of, unsaid
 from app.core.keys import SessionKey
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
@@ -69,7 +69,8 @@ def open_ask(
     content = _shown(int(ask_id), request)
     post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)
     post_id = insert_post(connection, post, now)
-    insert_entries(connection, [_entry(int(ask_id), request, ref, deadline)], now)
+    shown = _entry(int(ask_id), request, ref, deadline=deadline, resume_at=resume_at)
+    insert_entries(connection, [shown], now)
     return int(ask_id), post_id
 
 
@@ -86,7 +87,9 @@ def _shown(ask_id: int, request: AskRequest) -> PostContent:
     )
 
 
-def _entry(ask_id: int, request: AskRequest, ref: TurnRef, deadline: float) -> Entry:
+def _entry(
+    ask_id: int, request: AskRequest, ref: TurnRef, *, deadline: float, resume_at: float | None
+) -> Entry:
     """Write what the page shows of an ask as long as it is open."""
     data = {
         "ask": ask_id,
@@ -97,8 +100,10 @@ def _entry(ask_id: int, request: AskRequest, ref: TurnRef, deadline: float) -> E
         "call": request.call,
         "deadline": deadline,
     }
-    if request.kind == "offer":
-        data["about"] = request.subject  # what a call is about has a row of its own
+    if resume_at is not None:
+        data["resume_at"] = resume_at
+    if about := unsaid(request.title, request.subject):
+        data["about"] = about
     return Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
 
 

@@ -82,10 +82,10 @@ async def test_a_form_is_asked_field_by_field_in_its_order() -> None:
     }
     assert [request.title for request in person.asked] == [
         "Well?\nName",
-        "Well?",
-        "Well?",
-        "Well?",
-        "Well?",
+        "Well?\nage",
+        "Well?\nsize",
+        "Well?\nsure",
+        "Well?\ncolour",
     ]
     assert all(request.kind == "question" for request in person.asked)
     assert [request.free_text for request in person.asked] == [True, True, True, False, False]
@@ -242,6 +242,17 @@ def test_equal_questions_hash_equally_and_others_do_not() -> None:
 
     assert question("Well?", colour).arguments_hash == again.arguments_hash
     assert question("Well?", colour).arguments_hash != question("Well?", sure).arguments_hash
+
+
+def test_a_field_without_a_title_is_told_apart_by_its_name() -> None:
+    fields = fields_of(form(user={"type": "string"}, host={"type": "string", "title": "Host"}))
+    assert fields is not None
+
+    assert [question("Where?", each, alone=False).title for each in fields] == [
+        "Where?\nuser",
+        "Where?\nHost",
+    ]
+    assert question("", fields[0]).title == "user"
 
 
 async def test_the_demo_agent_asks_in_a_form(bench: Bench) -> None:

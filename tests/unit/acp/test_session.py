@@ -237,6 +237,44 @@ async def test_cancel_answers_open_asks_with_cancelled(bench: Bench) -> None:
     await agent.close()
 
 
+async def test_a_cancel_that_comes_before_the_prompt_is_sent_keeps_it_from_being_sent(
+    bench: Bench,
+) -> None:
+    class Busy(Memory):
+        async def on_update(self, update: BridgeUpdate) -> None:
+            await super().on_update(update)
+            await released.wait()
+
+    released = asyncio.Event()
+    workbench = bench(
+        scripted("""
+def new(message):
+    answer(message, sessionId="s1")
+    update("current_mode_update", currentModeId="free")
+def prompt(message):
+    open("prompted", "w").close()
+    answer(message, stopReason="end_turn")
+""")
+    )
+    agent = await opened(workbench)
+    async with asyncio.timeout(BOUND):
+        while not workbench.between.heard:
+            workbench.between.something.clear()
+            await workbench.between.something.wait()
+    heard = Busy()
+
+    prompting = asyncio.ensure_future(told(agent, "work", heard))
+    await heard.something.wait()
+    cancelling = asyncio.ensure_future(agent.cancel())
+    await asyncio.wait([cancelling], timeout=0)
+    released.set()
+    await asyncio.gather(prompting, cancelling)
+
+    assert heard.end == PromptEnd("cancelled")
+    assert agent.alive
+    assert not (workbench.workspace / "prompted").exists()
+
+
 async def test_cancel_without_a_turn_does_nothing(bench: Bench) -> None:
     agent = await opened(bench())
 

@@ -312,6 +312,15 @@ def test_the_same_call_hashes_equally_whatever_its_name_and_the_order_of_its_fie
     assert arguments_hash(one) != arguments_hash(other)
 
 
+def test_two_changes_of_one_file_hash_differently_though_only_their_lines_differ() -> None:
+    def writing(text: str) -> dict[str, Any]:
+        change = {"type": "diff", "path": "a.txt", "oldText": "", "newText": text}
+        return {"toolCallId": "1", "kind": "edit", "title": "Writing to a.txt", "content": [change]}
+
+    assert arguments_hash(writing("harmless")) == arguments_hash(writing("harmless"))
+    assert arguments_hash(writing("harmless")) != arguments_hash(writing("harmful"))
+
+
 @settings(deadline=None)
 @given(json_values)
 def test_whatever_an_agent_sends_becomes_something_that_can_be_stored(value: object) -> None:

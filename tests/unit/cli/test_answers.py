@@ -91,6 +91,36 @@ async def test_a_rule_allows_once_if_it_says_so_and_else_rejects(
     assert await Rule(screen, allow).choose(question(options)) == chosen
 
 
+@pytest.mark.parametrize("allow", [Allow.ONCE, Allow.REJECT, None])
+async def test_no_rule_decides_whether_a_limit_or_a_budget_counts(allow: Allow | None) -> None:
+    err = io.StringIO()
+    pause = Question("demo", "demo has spent $2.00. Go on?", OPTIONS, kind="pause")
+
+    assert await Rule(Screen(io.StringIO(), Plain(err)), allow).choose(pause) is None
+
+    assert err.getvalue() == "? demo asks: demo has spent $2.00. Go on?\n"
+
+
+async def test_where_no_person_is_a_limit_that_answers_itself_is_waited_for() -> None:
+    limit = Question("demo", "It goes on by itself then.", OPTIONS, kind="pause", resumes=True)
+    rule = Rule(Screen(io.StringIO(), Plain(io.StringIO())), None)
+
+    choosing = asyncio.ensure_future(rule.choose(limit))
+    await asyncio.wait([choosing], timeout=0)
+
+    assert not choosing.done()
+    choosing.cancel()
+
+
+async def test_a_question_is_not_said_to_be_answered_by_allowing() -> None:
+    err = io.StringIO()
+    colour = Question("demo", "Which colour?", OPTIONS, kind="question")
+
+    assert await Rule(Screen(io.StringIO(), Plain(err)), None).choose(colour) == "no"
+
+    assert err.getvalue().endswith("  Reject (nobody is at the terminal)\n")
+
+
 async def test_without_a_rule_it_is_said_how_to_allow() -> None:
     err = io.StringIO()
 

@@ -40,8 +40,8 @@ class Bridge:
         self.rows.append(row)
         self._stream.put_nowait(row)
 
-    def ask(self, state: str, text: str = "May I?") -> None:
-        self.push("ask", text, ask=3, state=state, options=OPTIONS, call="c1")
+    def ask(self, state: str, text: str = "May I?", **more: Any) -> None:
+        self.push("ask", text, ask=3, state=state, options=OPTIONS, call="c1", **more)
 
     def cut(self) -> None:
         self._stream.put_nowait(None)
@@ -162,6 +162,16 @@ async def test_an_ask_is_shown_with_what_its_tool_call_would_do_and_answered() -
     assert [(q.title, tuple(q.details)) for q in talk.desk.asked] == [("May I?", ("$ ls -l",))]
 
 
+async def test_an_ask_whose_call_shows_nothing_says_itself_what_it_is_about() -> None:
+    bridge = Bridge()
+    talk = Talk(bridge, Desk(answer=None))
+    bridge.ask("open", about="/etc/hosts\n\x1b[2J/etc/passwd")
+
+    await talk.run()
+
+    assert [q.details for q in talk.desk.asked] == [("/etc/hosts", "/etc/passwd")]
+
+
 async def test_a_turn_that_goes_on_with_a_parked_one_is_followed_to_its_end() -> None:
     bridge = Bridge("parked")
     talk = Talk(bridge)
@@ -201,7 +211,7 @@ async def test_an_ask_that_nobody_can_answer_stops_the_turn() -> None:
     turn = await talk.run()
 
     assert turn.state == "cancelled"
-    assert talk.conversation.unanswered == "May I?"
+    assert talk.conversation.unanswered == "the agent asks 'May I?'."
 
 
 async def test_stop_stops_a_turn_that_runs() -> None:

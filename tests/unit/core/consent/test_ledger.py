@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.core.consent.gate import Gate, Judged
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.folders import Folders
 from app.core.inbound import Heard
@@ -97,6 +98,20 @@ async def test_what_a_person_allows_stands_in_the_record_of_the_call(desk: Desk)
     assert (await decisions(desk))[-1] == by_ann
 
 
+async def test_whoever_is_asked_sees_the_call_though_it_was_not_announced_and_has_another_name(
+    desk: Desk,
+) -> None:
+    named = replace(run("rm -rf build"), title="Tidy up")
+    desk.launcher.script = asking(named)
+    await desk.hear(to_demo("clean"))
+
+    assert await shown(desk) == ["Tidy up\n```\nrm -rf build\n```"]
+    rows = await desk.stores.transcript.read(desk.session().id, after=0, limit=500)
+    (call, ask) = (row for row in rows if row.kind in {"tool", "ask"})
+    assert (call.kind, call.data["input"]) == ("tool", {"command": "rm -rf build"})
+    assert (ask.text, ask.data["about"]) == ("Tidy up", "rm -rf build")
+
+
 async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
     tmp_path: Path, clock: ManualClock
 ) -> None:
@@ -111,6 +126,38 @@ async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
             {"how": "rule", "rule": "allow command make *", "allowed": True},
             {"how": "rule", "rule": "deny command rm *", "allowed": False},
         ]
+
+
+async def test_what_a_rule_would_allow_is_not_allowed_after_a_stop(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging, stopped, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    answers: list[str | None] = []
+    judge = Gate.judge
+
+    async def slowly(self: Gate, *facts: Any) -> Judged:
+        judged = await judge(self, *facts)
+        judging.set()
+        await stopped.wait()
+        return judged
+
+    async def script(listener: AgentListener) -> None:
+        answers.append(await listener.on_ask(run("make")))
+        answered.set()
+
+    monkeypatch.setattr(Gate, "judge", slowly)
+    rules = Rules(policy=PRESETS["trusted"])
+    async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
+        desk.launcher.script, desk.launcher.cancelling = script, answered.wait
+        await desk.hear(to_demo("go"))
+        await judging.wait()
+        stopping = asyncio.ensure_future(desk.hear(to_demo("stop")))
+        await desk.until(lambda: bool(desk.launcher.told("cancel")))
+
+        stopped.set()
+        await stopping
+
+        assert answers == [None]
 
 
 async def test_a_denial_without_a_fitting_option_is_a_cancel(
@@ -157,13 +204,18 @@ async def test_a_link_out_of_the_workspace_is_not_inside_it(
         await said(desk)
         workspace = await Folders(tmp_path / "workspaces", tmp_path).open(desk.session())
         (workspace / "out").symlink_to("/etc")
-        tools = [ToolUpdate(path, path, "edit", locations=(path,)) for path in ("in/a", "out/a")]
+        paths = ("in/a", "out/a", f"file://{workspace}/in/b", f"file://{workspace}/out/b")
+        tools = [ToolUpdate(path, path, "edit", locations=(path,)) for path in paths]
         requests = [AskRequest(tool.call, tool.call, (ONCE, REJECT), tool) for tool in tools]
-        desk.launcher.script = asking(*requests)
 
+        async def at_once(listener: AgentListener) -> None:
+            await asyncio.gather(*(listener.on_ask(request) for request in requests))
+
+        desk.launcher.script = at_once
         await desk.hear(to_demo("go"))
 
-        assert await shown(desk) == ["out/a"]
+        asked = await shown(desk, 2)
+        assert [text.partition("\n")[0] for text in asked] == [paths[1], paths[3]]
 
 
 async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_session(
@@ -186,6 +238,38 @@ async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_ses
         "who": "Ann",
         "allowed": True,
     }
+
+
+async def test_an_agent_cannot_give_the_bridges_own_options_another_name(desk: Desk) -> None:
+    disguised = AskOption("bridge:session", "Reject", "reject_once")
+    desk.launcher.script = asking(run("make", ONCE, disguised, REJECT))
+    await desk.hear(to_demo("go"))
+    await shown(desk)
+
+    (post,) = (p for p in desk.posts() if p.content.ask)
+    assert [(option.id, option.name) for option in post.content.options] == [
+        ("allow", "Allow once"),
+        ("no", "Reject"),
+        ("bridge:session", "Allow commands for this session"),
+    ]
+
+
+async def test_what_is_allowed_for_the_session_is_allowed_in_the_workspace_alone(
+    desk: Desk,
+) -> None:
+    places = {"1": "a.txt", "2": "b.txt", "3": "/etc/hosts"}
+    edits = [ToolUpdate(call, path, "edit", locations=(path,)) for call, path in places.items()]
+    desk.launcher.script = asking(
+        *(AskRequest(edit.call, edit.title or "", (ONCE, REJECT), edit) for edit in edits)
+    )
+    await desk.hear(to_demo("go"))
+    await shown(desk)
+
+    await desk.answer(1, "bridge:session")
+
+    assert await shown(desk, 2) == ["a.txt", "/etc/hosts"]
+    (post,) = (p for p in desk.posts() if p.content.ask == 2)
+    assert [option.id for option in post.content.options] == ["allow", "no"]
 
 
 async def test_what_was_allowed_for_the_session_ends_with_new(desk: Desk) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from app.core.consent.offers import (
     CHOICE,
+    OPTIONS,
     allowing,
     meant,
     refusing,
+    shortlist,
     text_of,
     with_session_offer,
 )
@@ -30,6 +32,14 @@ def test_the_mildest_refusal_fits() -> None:
     assert refusing((ONCE, NEVER, REJECT)) == REJECT
     assert refusing((ONCE, NEVER)) == NEVER
     assert refusing((ONCE,)) is None
+
+
+def test_however_many_ways_there_are_to_allow_one_to_refuse_is_shown() -> None:
+    many = tuple(AskOption(str(n), f"Way {n}", "allow_always") for n in range(OPTIONS))
+
+    assert shortlist((*many, REJECT)) == (*many[:-1], REJECT)
+    assert shortlist((REJECT, *many)) == (REJECT, *many[:-1])
+    assert shortlist((*many, ONCE)) == many
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,9 @@ def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:
     ("title", "subject", "text"),
     [
         ("Run `ls`", "ls", "Run `ls`"),
-        ("Write a.txt", "/data/w/a.txt", "Write a.txt"),
+        ("Write a.txt", "a.txt", "Write a.txt"),
+        ("Write config", "/home/ann/.ssh/config", "Write config\n```\n/home/ann/.ssh/config\n```"),
+        ("Run make", "/tmp/evil/make", "Run make\n```\n/tmp/evil/make\n```"),
         ("List files", "rm -rf /", "List files\n```\nrm -rf /\n```"),
         ("Tidy up", "/", "Tidy up\n```\n/\n```"),
         ("Show", "echo ```", "Show\n````\necho ```\n````"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.consent.calls import Call, call_of
+from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.policy import PRESETS, Policy, Rule, Verdict, decide
 from app.core.updates import Diff, ToolUpdate
 
@@ -150,6 +150,21 @@ def test_an_odd_command_is_asked(command: object) -> None:
     assert verdict(GIT_STATUS, run(command)) == "ask"
 
 
+@pytest.mark.parametrize("shell", ["./bash", "bin/sh", "/data/workspaces/1-web/bash", "/tmp/sh"])
+def test_a_program_that_only_has_the_name_of_a_shell_is_not_taken_for_one(shell: str) -> None:
+    assert verdict(GIT_STATUS, run([shell, "-lc", "git status"])) == "ask"
+    assert verdict(GIT_STATUS, run(["/bin/bash", "-lc", "git status"])) == "allow"
+
+
+@pytest.mark.parametrize("arguments", [["-rf", "/"], "-rf /"])
+def test_a_command_whose_arguments_stand_beside_it_is_judged_with_them(arguments: object) -> None:
+    rm = Policy((Rule("deny", command=("rm -rf",)), Rule("allow", command=("rm", "rm *"))))
+
+    assert verdict(rm, run("rm")) == "allow"
+    assert verdict(rm, run("rm", args=arguments)) == "deny"
+    assert verdict(GIT_STATUS, run("git status", argv=["; rm x"])) == "ask"
+
+
 def test_every_command_of_a_call_must_be_allowed() -> None:
     assert verdict(GIT_STATUS, run("git status", cmd="rm -rf /")) == "ask"
 
@@ -247,6 +262,15 @@ def test_all_paths_of_a_call_must_be_allowed() -> None:
 
     for update in (diff, deep, odd, changes):
         assert verdict(policy, call_of(update, roots=(HOME,))) == "ask"
+
+
+def test_what_lies_in_the_workspace_is_shown_as_it_is_named_there() -> None:
+    paths = (f"{HOME}/src/a.py", "src/a.py", "/etc/hosts", f"{HOME}/../2-web/b.py", f"{HOME}x/c")
+
+    shown = subject(touch("edit", *paths)).split("\n")
+
+    assert shown == ["src/a.py", "/etc/hosts", f"{HOME}/../2-web/b.py", f"{HOME}x/c"]
+    assert subject(run("make")) == "make"
 
 
 def test_a_rule_without_a_path_speaks_of_the_workspace() -> None:

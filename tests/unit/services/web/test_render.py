@@ -74,7 +74,7 @@ def test_a_question_that_any_words_answer_says_where_to_write_them() -> None:
     assert "in your own words" not in shown(Story().ask(7).rows)
 
 
-def test_an_offer_shows_what_it_is_about_as_it_is() -> None:
+def test_an_ask_shows_what_it_is_about_as_it_is() -> None:
     made = shown(Story().ask(7, about="a.py:1: <b>no</b>\nsecond line").rows)
 
     (quoted,) = elements(made, "pre")
@@ -217,7 +217,7 @@ def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopp
     panels = render.place_panels(limited, CAST)
 
     assert limited.dot == "limit"
-    assert "goes on when its provider allows it" in panels["status"]
+    assert "waits for its provider" in panels["status"]
     assert [each.text for each in elements(panels["state"], "button")] == ["Stop"]
 
 
