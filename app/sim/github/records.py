@@ -26,6 +26,7 @@ from app.sim.github.state import (
     Pull,
     Repository,
     Review,
+    Status,
     Token,
     new_number,
 )
@@ -36,6 +37,7 @@ PERMISSIONS = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "statuses": "read",
     "actions": "read",
 }
 EVENTS = (
@@ -46,9 +48,13 @@ EVENTS = (
     "pull_request_review_comment",
     "check_suite",
     "check_run",
+    "status",
     "push",
     "repository",
 )
+
+BRANCHES_OF_STATUS = 10
+"""How many branches that hold a commit are named with its status."""
 
 
 class LineWords(NamedTuple):
@@ -301,6 +307,24 @@ class Records:
             }
             sender = self.account("workflows[bot]", "Bot")
             self.emit("check_suite", "completed", repository, sender, {"check_suite": shown})
+
+    def report(self, issue: Issue, status: Status) -> None:
+        """Let a service say something about the head of a pull request."""
+        pull, repository = issue.pull, issue.repository
+        assert pull is not None
+        with self.changed:
+            status.sha = pull.sha
+            same = (status.context, status.sha)
+            others = [e for e in repository.statuses if (e.context, e.sha) != same]
+            repository.statuses = [*others, status]
+            holding = self.git.branches(repository.full_name, holding=pull.sha)
+            branches = [
+                {"name": name, "commit": {"sha": sha}, "protected": False}
+                for name, sha in holding.items()
+            ]
+            about = {"sha": pull.sha, "name": repository.full_name}
+            parts = status.json() | about | {"branches": branches[:BRANCHES_OF_STATUS]}
+            self.emit("status", "", repository, self.account("ci-service"), parts)
 
     def review(
         self,
