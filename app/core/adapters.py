@@ -8,6 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import (
+    Changed,
     Delivery,
     Earlier,
     File,
@@ -151,6 +152,19 @@ class GatheringAdapter(Adapter, Protocol):
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring together what belongs to a message and did not come with it."""
+        ...
+
+
+@runtime_checkable
+class RereadingAdapter(Adapter, Protocol):
+    """An adapter whose messages may change in pieces."""
+
+    async def reread(self, changed: Changed) -> Changed | None:
+        """Tell what a message says as a whole; None if the adapter of another agent tells it.
+
+        Raises:
+            PostError: the platform does not say.
+        """
         ...
 
 

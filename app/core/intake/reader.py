@@ -12,7 +12,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.core.adapters import Adapter, GatheringAdapter, NamingAdapter, PreparedAdapter
+from app.core.adapters import (
+    Adapter,
+    GatheringAdapter,
+    NamingAdapter,
+    PreparedAdapter,
+    RereadingAdapter,
+)
 from app.core.clock import persist
 from app.core.commands import parse
 from app.core.consent.ledger import Ledger
@@ -41,13 +47,14 @@ from app.core.types import (
     Speaker,
     Untagged,
 )
-from app.errors import BridgeError, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryUnreadable, PostError
 
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
 
 TOO_LATE = "Too late: the agent is already at work on your message as it was."
+UNREAD = "Your change could not be read, so your message counts as it was; please say it again."
 ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """What a platform may take to tell one person something; nothing depends on it."""
@@ -289,12 +296,28 @@ class Intake:
 
     async def _correct(self, delivery: Delivery, changed: Changed) -> None:
         """Let what waits follow its speaker's second thoughts; say when it is too late."""
-        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
+        adapter = self._adapters[delivery.adapter]
+        key = SessionKey(changed.place.service, changed.external, adapter.agent)
+        try:
+            whole = await self._reread(adapter, changed)
+        except PostError as error:
+            await self._note(delivery, "failed", f"a change could not be read: {error}")
+            await self._whisper(adapter, key, changed.speaker, UNREAD)
+            return
+        if whole is None:
+            await self._note(delivery, "done", "another agent's app tells it")
+            return
+        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
         self._manager.corrected(changed.place, corrected)
         if corrected.outcome == "late":
-            adapter = self._adapters[delivery.adapter]
-            key = SessionKey(changed.place.service, changed.external, adapter.agent)
             await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+
+    async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
+        """Bring a message together of which a piece changed, if it was ever heard."""
+        known = self._decisions.decided(changed.place, changed.message_id)
+        if not known or not isinstance(adapter, RereadingAdapter):
+            return changed
+        return await adapter.reread(changed)
 
     async def _follow(self, delivery: Delivery, news: News) -> None:
         """Tell news where the work began that they are of."""

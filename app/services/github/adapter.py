@@ -14,7 +14,7 @@ from gidgethub import GitHubException
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Delivery, Earlier, File, Heard, Inbound, Naming, News, Speaker
+from app.core.types import Changed, Delivery, Earlier, File, Heard, Inbound, Naming, News, Speaker
 from app.core.workspaces import Checked
 from app.errors import PostDelayed, PostError, PostRejected
 from app.markdown.hidden import strip
@@ -143,6 +143,20 @@ class GithubAdapter:
         parts += [(Name("review-comment", each.id), each.body) for each in comments]
         files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
         return replace(whole, files=tuple(chain.from_iterable(files)))
+
+    async def reread(self, changed: Changed) -> Changed | None:
+        """Bring a review together of which a piece changed."""
+        piece = changed.metadata
+        if not isinstance(piece, changes.Piece):
+            return changed
+        read: tuple[Review | None, list[Comment]] = (None, [])
+        try:
+            read = await self._api.review(Spot.parse(changed.external), piece.review)
+        except Gone:
+            logger.info("of review %d nothing is left", piece.review)
+        except (GitHubException, httpx.HTTPError) as error:
+            raise PostDelayed(f"review {piece.review} cannot be read: {error}") from error
+        return changes.whole(changed, piece, *read, self.agent, self._directory.us)
 
     async def checked(self, heard: News) -> Checked | None:
         """Look how the checks of the agent's own pull request ended."""

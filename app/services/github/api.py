@@ -210,8 +210,14 @@ class GithubApi:
     async def line_comments(self, spot: Spot) -> list[Comment]:
         """Read the latest comments on lines of a pull request, newest first."""
         path = f"/repos/{spot.repository}/pulls/{spot.number}/comments"
-        query = f"?per_page={PAGE}&sort=created&direction=desc"
-        return _comments(await self._get(spot.repository, path + query))
+        query = f"?per_page={PAGE}&sort=created&direction=desc&page="
+        found: list[Comment] = []
+        for page in range(1, PAGES + 1):
+            some = _comments(await self._get(spot.repository, f"{path}{query}{page}"))
+            found += some
+            if len(some) < PAGE:
+                break
+        return found
 
     async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
         """Read a review and its comments on lines."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
-from app.core.types import Heard, PlaceView
+from app.core.types import Changed, Heard, PlaceView
 from app.core.updates import AskOption, AskRequest
-from app.errors import DeliveryUnreadable
+from app.errors import DeliveryUnreadable, PostDelayed
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, open_desk, running_desk
@@ -160,3 +160,20 @@ async def test_what_belongs_to_a_message_is_brought_together_before_it_is_decide
     (message,) = desk.stores.turns.messages(accepted.turns[0].turn)
     assert message.text == "a part and the rest ?"
     assert len(accepted.turns) == 2
+
+
+async def test_a_change_that_cannot_be_read_leaves_a_message_as_it_was(tmp_path: Path) -> None:
+    async def reread(_changed: Changed) -> Changed | None:
+        raise PostDelayed("the platform is down")
+
+    async with open_desk(tmp_path) as desk:
+        desk.intake.start()
+        adapter = next(iter(desk.adapters.values()))
+        adapter.reread = reread  # type: ignore[attr-defined]
+        said = replace(heard("hello", message_id="m1"), mentions=("demo",))
+        (turn,) = (await desk.hear(said)).turns
+
+        await desk.change(Changed(PLACE, "t1", "m1", said.speaker, "bye"))
+
+        assert (await desk.last_delivery()).state == "failed"
+        assert [each.text for each in desk.stores.turns.messages(turn.turn)] == ["hello"]
