@@ -82,7 +82,7 @@ def whole_review(
     else:
         text = review_text(review, comments)
         lines = f"{len(comments)} comments on lines" if comments else ""
-        pointed = [VERDICTS.get(review.state, ""), lines]
+        pointed = [VERDICTS.get(review.state.lower(), ""), lines]
     hunks = dict.fromkeys(each.diff_hunk for each in comments if each.diff_hunk)
     hidden = Visible("", sum(part.hidden for part in parts))
     mentions = tuple(dict.fromkeys(name for part in parts for name in us.mentioned(part.text)))

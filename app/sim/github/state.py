@@ -164,7 +164,7 @@ class Comment:
 
 @dataclass
 class Review:
-    """A review that was submitted."""
+    """A review that was submitted; its state is in capitals in the API, and small in events."""
 
     user: Account
     body: str | None
