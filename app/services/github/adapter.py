@@ -208,8 +208,8 @@ class GithubAdapter:
             except Gone:
                 if progress:
                     raise
-                # Somebody deleted the comment; the answer is still owed.
-                name = await self._create(spot, post, bodies[0])
+                # Somebody deleted the comment; the answer is still owed, and its check goes on.
+                name = replace(await self._create(spot, post, bodies[0]), at=name.at)
         await self._go_on(spot, post.marker, bodies[1:])
         name = await self._board.show(self._pull_of(post.target), post, name, self._slug)
         return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)

@@ -203,6 +203,19 @@ async def test_the_answer_is_given_although_somebody_deleted_its_comment(desk: D
     assert again.remote_id == f"comment-{issue.comments[0].id}"
 
 
+async def test_the_check_of_a_turn_ends_although_somebody_deleted_its_comment(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    (check,) = desk.repository.checks
+    assert check.status == "in_progress"
+    change.comments.clear()
+
+    await desk.claude.send(finish(desk, change, "Here.", sent.remote_id))
+
+    assert (check.status, check.conclusion) == ("completed", "success")
+    assert len(desk.repository.checks) == 1
+
+
 async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     issue.locked = True
