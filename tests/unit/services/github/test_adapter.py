@@ -349,6 +349,22 @@ async def test_what_was_said_before_comes_in_order_without_the_readers_own(desk:
     ]
 
 
+async def test_an_edit_that_adds_the_mention_comes_after_all_that_was_said(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug", "It fails.")
+    first = desk.github.comment("ann", issue, "please look")
+    desk.github.comment("rae", issue, "It is the cache.")
+    desk.github.edit_comment("ann", issue, first, "@claude-bridge please look")
+    desk.github.edit_issue("ann", issue, "@claude-bridge it fails.")
+
+    *_, by_comment, by_issue = await desk.heard()
+    after_comment = await desk.claude.earlier(desk.key(issue), by_comment.message_id)
+    after_issue = await desk.claude.earlier(desk.key(issue), by_issue.message_id)
+
+    told = [[each.text for each in said] for said in (after_comment, after_issue)]
+    assert told[0] == ["Bug\n\n@claude-bridge it fails.", "It is the cache."]
+    assert told[1] == ["@claude-bridge please look", "It is the cache."]
+
+
 async def test_what_was_said_on_lines_before_comes_with_the_line(desk: Desk) -> None:
     change = pull(desk)
     desk.github.review("codex-bridge[bot]", change, "One thing.", ("a.py", 2, "two is wrong"))
