@@ -5,20 +5,31 @@ An agent without an App of its own gets nothing: it never borrows the identity o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import httpx
 from gidgethub import GitHubException
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
-from app.errors import PostError, RepositoryError
+from app.errors import PostDelayed, PostError, PostRejected, RepositoryError
 from app.services.github.catalog import Catalog
 from app.services.github.names import SERVICE, Spot
 from app.services.github.repositories import GithubRepositories
 
+logger = logging.getLogger(__name__)
+
+PAUSES = (1.0, 5.0, 15.0)
+"""Seconds before GitHub is asked again that did not answer: its hiccups must not cost a turn."""
+LONGEST_SECONDS = 60.0
+"""What GitHub may ask to wait for while people wait too; rather than longer, it is a failure."""
+
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
+T = TypeVar("T")
 
 
 class GithubForge:
@@ -28,6 +39,7 @@ class GithubForge:
         self,
         repositories: Mapping[str, GithubRepositories],
         catalogs: Mapping[str, Catalog],
+        clock: Clock,
         *,
         git_url: str,
         link: Link,
@@ -35,6 +47,7 @@ class GithubForge:
         """Speak for these agents; `link` makes a pull request a surface of a session."""
         self._repositories = repositories
         self._catalogs = catalogs
+        self._clock = clock
         self._git_url = git_url
         self._link = link
 
@@ -47,10 +60,9 @@ class GithubForge:
         mine = self._repositories.get(agent)
         if mine is None or repository.url != self._address(repository.name):
             return None
-        try:
-            return await mine.token(repository.name, write=True)
-        except PostError as error:
-            raise RepositoryError(f"GitHub gives {agent} no token: {error}") from error
+        return await self._patiently(
+            f"GitHub gives {agent} no token", lambda: mine.token(repository.name, write=True)
+        )
 
     async def repositories(self, agent: str) -> Sequence[str]:
         """List what an agent's App opens, by name, what changed last first.
@@ -83,12 +95,12 @@ class GithubForge:
         mine = self._repositories.get(agent)
         if mine is None:
             raise RepositoryError(f"{agent} has no GitHub App")
-        try:
-            opened = await mine.open_or_update(
+        opened = await self._patiently(
+            f"{proposal.head} cannot be proposed",
+            lambda: mine.open_or_update(
                 name, proposal.head, proposal.base, proposal.title, proposal.body
-            )
-        except PostError as error:
-            raise RepositoryError(str(error)) from error
+            ),
+        )
         spot = Spot(name, opened.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return opened.url
@@ -103,15 +115,37 @@ class GithubForge:
         if session.place.service != SERVICE or mine is None:
             return None
         spot = Spot.parse(session.place.name)
-        try:
-            found = await mine.head(spot.repository, spot.number)
-        except PostError as error:
-            raise RepositoryError(f"{spot} cannot be read: {error}") from error
+        found = await self._patiently(
+            f"{spot} cannot be read", lambda: mine.head(spot.repository, spot.number)
+        )
         if found is None:
             return None
         # What a fork or another agent proposes is there to be looked at, not to be pushed to.
         branch = "" if found.is_fork or found.by_colleague else found.branch
         return Head(branch, f"refs/pull/{spot.number}/head" if found.is_fork else found.commit)
 
+    async def _patiently(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Do what can be done again; what GitHub refuses, or cannot do for long, is an error."""
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                return await call()
+            except (PostError, GitHubException, httpx.HTTPError) as error:
+                pause = _pause(error, next(pauses, None))
+                why = str(error) or type(error).__name__
+                if pause is None:
+                    raise RepositoryError(f"{trouble}: {why}") from error
+                logger.info("%s yet, tried again in %.0f s: %s", trouble, pause, why)
+            await self._clock.sleep(pause)
+
     def _address(self, name: str) -> str:
         return f"{self._git_url}/{name}.git"
+
+
+def _pause(error: Exception, usual: float | None) -> float | None:
+    """Tell how long to wait before the next try; None if there is to be none."""
+    if usual is None or isinstance(error, PostRejected):
+        return None
+    asked = error.retry_after if isinstance(error, PostDelayed) else None
+    pause = asked or usual
+    return pause if pause <= LONGEST_SECONDS else None
