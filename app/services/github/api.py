@@ -97,12 +97,8 @@ class GithubApi:
 
     async def bot_id(self, login: str) -> int | None:
         """Find the number of the App's bot."""
-        installations = await self.as_app(f"/app/installations?per_page={PAGE}")
-        token = None
-        if installations:
-            path = f"/app/installations/{installations[0]['id']}/access_tokens"
-            made = await self.as_app(path, {"permissions": {"metadata": "read"}})
-            token = made and made["token"]
+        installed = await self._installations()
+        token = await self._auth.listing(installed[0], self.as_app) if installed else None
         with self._told("/users"):
             user = await self._github.getitem("/users/{login}", {"login": login}, oauth_token=token)
         return int(user["id"])

@@ -14,6 +14,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.github.pace import Pace
 from app.services.github.repositories import GithubRepositories
 from app.sim.github.answers import Reply
+from app.sim.github.hooks import Attempt, Event
 from app.sim.github.state import Issue
 from app.sim.github.world import SimulatedGithub
 from tests.support.clock import ManualClock
@@ -401,6 +402,39 @@ async def test_what_never_arrived_is_taken_in_once_under_the_id_it_had(desk: Des
     assert [delivery.delivery_id for delivery in taken] == guids
     assert desk.claude.parse(taken[-1]) is not None
     assert "did not arrive" in desk.claude.trouble
+
+
+async def test_what_was_missed_is_found_behind_thousands_of_other_deliveries(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.comment("ann", issue, "@claude-bridge look")
+    _, missed = desk.events()
+    others = [Event(missed.app, "push", {}) for _ in range(1_001)]
+    log = [Attempt(missed, desk.clock.now(), 502, redelivery=False)]
+    log += [Attempt(each, desk.clock.now(), 200, redelivery=False) for each in others]
+    desk.github.hooks.log = log
+    taken: list[str] = []
+
+    async def take(delivery: Delivery) -> None:
+        taken.append(delivery.delivery_id)
+
+    await desk.claude._sweep._look(take)
+
+    assert taken == [missed.guid]
+
+
+async def test_who_the_bot_is_is_asked_where_the_app_works_and_its_token_is_kept_secret(
+    desk: Desk,
+) -> None:
+    desk.github.installations[0].suspended = True
+    desk.github.install(desk.apps["claude"], desk.github.repository("other/thing"))
+
+    await desk.claude._sweep._introduce()
+
+    (token,) = desk.github.tokens.values()
+    assert desk.secrets == [token.value]
+    known = desk.directory.of("claude")
+    assert known is not None
+    assert known.bot_id == desk.apps["claude"].bot.id
 
 
 async def test_a_pull_request_is_opened_once_and_then_changed(desk: Desk) -> None:
