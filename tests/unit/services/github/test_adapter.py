@@ -217,6 +217,20 @@ async def test_the_check_of_a_turn_ends_although_somebody_deleted_its_comment(de
     assert len(desk.repository.checks) == 1
 
 
+async def test_a_check_that_github_did_not_let_end_ends_with_the_next_one(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    desk.github.fail("PATCH", "/check-runs/", Reply(502, {"message": "Server Error"}))
+    await desk.claude.send(finish(desk, change, "Here.", sent.remote_id))
+    (first,) = desk.repository.checks
+    assert first.status == "in_progress"
+
+    sent = await desk.claude.send(create(desk, change))
+    await desk.claude.send(finish(desk, change, "Again.", sent.remote_id))
+
+    assert {each.status for each in desk.repository.checks} == {"completed"}
+
+
 async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     issue.locked = True
