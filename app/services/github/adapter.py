@@ -27,6 +27,7 @@ from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.files import Files
 from app.services.github.names import SERVICE, Name, Spot
+from app.services.github.patience import BRIEF_PAUSES, BRIEF_SECONDS, patiently
 from app.services.github.payloads import Account, Comment, Repository, Review
 from app.services.github.sweep import Sweep
 from app.services.github.webhook import EVENT, Hook
@@ -71,6 +72,7 @@ class GithubAdapter:
         self._app = app
         self._api = app.api
         self._directory = directory
+        self._clock = clock
         self._board = Board(app.api, clock)
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
@@ -134,8 +136,8 @@ class GithubAdapter:
             return heard
         spot = Spot.parse(heard.external)
         try:
-            review, comments = await self._api.review(spot, heard.metadata.review)
-        except (PostError, GitHubException, httpx.HTTPError) as error:
+            review, comments = await self._review(spot, heard.metadata.review)
+        except PostError as error:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
         whole = events.whole_review(heard, review, comments, self._directory.us)
@@ -151,12 +153,19 @@ class GithubAdapter:
             return changed
         read: tuple[Review | None, list[Comment]] = (None, [])
         try:
-            read = await self._api.review(Spot.parse(changed.external), piece.review)
+            read = await self._review(Spot.parse(changed.external), piece.review)
         except Gone:
             logger.info("of review %d nothing is left", piece.review)
-        except (GitHubException, httpx.HTTPError) as error:
-            raise PostDelayed(f"review {piece.review} cannot be read: {error}") from error
         return changes.whole(changed, piece, *read, self.agent, self._directory.us)
+
+    async def _review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
+        """Read a review, although GitHub may hesitate: without its comments it says little."""
+        return await patiently(
+            self._clock,
+            lambda: self._api.review(spot, number),
+            pauses=BRIEF_PAUSES,
+            longest=BRIEF_SECONDS,
+        )
 
     async def checked(self, heard: News) -> Checked | None:
         """Look how the checks of the agent's own pull request ended."""

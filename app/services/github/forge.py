@@ -5,7 +5,6 @@ An agent without an App of its own gets nothing: it never borrows the identity o
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -16,17 +15,11 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
-from app.errors import PostDelayed, PostError, PostRejected, RepositoryError
+from app.errors import PostError, RepositoryError
 from app.services.github.catalog import Catalog
 from app.services.github.names import SERVICE, Spot
+from app.services.github.patience import patiently
 from app.services.github.repositories import GithubRepositories
-
-logger = logging.getLogger(__name__)
-
-PAUSES = (1.0, 5.0, 15.0)
-"""Seconds before GitHub is asked again that did not answer: its hiccups must not cost a turn."""
-LONGEST_SECONDS = 60.0
-"""What GitHub may ask to wait for while people wait too; rather than longer, it is a failure."""
 
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
 T = TypeVar("T")
@@ -126,26 +119,10 @@ class GithubForge:
 
     async def _patiently(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
         """Do what can be done again; what GitHub refuses, or cannot do for long, is an error."""
-        pauses = iter(PAUSES)
-        while True:
-            try:
-                return await call()
-            except (PostError, GitHubException, httpx.HTTPError) as error:
-                pause = _pause(error, next(pauses, None))
-                why = str(error) or type(error).__name__
-                if pause is None:
-                    raise RepositoryError(f"{trouble}: {why}") from error
-                logger.info("%s yet, tried again in %.0f s: %s", trouble, pause, why)
-            await self._clock.sleep(pause)
+        try:
+            return await patiently(self._clock, call)
+        except PostError as error:
+            raise RepositoryError(f"{trouble}: {error}") from error
 
     def _address(self, name: str) -> str:
         return f"{self._git_url}/{name}.git"
-
-
-def _pause(error: Exception, usual: float | None) -> float | None:
-    """Tell how long to wait before the next try; None if there is to be none."""
-    if usual is None or isinstance(error, PostRejected):
-        return None
-    asked = error.retry_after if isinstance(error, PostDelayed) else None
-    pause = asked or usual
-    return pause if pause <= LONGEST_SECONDS else None

@@ -77,10 +77,22 @@ async def test_nobody_else_changes_the_words_of_a_review(desk: Desk) -> None:
 async def test_a_review_that_cannot_be_read_is_no_guess(desk: Desk) -> None:
     pull, (first,) = reviewed(desk, "claude-bridge[bot]", "rename it")
     desk.github.edit_comment("ann", pull, first, "delete it")
-    desk.github.fail("GET", "/reviews/", Reply(502, {}))
+    limited = Reply(403, {"message": "rate limit"}, {"retry-after": "60"})
+    desk.github.fail("GET", "/reviews/", limited)
 
     with pytest.raises(PostDelayed):
         await told(desk)
+
+
+async def test_a_review_is_heard_whole_although_github_hesitates(desk: Desk) -> None:
+    lines = ("rename it", "drop this")
+    pull, _ = reviewed(desk, "claude-bridge[bot]")
+    desk.github.review("ann", pull, None, *(("a.py", 1, each) for each in lines))
+    desk.github.fail("GET", "/reviews/", Reply(502, {"message": "Server Error"}))
+
+    (heard,) = await desk.heard()
+
+    assert [each in heard.text for each in lines] == [True, True]
 
 
 async def test_a_review_with_more_comments_than_a_page_holds_is_read_whole(desk: Desk) -> None:

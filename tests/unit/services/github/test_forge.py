@@ -9,7 +9,8 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Session, SessionState
 from app.core.workspaces import Head, Proposal, Repository
 from app.errors import RepositoryError
-from app.services.github.forge import PAUSES, GithubForge
+from app.services.github.forge import GithubForge
+from app.services.github.patience import PAUSES
 from app.services.github.repositories import GithubRepositories
 from app.sim.github.answers import Reply
 from tests.support.github_desk import Desk
