@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 from gidgethub import GitHubException
@@ -33,6 +34,8 @@ from app.services.github.sweep import Sweep
 from app.services.github.webhook import EVENT, Hook
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ALLOWED = {"admin", "maintain", "write"}
 """Who may make an agent act: whoever could push the change themselves."""
@@ -136,7 +139,8 @@ class GithubAdapter:
             return heard
         spot = Spot.parse(heard.external)
         try:
-            review, comments = await self._review(spot, heard.metadata.review)
+            number = heard.metadata.review
+            review, comments = await self._briefly(lambda: self._api.review(spot, number))
         except PostError as error:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
@@ -153,19 +157,15 @@ class GithubAdapter:
             return changed
         read: tuple[Review | None, list[Comment]] = (None, [])
         try:
-            read = await self._review(Spot.parse(changed.external), piece.review)
+            spot = Spot.parse(changed.external)
+            read = await self._briefly(lambda: self._api.review(spot, piece.review))
         except Gone:
             logger.info("of review %d nothing is left", piece.review)
         return changes.whole(changed, piece, *read, self.agent, self._directory.us)
 
-    async def _review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
-        """Read a review, although GitHub may hesitate: without its comments it says little."""
-        return await patiently(
-            self._clock,
-            lambda: self._api.review(spot, number),
-            pauses=BRIEF_PAUSES,
-            longest=BRIEF_SECONDS,
-        )
+    async def _briefly(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Read what a message depends on, although GitHub may hesitate."""
+        return await patiently(self._clock, call, pauses=BRIEF_PAUSES, longest=BRIEF_SECONDS)
 
     async def checked(self, heard: News) -> Checked | None:
         """Look how the checks of the agent's own pull request ended."""
@@ -181,7 +181,7 @@ class GithubAdapter:
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""
         repository = Spot.parse(place.name).repository
-        permission = await self._api.permission(repository, speaker.id)
+        permission = await self._briefly(lambda: self._api.permission(repository, speaker.id))
         if permission in ALLOWED:
             return None
         return f"that takes write access to {repository}"

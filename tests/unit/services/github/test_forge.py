@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Session, SessionState
 from app.core.workspaces import Head, Proposal, Repository
@@ -13,22 +12,13 @@ from app.services.github.forge import GithubForge
 from app.services.github.patience import PAUSES
 from app.services.github.repositories import GithubRepositories
 from app.sim.github.answers import Reply
+from tests.support.clock import HastyClock
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
 
 BRANCH = "agent/claude/1"
 BROKEN = Reply(502, {"message": "Server Error"})
-
-
-class HastyClock(SystemClock):
-    """A clock that notes how long somebody would have slept."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
 
 class Office:
