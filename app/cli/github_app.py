@@ -25,6 +25,8 @@ from app.services.github.manifest import manifest
 
 CALL_SECONDS: Final = 30.0
 """How long GitHub may take to hand out the credentials of a new App."""
+IDLE_SECONDS: Final = 1.0
+"""How long a connection may say nothing: browsers open some that they never use."""
 OWNER_ONLY: Final = 0o600
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <body style="font: 16px sans-serif; margin: 4em auto; max-width: 40em">
@@ -45,6 +47,8 @@ class Desk:
         desk = self
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = IDLE_SECONDS
+
             def do_GET(self) -> None:
                 status, page = desk.answer(self.path, self.headers.get("host", ""))
                 body = page.encode()

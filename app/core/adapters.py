@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from app.core.inbound import Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
@@ -158,6 +158,19 @@ class GatheringAdapter(Adapter, Protocol):
 
     async def gather(self, heard: Heard) -> Heard:
         """Bring together what belongs to a message and did not come with it."""
+        ...
+
+
+@runtime_checkable
+class RereadingAdapter(Adapter, Protocol):
+    """An adapter whose messages may change in pieces."""
+
+    async def reread(self, changed: Changed) -> Changed | None:
+        """Tell what a message says as a whole; None if the adapter of another agent tells it.
+
+        Raises:
+            PostError: the platform does not say.
+        """
         ...
 
 

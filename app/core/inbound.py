@@ -88,6 +88,8 @@ class Changed:
     speaker: Speaker
     text: str | None
     """What it says now; None if it was taken back."""
+    metadata: object = None
+    """What the service itself must remember of the event: a typed value of that service."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,12 @@ def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
     """Name the new branch of a session: `agent/<name>/<place>-<slug>`."""
     where = slug(f"{place.service} {place.name}", SLUG_CHARACTERS)
     what = slug(title, SLUG_CHARACTERS)
-    return f"agent/{session.agent}/{where}{'-' if what else ''}{what}"
+    return f"{own_branches(session.agent)}{where}{'-' if what else ''}{what}"
+
+
+def own_branches(agent: str) -> str:
+    """Tell what the names of an agent's new branches begin with."""
+    return f"agent/{agent}/"
 
 
 def slug(text: str, limit: int) -> str:

@@ -137,7 +137,8 @@ def _github(base: Foundation) -> tuple[Sequence[Adapter], GithubForge | None]:
         repositories[agent] = GithubRepositories(agent, app.api, directory)
         catalogs[agent] = Catalog(app.api, clock, installation=given.installation_id)
     link = base.stores.sessions.link
-    forge = GithubForge(repositories, catalogs, git_url=configuration.github_git_url, link=link)
+    git_url = configuration.github_git_url
+    forge = GithubForge(repositories, catalogs, clock, git_url=git_url, link=link)
     return made, forge
 
 

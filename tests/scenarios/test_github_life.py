@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.github.state import Check, Issue
+from app.sim.github.state import Check, Issue, Status
 from tests.scenarios.test_github_pulls import PullWorld
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
@@ -99,6 +99,35 @@ def test_a_fix_of_failed_checks_starts_when_somebody_asks_for_it_and_knows_what_
         assert "expected good day, found hello" in data
         assert words.strip() == "Fix the checks."
         assert world.bridge.rows("select count(*) from session") == [(1,)]
+
+
+def test_a_commit_status_is_told_like_a_check_and_both_must_agree(tmp_path: Path) -> None:
+    with PullWorld(tmp_path) as world:
+        issue, pull = proposed(world)
+        assert pull.pull is not None
+
+        world.github.report(pull, Status("ci/jenkins", "pending", "Build started"))
+        world.github.check(pull, run("lint"))
+        world.settled()
+        assert said(world, issue, "Checks") == 0, "the status still waits"
+        failed = Status("ci/jenkins", "failure", "3 tests failed", "https://ci.example/build/7")
+        world.github.report(pull, failed)
+        offer = world.wait_for(issue, f"Checks failed on {pull.url}: ci/jenkins.")
+        world.github.report(pull, failed)
+        world.settled()
+        assert "ci/jenkins (failure)\n3 tests failed\nhttps://ci.example/build/7" in offer.body
+        assert told(world, issue, 1)
+
+        world.github.comment("ann", issue, "@claude-bridge Fix the checks")
+        world.wait_for(issue, "ann: Fix the checks")
+        world.settled()
+        assert "3 tests failed\nhttps://ci.example/build/7" in world.prompts()[-1]
+        assert world.bridge.rows("select tries from checkout") == [(1,)]
+
+        world.github.push("ann", world.repository, pull.pull.head, {"n.txt": "mended"})
+        world.github.report(pull, Status("ci/jenkins", "success"))
+        world.wait_for(issue, f"Checks passed: {pull.url}")
+        assert world.bridge.rows("select tries from checkout") == [(0,)]
 
 
 def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path: Path) -> None:

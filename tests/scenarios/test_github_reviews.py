@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.sim.github.state import Comment, Issue, Review
 from tests.scenarios.test_github_pulls import PullWorld
 
@@ -92,3 +94,34 @@ def test_claude_is_told_to_fix_what_codex_found_and_knows_it(tmp_path: Path) -> 
         assert "```review into your answer" not in told
         sessions = world.bridge.rows("select session from turn order by id")
         assert sessions[0] == sessions[2] != sessions[1]
+
+
+@pytest.mark.slow
+def test_a_review_that_waits_follows_its_author_piece_by_piece(tmp_path: Path) -> None:
+    with PullWorld(tmp_path) as world:
+        pull = world.own_pull()
+        world.github.comment("ann", pull, "@claude-bridge\nslow 300")
+        prompted = "select count(*) from turn where state = 'prompted'"
+        world.bridge.wait(lambda: world.bridge.rows(prompted) == [(1,)], "no turn")
+        words = (("new.py", 1, "say one"), ("README.md", 4, "say two"))
+        world.github.review("ann", pull, "Two things.", *words)
+        world.github.review("ann", pull, None, ("new.py", 1, "say three"))
+        assert pull.pull is not None
+        first, second, third = pull.pull.comments
+        heard = "select count(*) from message"
+        world.bridge.wait(lambda: world.bridge.rows(heard) == [(3,)], "not heard")
+
+        world.github.edit_comment("bob", pull, first, "say forged")
+        world.github.edit_comment("ann", pull, first, "say better")
+        world.github.delete_comment("cleo", pull, second)
+        world.github.delete_comment("ann", pull, third)
+        last = "select count(*) from delivery where reason = 'edited: dropped'"
+        world.bridge.wait(lambda: world.bridge.rows(last) == [(1,)], "not followed")
+        world.github.comment("ann", pull, "@claude-bridge queue now")
+        world.wait_for(pull, "better")
+
+        world.settled()
+        told = world.prompts()[-1]
+        assert "`new.py`, line 1:\nsay better" in told
+        gone = ("say one", "say two", "say three", "say forged")
+        assert [each for each in gone if each in told] == []

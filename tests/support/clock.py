@@ -6,6 +6,8 @@ import asyncio
 import heapq
 from itertools import count
 
+from app.core.clock import SystemClock
+
 START = 1_800_000_000.0
 
 
@@ -53,3 +55,14 @@ class ManualClock:
             for _ in range(20):  # lets whoever woke run until it waits again
                 await asyncio.sleep(0)
         self._elapsed = until
+
+
+class HastyClock(SystemClock):
+    """The real time, in which nobody sleeps; notes how long somebody would have."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(0)

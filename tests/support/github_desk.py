@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from app.core.clock import SystemClock
 from app.core.inbound import Delivery, Heard
 from app.core.intake.access import Access
 from app.core.intake.floor import decide
@@ -97,7 +96,3 @@ class Desk:
     async def close(self) -> None:
         for api in self.apis.values():
             await api.close()
-
-
-def real_clock() -> Clock:
-    return SystemClock()

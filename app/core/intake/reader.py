@@ -194,7 +194,9 @@ class Intake:
                     decided = Accepted()
                 self._tell(delivery, decided)
             case Changed():
-                await self._reception.correct(delivery, said)
+                unwritten = await self._reception.correct(delivery, said)
+                if unwritten is not None:
+                    await self._note(delivery, *unwritten)
                 self._tell(delivery, Accepted())
             case News():
                 await self._follow(delivery, said)

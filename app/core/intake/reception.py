@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.core.adapters import Adapter, GatheringAdapter, InvitedAdapter
+from app.core.adapters import Adapter, GatheringAdapter, InvitedAdapter, RereadingAdapter
 from app.core.clock import persist
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
@@ -33,11 +33,12 @@ from app.core.posts import NewPost, PostContent
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
 from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
-from app.errors import BridgeError, SpeakerUnknown
+from app.errors import BridgeError, PostError, SpeakerUnknown
 
 logger = logging.getLogger(__name__)
 
 TOO_LATE = "Too late: the agent is already at work on your message as it was."
+UNREAD = "Your change could not be read, so your message counts as it was; please say it again."
 ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """What a platform may take to tell one person something; nothing depends on it."""
@@ -90,14 +91,27 @@ class Reception:
             return await self._carry_out(command, delivery, heard, floor)
         return await self._hand_on(delivery, heard, floor)
 
-    async def correct(self, delivery: Delivery, changed: Changed) -> None:
-        """Let what waits follow its speaker's second thoughts; say when it is too late."""
-        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, changed)
-        self._manager.corrected(changed.place, corrected)
+    async def correct(
+        self, delivery: Delivery, changed: Changed
+    ) -> tuple[DeliveryState, str] | None:
+        """Let what waits follow its speaker's second thoughts; say when it is too late.
+
+        Returns what became of the delivery, if nothing was written.
+        """
         adapter = self._adapters[delivery.adapter]
+        key = SessionKey(changed.place.service, changed.external, adapter.agent)
+        try:
+            whole = await self._reread(adapter, changed)
+        except PostError as error:
+            await self._whisper(adapter, key, changed.speaker, UNREAD)
+            return "failed", f"a change could not be read: {error}"
+        if whole is None:
+            return "done", "another agent's app tells it"
+        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
+        self._manager.corrected(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
-            key = SessionKey(changed.place.service, changed.external, adapter.agent)
             await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+        return None
 
     async def answer(self, answered: Answered) -> str | None:
         """Give an answer to the ledger, if it is from somebody who may trigger the agent.
@@ -266,6 +280,13 @@ class Reception:
         if adapter is None:
             return f"{session.key.agent} is not here any more"
         return await self._access.refusal(adapter, answered.speaker, session.place)
+
+    async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
+        """Bring a message together of which a piece changed, if it was ever heard."""
+        known = self._decisions.decided(changed.place, changed.message_id)
+        if not known or not isinstance(adapter, RereadingAdapter):
+            return changed
+        return await adapter.reread(changed)
 
     def _tells(self, adapter: Adapter, place: PlaceKey, corrected: Corrected) -> bool:
         """Tell whether it is for this adapter to speak of an edit: every one here hears of it."""

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 from gidgethub import GitHubException
 
-from app.core.inbound import Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
@@ -28,11 +29,14 @@ from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.files import Files
 from app.services.github.names import SERVICE, Name, Spot
+from app.services.github.patience import BRIEF_PAUSES, BRIEF_SECONDS, patiently
 from app.services.github.payloads import Account, Comment, Repository, Review
 from app.services.github.sweep import Sweep
 from app.services.github.webhook import EVENT, Hook
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ALLOWED = {"admin", "maintain", "write"}
 """Who may make an agent act: whoever could push the change themselves."""
@@ -72,6 +76,7 @@ class GithubAdapter:
         self._app = app
         self._api = app.api
         self._directory = directory
+        self._clock = clock
         self._board = Board(app.api, clock)
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
@@ -135,8 +140,9 @@ class GithubAdapter:
             return heard
         spot = Spot.parse(heard.external)
         try:
-            review, comments = await self._api.review(spot, heard.metadata.review)
-        except (PostError, GitHubException, httpx.HTTPError) as error:
+            number = heard.metadata.review
+            review, comments = await self._briefly(lambda: self._api.review(spot, number))
+        except PostError as error:
             logger.warning("a review could not be read: %s", error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
         whole = events.whole_review(heard, review, comments, self._directory.us)
@@ -144,6 +150,23 @@ class GithubAdapter:
         parts += [(Name("review-comment", each.id), each.body) for each in comments]
         files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
         return replace(whole, files=tuple(chain.from_iterable(files)))
+
+    async def reread(self, changed: Changed) -> Changed | None:
+        """Bring a review together of which a piece changed."""
+        piece = changed.metadata
+        if not isinstance(piece, changes.Piece):
+            return changed
+        read: tuple[Review | None, list[Comment]] = (None, [])
+        try:
+            spot = Spot.parse(changed.external)
+            read = await self._briefly(lambda: self._api.review(spot, piece.review))
+        except Gone:
+            logger.info("of review %d nothing is left", piece.review)
+        return changes.whole(changed, piece, *read, self.agent, self._directory.us)
+
+    async def _briefly(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Read what a message depends on, although GitHub may hesitate."""
+        return await patiently(self._clock, call, pauses=BRIEF_PAUSES, longest=BRIEF_SECONDS)
 
     async def checked(self, heard: News) -> Checked | None:
         """Look how the checks of the agent's own pull request ended."""
@@ -159,7 +182,7 @@ class GithubAdapter:
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Ask GitHub whether somebody may write to the repository."""
         repository = Spot.parse(place.name).repository
-        permission = await self._api.permission(repository, speaker.id)
+        permission = await self._briefly(lambda: self._api.permission(repository, speaker.id))
         if permission in ALLOWED:
             return None
         return f"that takes write access to {repository}"
@@ -195,8 +218,8 @@ class GithubAdapter:
             except Gone:
                 if progress:
                     raise
-                # Somebody deleted the comment; the answer is still owed.
-                name = await self._create(spot, post, bodies[0])
+                # Somebody deleted the comment; the answer is still owed, and its check goes on.
+                name = replace(await self._create(spot, post, bodies[0]), at=name.at)
         await self._go_on(spot, post.marker, bodies[1:])
         name = await self._board.show(self._pull_of(post.target), post, name, self._slug)
         return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)

@@ -19,7 +19,7 @@ from gidgethub.httpx import GitHubAPI
 
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostRejected
-from app.services.github.auth import CHECKING, LOGS, SHOWING, TALKING, AppAuth
+from app.services.github.auth import CHECKING, LOGS, REPORTED, SHOWING, TALKING, AppAuth
 from app.services.github.names import Name, Spot
 from app.services.github.pace import Pace
 from app.services.github.payloads import (
@@ -31,6 +31,7 @@ from app.services.github.payloads import (
     Opened,
     Pull,
     Review,
+    Status,
 )
 from app.services.github.review import Remark
 
@@ -96,12 +97,8 @@ class GithubApi:
 
     async def bot_id(self, login: str) -> int | None:
         """Find the number of the App's bot."""
-        installations = await self.as_app(f"/app/installations?per_page={PAGE}")
-        token = None
-        if installations:
-            path = f"/app/installations/{installations[0]['id']}/access_tokens"
-            made = await self.as_app(path, {"permissions": {"metadata": "read"}})
-            token = made and made["token"]
+        installed = await self._installations()
+        token = await self._auth.listing(installed[0], self.as_app) if installed else None
         with self._told("/users"):
             user = await self._github.getitem("/users/{login}", {"login": login}, oauth_token=token)
         return int(user["id"])
@@ -209,8 +206,14 @@ class GithubApi:
     async def line_comments(self, spot: Spot) -> list[Comment]:
         """Read the latest comments on lines of a pull request, newest first."""
         path = f"/repos/{spot.repository}/pulls/{spot.number}/comments"
-        query = f"?per_page={PAGE}&sort=created&direction=desc"
-        return _comments(await self._get(spot.repository, path + query))
+        query = f"?per_page={PAGE}&sort=created&direction=desc&page="
+        found: list[Comment] = []
+        for page in range(1, PAGES + 1):
+            some = _comments(await self._get(spot.repository, f"{path}{query}{page}"))
+            found += some
+            if len(some) < PAGE:
+                break
+        return found
 
     async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
         """Read a review and its comments on lines."""
@@ -291,14 +294,15 @@ class GithubApi:
 
     async def check_runs(self, repository: str, commit: str) -> list[CheckRun]:
         """Read the latest checks of a commit."""
-        path = f"/repos/{repository}/commits/{commit}/check-runs?per_page={PAGE}&page="
-        found: list[CheckRun] = []
-        for page in range(1, MOST_PAGES + 1):
-            some = (await self._get(repository, f"{path}{page}", may=CHECKING))["check_runs"]
-            found += map(CheckRun.model_validate, some)
-            if len(some) < PAGE:
-                break
-        return found
+        path = f"/repos/{repository}/commits/{commit}/check-runs"
+        found = await self._all(repository, path, "check_runs", may=CHECKING)
+        return [CheckRun.model_validate(each) for each in found]
+
+    async def statuses(self, repository: str, commit: str) -> list[Status]:
+        """Read what services last said about a commit, each once."""
+        path = f"/repos/{repository}/commits/{commit}/status"
+        found = await self._all(repository, path, "statuses", may=REPORTED)
+        return [Status.model_validate(each) for each in found]
 
     async def annotations(self, repository: str, run: int) -> list[Annotation]:
         """Read the first things that a check says about lines."""
@@ -339,11 +343,14 @@ class GithubApi:
         path = f"/repos/{spot.repository}/check-runs/{run}"
         await self._write(spot, "patch", path, asked, progress=progress, may=SHOWING)
 
-    async def _all(self, repository: str, path: str) -> list[Any]:
-        """Read a list to its end."""
+    async def _all(
+        self, repository: str, path: str, below: str = "", *, may: Mapping[str, str] = TALKING
+    ) -> list[Any]:
+        """Read a list to its end; `below` names it where the answer is more than the list."""
         found: list[Any] = []
         for page in range(1, MOST_PAGES + 1):
-            some = await self._get(repository, f"{path}?per_page={PAGE}&page={page}")
+            answer = await self._get(repository, f"{path}?per_page={PAGE}&page={page}", may=may)
+            some = answer[below] if below else answer
             found += some
             if len(some) < PAGE:
                 break

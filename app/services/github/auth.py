@@ -28,6 +28,8 @@ TALKING: Mapping[str, str] = {"issues": "write", "pull_requests": "write", "meta
 """What it takes to read and to answer."""
 CHECKING: Mapping[str, str] = {"checks": "read", "metadata": "read"}
 """What it takes to see how checks ended."""
+REPORTED: Mapping[str, str] = {"statuses": "read", "metadata": "read"}
+"""What it takes to see what services say about a commit without a check."""
 LOGS: Mapping[str, str] = {"actions": "read", "metadata": "read"}
 """What it takes to see what a workflow wrote."""
 SHOWING: Mapping[str, str] = {"checks": "write", "metadata": "read"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +46,7 @@ class Board:
         self._api = api
         self._clock = clock
         self._open: dict[Spot, int] = {}
+        self._unended: dict[int, tuple[Spot, dict[str, Any]]] = {}
         self._issues: set[Spot] = set()
         self._refused: dict[str, float] = {}
 
@@ -67,10 +69,18 @@ class Board:
         run = int(known[1])
         if over:
             self._open.pop(spot, None)
-            await self._api.change_check(spot, run, ended(post.content), progress=False)
+            self._unended[run] = (spot, ended(post.content))
+            await self._end()
         else:
             self._open[spot] = run
         return name
+
+    async def _end(self) -> None:
+        """End the checks of turns that are over, with those that GitHub did not take before."""
+        for run, (spot, shown) in list(self._unended.items()):
+            with suppress(PostRejected):
+                await self._api.change_check(spot, run, shown, progress=False)
+            self._unended.pop(run, None)
 
     async def _begin(self, spot: Spot, marker: str, title: str) -> int | None:
         until = self._refused.get(spot.repository, 0.0)

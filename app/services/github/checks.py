@@ -1,4 +1,8 @@
-"""Looks how the checks of a pull request ended, and what those say that failed, in short."""
+"""Looks how the checks of a pull request ended, and what those say that failed, in short.
+
+What a service says about a commit without a check, a plain status, counts as one: nothing has
+passed that either of them is against.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from app.core.workspaces import Checked
 from app.errors import PostRejected
 from app.services.github.api import GithubApi
 from app.services.github.mentions import Identities
-from app.services.github.payloads import Annotation, CheckRun
+from app.services.github.payloads import Annotation, CheckRun, Output, Status
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +60,14 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
             return None
         found = await api.check_runs(news.repository, news.mark)
         runs = [each for each in found if each.app is None or not us.is_app(each.app.slug)]
-        if not runs or any(each.status != "completed" for each in runs):
+        if any(each.status != "completed" for each in runs):
             return None
+        ended, awaited = await _reported(api, news)
+        runs += ended
         failed = [each for each in runs if each.conclusion not in PASSED]
+        # Some statuses wait for people, and as long as they like: a failure waits for none.
+        if not runs or (awaited and not failed):
+            return None
         said = [await _looked_at(api, news, run) for run in failed[:EXPLAINED]]
     except PostRejected as error:
         logger.warning("the checks of %s cannot be read: %s", news.branch, error)
@@ -79,6 +88,23 @@ def end_of_log(log: str) -> str:
     end = errors[-1] if errors else len(lines)
     text = "\n".join(filter(None, lines[max(0, end - LOG_LINES) : end]))
     return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
+
+
+async def _reported(api: GithubApi, news: News) -> tuple[list[CheckRun], bool]:
+    """Read statuses as checks that ended; tells whether there are others, which wait."""
+    try:
+        found = await api.statuses(news.repository, news.mark)
+    except PostRejected as error:
+        logger.info("the statuses of %s cannot be read: %s", news.branch, error)
+        return [], False
+    ended = [_as_check(each) for each in found if each.state != "pending"]
+    return ended, len(ended) < len(found)
+
+
+def _as_check(status: Status) -> CheckRun:
+    words = "\n".join(filter(None, (status.description, status.target_url)))
+    shown = Output(summary=words)
+    return CheckRun(id=0, name=status.context, conclusion=status.state, output=shown)
 
 
 async def _looked_at(api: GithubApi, news: News, run: CheckRun) -> Said:

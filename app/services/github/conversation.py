@@ -24,6 +24,10 @@ class _Said:
     origin: Name | None = None
     """What holds the text, where that is only a part of what the name means."""
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return (self.name,) if self.origin is None else (self.name, self.origin)
+
 
 async def read_earlier(
     api: GithubApi, spot: Spot, before: str, reader: str, us: Identities, *, hosts: Hosts
@@ -45,12 +49,16 @@ async def read_earlier(
 
 
 def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
-    """Leave out a message and what came after it; one that is not there has all before it."""
+    """Leave out a message and what came after it; one that is not there has all before it.
+
+    What an edit says is younger than all of it, wherever it stands.
+    """
     stop = Name.parse(before)
     for each in said:
-        if stop is not None and (each.name.kind, each.name.id) == (stop.kind, stop.id):
+        if stop is None or not any(name.is_same(stop) for name in each.names):
+            yield each
+        elif not stop.at:
             return
-        yield each
 
 
 def _is_others(said: _Said, reader: str, us: Identities) -> bool:

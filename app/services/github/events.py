@@ -78,14 +78,12 @@ def whole_review(
 ) -> Heard:
     """Make one message of a review and all its comments on lines, which are one person's words."""
     parts = [strip(review.body or ""), *(strip(each.body or "") for each in comments)]
-    places = [_lines(each) for each in comments]
     if len(comments) == 1 and not parts[0].text.strip():
-        text, pointed = parts[1].text, [places[0]]
+        text, pointed = parts[1].text, [_lines(comments[0])]
     else:
-        said = [f"{place}:\n{part.text}" for place, part in zip(places, parts[1:], strict=True)]
-        text = "\n\n".join(filter(str.strip, (parts[0].text, *said)))
+        text = review_text(review, comments)
         lines = f"{len(comments)} comments on lines" if comments else ""
-        pointed = [VERDICTS.get(review.state, ""), lines]
+        pointed = [VERDICTS.get(review.state.lower(), ""), lines]
     hunks = dict.fromkeys(each.diff_hunk for each in comments if each.diff_hunk)
     hidden = Visible("", sum(part.hidden for part in parts))
     mentions = tuple(dict.fromkeys(name for part in parts for name in us.mentioned(part.text)))
@@ -98,6 +96,12 @@ def whole_review(
         context="\n\n".join(filter(None, (*map(strip_hunk, hunks), hidden.remark))),
         link=review.html_url or heard.link,
     )
+
+
+def review_text(review: Review, comments: Sequence[Comment]) -> str:
+    """Write down a review: its own words, then each comment below the lines it is about."""
+    said = (f"{_lines(each)}:\n{strip(each.body or '').text}" for each in comments)
+    return "\n\n".join(filter(str.strip, (strip(review.body or "").text, *said)))
 
 
 def strip_hunk(hunk: str) -> str:
@@ -176,7 +180,7 @@ def _reviewed(payload: Payload, us: Identities) -> Heard | None:
         whole = InReview(number) if number is not None else None
         name = Name("review", number) if number is not None else Name("review-comment", part.id)
     heard = _heard(payload, pull, part.user, name, said, mentions, us)
-    mine = _opened_by(pull, us) if payload.action != "edited" else None
+    mine = opened_by(pull, us) if payload.action != "edited" else None
     # Of the parts of a review those that speak to nobody decide nothing: another part may.
     if heard is None or not (mentions or mine):
         return None
@@ -222,7 +226,7 @@ def _heard(
         context=said.remark,
     )
     is_pull = isinstance(thing, Pull) or thing.pull_request is not None
-    author = _opened_by(thing, us)
+    author = opened_by(thing, us)
     return replace(heard, pointed=_pointed(heard, mentions, author)) if is_pull else heard
 
 
@@ -249,7 +253,8 @@ def is_own(payload: Payload, author: Account | None) -> bool:
     return author is not None and payload.sender is not None and author.id == payload.sender.id
 
 
-def _opened_by(pull: Issue | Pull, us: Identities) -> str | None:
+def opened_by(pull: Issue | Pull, us: Identities) -> str | None:
+    """Tell which of our agents opened something, if one did."""
     author = pull.user
     if author is None:
         return None

@@ -6,19 +6,23 @@ An agent without an App of its own gets nothing: it never borrows the identity o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import httpx
 from gidgethub import GitHubException
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
 from app.errors import PostError, RepositoryError
 from app.services.github.catalog import Catalog
 from app.services.github.names import SERVICE, Spot
+from app.services.github.patience import patiently
 from app.services.github.repositories import GithubRepositories
 
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
+T = TypeVar("T")
 
 
 class GithubForge:
@@ -28,6 +32,7 @@ class GithubForge:
         self,
         repositories: Mapping[str, GithubRepositories],
         catalogs: Mapping[str, Catalog],
+        clock: Clock,
         *,
         git_url: str,
         link: Link,
@@ -35,6 +40,7 @@ class GithubForge:
         """Speak for these agents; `link` makes a pull request a surface of a session."""
         self._repositories = repositories
         self._catalogs = catalogs
+        self._clock = clock
         self._git_url = git_url
         self._link = link
 
@@ -47,10 +53,9 @@ class GithubForge:
         mine = self._repositories.get(agent)
         if mine is None or repository.url != self._address(repository.name):
             return None
-        try:
-            return await mine.token(repository.name, write=True)
-        except PostError as error:
-            raise RepositoryError(f"GitHub gives {agent} no token: {error}") from error
+        return await self._patiently(
+            f"GitHub gives {agent} no token", lambda: mine.token(repository.name, write=True)
+        )
 
     async def repositories(self, agent: str) -> Sequence[str]:
         """List what an agent's App opens, by name, what changed last first.
@@ -83,12 +88,12 @@ class GithubForge:
         mine = self._repositories.get(agent)
         if mine is None:
             raise RepositoryError(f"{agent} has no GitHub App")
-        try:
-            opened = await mine.open_or_update(
+        opened = await self._patiently(
+            f"{proposal.head} cannot be proposed",
+            lambda: mine.open_or_update(
                 name, proposal.head, proposal.base, proposal.title, proposal.body
-            )
-        except PostError as error:
-            raise RepositoryError(str(error)) from error
+            ),
+        )
         spot = Spot(name, opened.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return opened.url
@@ -103,15 +108,21 @@ class GithubForge:
         if session.place.service != SERVICE or mine is None:
             return None
         spot = Spot.parse(session.place.name)
-        try:
-            found = await mine.head(spot.repository, spot.number)
-        except PostError as error:
-            raise RepositoryError(f"{spot} cannot be read: {error}") from error
+        found = await self._patiently(
+            f"{spot} cannot be read", lambda: mine.head(spot.repository, spot.number)
+        )
         if found is None:
             return None
         # What a fork or another agent proposes is there to be looked at, not to be pushed to.
         branch = "" if found.is_fork or found.by_colleague else found.branch
         return Head(branch, f"refs/pull/{spot.number}/head" if found.is_fork else found.commit)
+
+    async def _patiently(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Do what can be done again; what GitHub refuses, or cannot do for long, is an error."""
+        try:
+            return await patiently(self._clock, call)
+        except PostError as error:
+            raise RepositoryError(f"{trouble}: {error}") from error
 
     def _address(self, name: str) -> str:
         return f"{self._git_url}/{name}.git"

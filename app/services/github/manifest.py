@@ -17,6 +17,7 @@ PERMISSIONS: Mapping[str, str] = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "statuses": "read",
     "actions": "read",
 }
 """Reading and answering, branches, pull requests, how their checks ended and what workflows wrote,

@@ -71,6 +71,10 @@ class Name:
     def __str__(self) -> str:
         return f"{self.kind}-{self.id}{f'@{self.at}' if self.at else ''}"
 
+    def is_same(self, other: Name) -> bool:
+        """Tell whether two names mean one thing, whatever became of it between them."""
+        return (self.kind, self.id) == (other.kind, other.id)
+
     @classmethod
     def parse(cls, text: str) -> Name | None:
         """Read a name; None if it is none of ours."""

@@ -1,7 +1,8 @@
 """From an event of GitHub to news of a pull request that an agent may have opened; pure.
 
-Checks are heard of by `check_suite`, once per App that runs some; conflicts by `push`, since
-nothing else says that the branch moved which a pull request is for.
+Checks are heard of by `check_suite`, once per App that runs some, and by `status`, each time that a
+service says something about a commit; conflicts by `push`, since nothing else says that the branch
+moved which a pull request is for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Literal
 
 from app.core.inbound import News
 from app.core.keys import PlaceKey
+from app.core.workspaces import own_branches
 from app.services.github.envelope import opened
 from app.services.github.mentions import Identities
 from app.services.github.names import SERVICE
@@ -19,6 +21,7 @@ from app.services.github.payloads import Payload, Repository
 NEWS: dict[str, tuple[str, ...]] = {
     "pull_request": ("closed", "reopened"),
     "check_suite": ("completed",),
+    "status": ("",),
     "push": ("",),
 }
 """The events that can be news."""
@@ -47,6 +50,8 @@ def read(
     match event:
         case "check_suite":
             return _checked(payload, where, us)
+        case "status":
+            return _reported(payload, where, agent)
         case "push":
             return _moved(payload, where)
         case _:
@@ -59,6 +64,14 @@ def _checked(payload: Payload, where: Repository, us: Identities) -> News | None
     if suite is None or not suite.head_branch or (suite.app and us.is_app(suite.app.slug)):
         return None
     return _news("checked", where, suite.head_branch, suite.head_sha)
+
+
+def _reported(payload: Payload, where: Repository, agent: str) -> News | None:
+    if payload.state == "pending":
+        return None
+    heads = [each.name for each in payload.branches if each.commit.sha == payload.sha]
+    mine = [name for name in heads if name.startswith(own_branches(agent))]
+    return _news("checked", where, mine[0], payload.sha) if mine else None
 
 
 def _moved(payload: Payload, where: Repository) -> News | None:

@@ -162,6 +162,28 @@ class CheckSuite(_Shape):
     app: Maker | None = None
 
 
+class Status(_Shape):
+    """What a service says about a commit, without a check."""
+
+    context: str = ""
+    state: str = ""
+    description: str | None = None
+    target_url: str | None = None
+
+
+class Commit(_Shape):
+    """A commit."""
+
+    sha: str | None = None
+
+
+class Branch(_Shape):
+    """A branch, and where it is."""
+
+    name: str
+    commit: Commit = Commit()
+
+
 class Label(_Shape):
     """A label."""
 
@@ -218,6 +240,15 @@ class Payload(_Shape):
     check_suite: CheckSuite | None = None
     check_run: CheckRun | None = None
     requested_action: Pressed | None = None
+    ref: str = ""
+    """Of a push: the full name of what moved."""
+    after: str = ""
+    deleted: bool = False
+    sha: str = ""
+    """Of a status: the commit that it is about."""
+    state: str = ""
+    branches: tuple[Branch, ...] = ()
+    """Of a status: some that hold the commit, be it at their end or further back."""
 
     def called(self, name_of: Callable[[Repository], str]) -> Payload:
         """Give the same event with what its repository is called by now."""
@@ -225,8 +256,3 @@ class Payload(_Shape):
             return self
         now = self.repository.model_copy(update={"full_name": name_of(self.repository)})
         return self.model_copy(update={"repository": now})
-
-    ref: str = ""
-    """Of a push: the full name of what moved."""
-    after: str = ""
-    deleted: bool = False

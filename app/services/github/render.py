@@ -49,8 +49,10 @@ _OWN_MARKER = re.compile(r"<!--\s*agent-bridge:")
 
 
 def marked(body: str, marker: str) -> str:
-    """Sign a comment, so that it is found again."""
-    return f"{body}\n\n{signature(marker)}"
+    """Sign a comment, so that it is found again; one that GitHub would not take is cut."""
+    end = f"\n\n{signature(marker)}"
+    room = BODY_CHARACTERS - len(end)
+    return (body if len(body) <= room else f"{body[: room - 1]}…") + end
 
 
 def signature(marker: str) -> str:
@@ -67,7 +69,8 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     """Write a post as one comment, or as several if its answer is long."""
     if content.state in UNFINISHED or content.kind != "turn":
         return [marked(_body(content, slug), marker)]
-    texts = [text for text, _ in split(content.text, PAGE_CHARACTERS)]
+    # First: what quiet adds must find room as well.
+    texts = [text for text, _ in split(quiet(content.text, content.asker), PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
     bodies[-1] = _joined(bodies[-1], _files(content.files), _foot(content.facts))
     return [marked(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
@@ -142,16 +145,15 @@ def _progress(content: PostContent, slug: str) -> str:
 
 
 def _answer(content: PostContent, text: str, *, first: bool) -> str:
-    answer = quiet(text, content.asker)
     if not first:
-        return answer
+        return text
     plan = ""
     if content.plan:
         ticked = sum(step.status == "completed" for step in content.plan)
         summary = f"Plan: {ticked} of {len(content.plan)} done"
         plan = f"<details><summary>{summary}</summary>\n\n{_plan(content.plan)}\n\n</details>"
     empty = "" if text.strip() or content.note or content.state != "done" else "Done."
-    return _joined(HEADS.get(content.state, ""), content.note, answer, empty, plan)
+    return _joined(HEADS.get(content.state, ""), content.note, text, empty, plan)
 
 
 def _ask(content: PostContent, slug: str) -> str:

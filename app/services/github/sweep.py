@@ -36,6 +36,8 @@ OVERLAP_SECONDS = 3600.0
 """How far each look goes back behind the one before: a delivery is tried late at times."""
 TRIED = 1_000
 """Deliveries that one look reads at most: ten pages."""
+TRIED_AT_START = 10_000
+"""What the first look reads at most: some days of a busy organisation may have been missed."""
 
 Take = Callable[[Delivery], Awaitable[None]]
 
@@ -123,11 +125,14 @@ class Sweep:
     async def _log(self, since: float) -> dict[str, _Event]:
         """Read what GitHub tried to deliver, by event, the newest first."""
         events: dict[str, _Event] = {}
-        read = 0
+        read, most = 0, TRIED if self._looked else TRIED_AT_START
         async with aclosing(self._api.deliveries()) as log:
             async for tried in log:
+                if _time(tried["delivered_at"]) < since:
+                    break
                 read += 1
-                if read > TRIED or _time(tried["delivered_at"]) < since:
+                if read > most:
+                    logger.warning("of GitHub's log only the last %d deliveries are read", most)
                     break
                 status = int(tried["status_code"])
                 arrived = 200 <= status < 300

@@ -1,4 +1,4 @@
-"""What an App calls about checks: those of a commit, what they say, and its own ones."""
+"""What an App calls about checks: those of a commit, its statuses, and the App's own checks."""
 
 from __future__ import annotations
 
@@ -32,6 +32,20 @@ def _list(asked: Asked) -> Reply:
     found = [each for each in asked.repository.checks if each.sha == asked.part("sha")]
     page = asked.page([each.json(asked.repository) for each in found])
     return Reply(200, {"total_count": len(found), "check_runs": page.body}, page.headers)
+
+
+@routes.on("GET", "/repos/{owner}/{name}/commits/{sha}/status", "statuses", "read")
+def _statuses(asked: Asked) -> Reply:
+    found = [each for each in asked.repository.statuses if each.sha == asked.part("sha")]
+    states = {each.state for each in found}
+    bad, waits = states & {"error", "failure"}, not states or "pending" in states
+    shown = {
+        "state": "failure" if bad else "pending" if waits else "success",
+        "sha": asked.part("sha"),
+        "total_count": len(found),
+    }
+    page = asked.page([each.json() for each in found])
+    return Reply(200, shown | {"statuses": page.body}, page.headers)
 
 
 @routes.on("GET", "/repos/{owner}/{name}/check-runs/{id}/annotations", "checks", "read")

@@ -94,10 +94,11 @@ class GitFolder:
         except subprocess.CalledProcessError:
             return ""
 
-    def branches(self, name: str) -> dict[str, str]:
-        """List branches and their commits."""
+    def branches(self, name: str, *, holding: str = "") -> dict[str, str]:
+        """List branches and their commits, all or those that hold a commit."""
+        which = [f"--contains={holding}"] if holding else []
         shown = self.git(
-            name, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads"
+            name, "for-each-ref", "--format=%(refname:short) %(objectname)", *which, "refs/heads"
         )
         return dict(line.split(" ") for line in shown.splitlines())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from app.sim.github.answers import Reply, invalid, not_found
 from app.sim.github.calls import Asked, Routes
 from app.sim.github.records import LineWords
-from app.sim.github.state import Pull
+from app.sim.github.state import Issue, Pull, Review
 
 STATES = {"COMMENT": "commented", "APPROVE": "approved", "REQUEST_CHANGES": "changes_requested"}
 PULLS = "pull_requests"
@@ -77,7 +79,7 @@ def _line_comments(asked: Asked) -> Reply:
 def _reviews(asked: Asked) -> Reply:
     issue = asked.pull()
     assert issue.pull is not None
-    return asked.page([review.json(issue) for review in issue.pull.reviews])
+    return asked.page([_shown(review, issue) for review in issue.pull.reviews])
 
 
 @routes.on("GET", "/repos/{owner}/{name}/pulls/{number}/reviews/{id}", PULLS, "read")
@@ -86,7 +88,7 @@ def _review(asked: Asked) -> Reply:
     assert issue.pull is not None
     for review in issue.pull.reviews:
         if str(review.id) == asked.part("id"):
-            return Reply(200, review.json(issue))
+            return Reply(200, _shown(review, issue))
     raise not_found()
 
 
@@ -123,7 +125,11 @@ def _add_review(asked: Asked) -> Reply:
         raise invalid("PullRequestReview", "body", "body can't be blank")
     review = asked.github.add_review(issue, asked.app.bot, given.get("body"), lines, state)
     review.commit = given.get("commit_id", review.commit)
-    return Reply(200, review.json(issue))
+    return Reply(200, _shown(review, issue))
+
+
+def _shown(review: Review, issue: Issue) -> dict[str, Any]:
+    return review.json(issue) | {"state": review.state.upper()}
 
 
 def _label(pull: Pull) -> str:

@@ -1,4 +1,4 @@
-"""All that is on the simulated GitHub, and what happens when people and Apps do something."""
+"""All that is on the simulated GitHub, and what happens when something is done to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from app.sim.github.hooks import Event, Hooks
 from app.sim.github.state import (
     Account,
     App,
-    Check,
     Comment,
     Installation,
     Issue,
@@ -27,7 +26,6 @@ from app.sim.github.state import (
     Repository,
     Review,
     Token,
-    new_number,
 )
 
 PERMISSIONS = {
@@ -36,6 +34,7 @@ PERMISSIONS = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "statuses": "read",
     "actions": "read",
 }
 EVENTS = (
@@ -46,6 +45,7 @@ EVENTS = (
     "pull_request_review_comment",
     "check_suite",
     "check_run",
+    "status",
     "push",
     "repository",
 )
@@ -185,134 +185,6 @@ class Records:
             if action == "transferred":
                 changes = {"owner": {"from": {"user": self.account(was).json()}}}
             self.emit("repository", action, repository, repository.owner, {"changes": changes})
-
-    # What people do.
-
-    def open_issue(self, login: str, repository: Repository, title: str, body: str = "") -> Issue:
-        """Open an issue."""
-        with self.changed:
-            issue = self._new_issue(repository, self.account(login), title, body)
-            self.emit("issues", "opened", repository, issue.user, {"issue": issue.json()})
-        return issue
-
-    def comment(self, login: str, issue: Issue, body: str) -> Comment:
-        """Say something in a conversation."""
-        return self.add_comment(issue, self.account(login), body, None)
-
-    def edit_comment(self, login: str, issue: Issue, comment: Comment, body: str) -> None:
-        """Change what somebody said; whoever may write to the repository can."""
-        self.change_comment(issue, comment, self.account(login), body)
-
-    def delete_comment(self, login: str, issue: Issue, comment: Comment) -> None:
-        """Take a comment away."""
-        with self.changed:
-            issue.comments.remove(comment)
-            parts = {"issue": issue.json(), "comment": comment.json(issue)}
-            self.emit("issue_comment", "deleted", issue.repository, self.account(login), parts)
-
-    def edit_issue(self, login: str, issue: Issue, body: str) -> None:
-        """Change what an issue says."""
-        with self.changed:
-            before = {"changes": {"body": {"from": issue.body or ""}}}
-            issue.body, issue.changed = body, self.now()
-            kind, shown = self._shown(issue)
-            self.emit(kind, "edited", issue.repository, self.account(login), shown | before)
-
-    def label(self, login: str, issue: Issue, name: str) -> None:
-        """Put a label on an issue."""
-        with self.changed:
-            issue.labels.append(name)
-            issue.changed = self.now()
-            kind, shown = self._shown(issue)
-            parts = shown | {"label": {"name": name}}
-            self.emit(kind, "labeled", issue.repository, self.account(login), parts)
-
-    def open_pull(
-        self, login: str, repository: Repository, title: str, head: str, body: str = ""
-    ) -> Issue:
-        """Open a pull request against main."""
-        return self.add_pull(repository, self.account(login), title, body, head, "main")
-
-    def push(
-        self, login: str, repository: Repository, branch: str, files: Mapping[str, str]
-    ) -> str:
-        """Commit to a branch and push it."""
-        before = self.git.branches(repository.full_name)
-        commit = self.git.commit(repository.full_name, branch, files, "Change")
-        self.pushed(repository, before, self.account(login))
-        return commit
-
-    def close_pull(self, login: str, issue: Issue, *, merge: bool = False) -> None:
-        """Close a pull request, or merge it."""
-        pull, repository = issue.pull, issue.repository
-        assert pull is not None
-        with self.changed:
-            before = self.git.branches(repository.full_name)
-            if merge:
-                self.git.merge(repository.full_name, pull.base, pull.sha)
-            issue.state, pull.merged, pull.closed = "closed", merge, self.now()
-            parts = {"pull_request": issue.pull_json()}
-            self.emit("pull_request", "closed", repository, self.account(login), parts)
-            self.pushed(repository, before, self.account(login))
-
-    def reopen_pull(self, login: str, issue: Issue) -> None:
-        """Open a pull request again."""
-        assert issue.pull is not None
-        with self.changed:
-            issue.state, issue.pull.closed = "open", 0.0
-            parts = {"pull_request": issue.pull_json()}
-            self.emit("pull_request", "reopened", issue.repository, self.account(login), parts)
-
-    def press(self, login: str, repository: Repository, run: Check, label: str) -> None:
-        """Press a button of a check; only its own App is told."""
-        (action,) = [each for each in run.actions if each["label"] == label]
-        payload = {
-            "action": "requested_action",
-            "check_run": run.json(repository),
-            "requested_action": {"identifier": action["identifier"]},
-            "repository": repository.json(),
-            "sender": self.account(login).json(),
-        }
-        with self.changed:
-            for installation in self.installations:
-                mine = installation.app is run.app and repository.id in installation.repositories
-                if mine and "check_run" in installation.app.events:
-                    whole = payload | {"installation": {"id": installation.id}}
-                    self.hooks.emit(Event(installation.app, "check_run", whole))
-
-    def check(self, issue: Issue, *runs: Check) -> None:
-        """Let workflows end on the head of a pull request."""
-        pull, repository = issue.pull, issue.repository
-        assert pull is not None
-        with self.changed:
-            suite = new_number()
-            for run in runs:
-                run.suite, run.sha = suite, pull.sha
-                self._replace_check(repository, run)
-            worst = next((run for run in runs if run.conclusion != "success"), runs[0])
-            shown = {
-                "id": suite,
-                "head_branch": pull.head if pull.head_repository is repository else None,
-                "head_sha": pull.sha,
-                "status": "completed",
-                "conclusion": worst.conclusion,
-                "pull_requests": [{"number": issue.number}],
-                "app": runs[0].json(repository)["app"],
-            }
-            sender = self.account("workflows[bot]", "Bot")
-            self.emit("check_suite", "completed", repository, sender, {"check_suite": shown})
-
-    def review(
-        self,
-        login: str,
-        issue: Issue,
-        body: str | None,
-        *lines: tuple[str, int, str],
-        state: str = "commented",
-    ) -> Review:
-        """Review a pull request, with comments on lines of its diff."""
-        said = [LineWords(*each) for each in lines]
-        return self.add_review(issue, self.account(login), body, said, state)
 
     # What happens then.
 
@@ -465,12 +337,6 @@ class Records:
             event = Event(app, kind, payload | {"installation": {"id": installation.id}})
             event.guid = guid = guid or event.guid  # one event has one id, whoever hears of it
             self.hooks.emit(event)
-
-    def _replace_check(self, repository: Repository, run: Check) -> None:
-        """Keep a check; of those with one name and App only the latest counts."""
-        same = (run.app, run.name, run.sha)
-        others = [e for e in repository.checks if (e.app, e.name, e.sha) != same]
-        repository.checks = [*others, run]
 
     def later(self, work: Callable[[], object]) -> None:
         """Do something after the answer to a call."""

@@ -164,7 +164,7 @@ class Comment:
 
 @dataclass
 class Review:
-    """A review that was submitted."""
+    """A review that was submitted; its state is in capitals in the API, and small in events."""
 
     user: Account
     body: str | None
@@ -227,6 +227,23 @@ class Check:
             "app": app,
             "started_at": stamp(self.at),
         }
+
+
+@dataclass
+class Status:
+    """What a service says about a commit; of one context the latest counts."""
+
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
+    sha: str = ""
+    id: int = field(default_factory=new_number)
+
+    def json(self) -> dict[str, Any]:
+        """Show it as GitHub does."""
+        names = ("id", "state", "context", "description", "target_url")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass
@@ -317,6 +334,7 @@ class Repository:
     issues: dict[int, Issue] = field(default_factory=dict)
     forked_from: Repository | None = None
     checks: list[Check] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
     archived: bool = False
     pushed: float = 0.0
     """When somebody last pushed to it."""

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from app.sim.github.answers import Reply, Request
 from app.sim.github.checks import LOGS
 from app.sim.github.git import Answer
-from app.sim.github.records import Records
+from app.sim.github.people import People
 from app.sim.github.rest import Rest
 from app.sim.github.server import Server, handler
 from app.sim.github.state import Account
@@ -54,7 +54,7 @@ class Fault:
     times: int
 
 
-class SimulatedGithub(Records):
+class SimulatedGithub(People):
     """The whole of it; used as a context manager."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:

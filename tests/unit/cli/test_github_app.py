@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
+import socket
 import stat
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -70,7 +72,9 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
         making = threading.Thread(target=make_app, args=(before, "codex", "acme"))
         making.start()
         url = browser.url()
+        idle = socket.create_connection(("127.0.0.1", urlsplit(url).port or 0))
         page = browser.http.get(url).text
+        idle.close()
         back, query = browser.press(page, "codex-of-acme")
         forged = browser.http.get(f"{back}?code=evil&state=guessed").status_code
         stranger = browser.http.get(url, headers={"host": "evil.example"}).status_code

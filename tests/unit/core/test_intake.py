@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Heard, Naming
+from app.core.inbound import Changed, Heard, Naming
 from app.core.intake.reception import ASK_AGAIN_SECONDS, HELD_SECONDS
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.types import PlaceView, Speaker
 from app.core.updates import AskOption, AskRequest
-from app.errors import DeliveryUnreadable, SpeakerUnknown
+from app.errors import DeliveryUnreadable, PostDelayed, SpeakerUnknown
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk
@@ -268,3 +268,20 @@ async def test_whoever_waited_too_long_is_refused_and_the_next_message_is_not_he
         assert (accepted.turns, len(following.turns)) == ((), 1)
         await desk.until(lambda: len(desk.posts()) > 1)
         assert "try again later" in desk.posts()[0].content.note
+
+
+async def test_a_change_that_cannot_be_read_leaves_a_message_as_it_was(tmp_path: Path) -> None:
+    async def reread(_changed: Changed) -> Changed | None:
+        raise PostDelayed("the platform is down")
+
+    async with open_desk(tmp_path) as desk:
+        desk.intake.start()
+        adapter = next(iter(desk.adapters.values()))
+        adapter.reread = reread  # type: ignore[attr-defined]
+        said = replace(heard("hello", message_id="m1"), mentions=("demo",))
+        (turn,) = (await desk.hear(said)).turns
+
+        await desk.change(Changed(PLACE, "t1", "m1", said.speaker, "bye"))
+
+        assert (await desk.last_delivery()).state == "failed"
+        assert [each.text for each in desk.stores.turns.messages(turn.turn)] == ["hello"]

@@ -13,7 +13,7 @@ import httpx
 import jwt
 import pytest
 
-from app.sim.github.state import App, Issue, Repository, Token
+from app.sim.github.state import App, Issue, Repository, Status, Token
 from app.sim.github.world import SimulatedGithub
 
 WRITE = {"contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
@@ -101,6 +101,24 @@ def test_a_token_does_what_it_was_made_for_and_no_more(peer: Peer) -> None:
     assert peer.call("POST", path, peer.signed(), **asked).status_code == 422
     asked = {"repositories": ["widgets"], "permissions": {"administration": "write"}}
     assert peer.call("POST", path, peer.signed(), **asked).status_code == 422
+
+
+def test_a_commit_is_as_good_as_the_latest_word_of_each_service(peer: Peer) -> None:
+    peer.github.git.commit("acme/widgets", "topic", {"a.txt": "a"}, "Change")
+    pull = peer.github.open_pull("ann", peer.repository, "A change", "topic")
+    assert pull.pull is not None
+    path = f"/repos/acme/widgets/commits/{pull.pull.sha}/status"
+    token = peer.token(statuses="read").value
+    states = [peer.call("GET", path, token).json()["state"]]
+
+    for context, state in (("ci", "error"), ("ci", "success"), ("review", "pending")):
+        peer.github.report(pull, Status(context, state))
+        states.append(peer.call("GET", path, token).json()["state"])
+
+    assert states == ["pending", "failure", "success", "pending"]
+    shown = peer.call("GET", path, token).json()
+    assert [each["context"] for each in shown["statuses"]] == ["ci", "review"]
+    assert peer.call("GET", path, peer.token().value).status_code == 403
 
 
 def test_a_comment_that_is_too_long_or_too_much_is_refused(peer: Peer) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from app.sim.github.world import SimulatedGithub
-from tests.support.github_desk import Desk, real_clock
+from tests.support.clock import HastyClock
+from tests.support.github_desk import Desk
 
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     with SimulatedGithub(tmp_path) as github:
-        made = Desk(github, real_clock())
+        made = Desk(github, HastyClock())
         yield made
         await made.close()

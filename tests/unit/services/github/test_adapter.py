@@ -15,6 +15,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.github.pace import Pace
 from app.services.github.repositories import GithubRepositories
 from app.sim.github.answers import Reply
+from app.sim.github.hooks import Attempt, Event
 from app.sim.github.state import Issue
 from app.sim.github.world import SimulatedGithub
 from tests.support.clock import ManualClock
@@ -204,6 +205,33 @@ async def test_the_answer_is_given_although_somebody_deleted_its_comment(desk: D
     assert again.remote_id == f"comment-{issue.comments[0].id}"
 
 
+async def test_the_check_of_a_turn_ends_although_somebody_deleted_its_comment(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    (check,) = desk.repository.checks
+    assert check.status == "in_progress"
+    change.comments.clear()
+
+    await desk.claude.send(finish(desk, change, "Here.", sent.remote_id))
+
+    assert (check.status, check.conclusion) == ("completed", "success")
+    assert len(desk.repository.checks) == 1
+
+
+async def test_a_check_that_github_did_not_let_end_ends_with_the_next_one(desk: Desk) -> None:
+    change = pull(desk)
+    sent = await desk.claude.send(create(desk, change))
+    desk.github.fail("PATCH", "/check-runs/", Reply(502, {"message": "Server Error"}))
+    await desk.claude.send(finish(desk, change, "Here.", sent.remote_id))
+    (first,) = desk.repository.checks
+    assert first.status == "in_progress"
+
+    sent = await desk.claude.send(create(desk, change))
+    await desk.claude.send(finish(desk, change, "Again.", sent.remote_id))
+
+    assert {each.status for each in desk.repository.checks} == {"completed"}
+
+
 async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     issue.locked = True
@@ -337,6 +365,22 @@ async def test_what_was_said_before_comes_in_order_without_the_readers_own(desk:
     ]
 
 
+async def test_an_edit_that_adds_the_mention_comes_after_all_that_was_said(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug", "It fails.")
+    first = desk.github.comment("ann", issue, "please look")
+    desk.github.comment("rae", issue, "It is the cache.")
+    desk.github.edit_comment("ann", issue, first, "@claude-bridge please look")
+    desk.github.edit_issue("ann", issue, "@claude-bridge it fails.")
+
+    *_, by_comment, by_issue = await desk.heard()
+    after_comment = await desk.claude.earlier(desk.key(issue), by_comment.message_id)
+    after_issue = await desk.claude.earlier(desk.key(issue), by_issue.message_id)
+
+    told = [[each.text for each in said] for said in (after_comment, after_issue)]
+    assert told[0] == ["Bug\n\n@claude-bridge it fails.", "It is the cache."]
+    assert told[1] == ["@claude-bridge please look", "It is the cache."]
+
+
 async def test_what_was_said_on_lines_before_comes_with_the_line(desk: Desk) -> None:
     change = pull(desk)
     desk.github.review("codex-bridge[bot]", change, "One thing.", ("a.py", 2, "two is wrong"))
@@ -373,6 +417,39 @@ async def test_what_never_arrived_is_taken_in_once_under_the_id_it_had(desk: Des
     assert [delivery.delivery_id for delivery in taken] == guids
     assert desk.claude.parse(taken[-1]) is not None
     assert "did not arrive" in desk.claude.trouble
+
+
+async def test_what_was_missed_is_found_behind_thousands_of_other_deliveries(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.comment("ann", issue, "@claude-bridge look")
+    _, missed = desk.events()
+    others = [Event(missed.app, "push", {}) for _ in range(1_001)]
+    log = [Attempt(missed, desk.clock.now(), 502, redelivery=False)]
+    log += [Attempt(each, desk.clock.now(), 200, redelivery=False) for each in others]
+    desk.github.hooks.log = log
+    taken: list[str] = []
+
+    async def take(delivery: Delivery) -> None:
+        taken.append(delivery.delivery_id)
+
+    await desk.claude._sweep._look(take)
+
+    assert taken == [missed.guid]
+
+
+async def test_who_the_bot_is_is_asked_where_the_app_works_and_its_token_is_kept_secret(
+    desk: Desk,
+) -> None:
+    desk.github.installations[0].suspended = True
+    desk.github.install(desk.apps["claude"], desk.github.repository("other/thing"))
+
+    await desk.claude._sweep._introduce()
+
+    (token,) = desk.github.tokens.values()
+    assert desk.secrets == [token.value]
+    known = desk.directory.of("claude")
+    assert known is not None
+    assert known.bot_id == desk.apps["claude"].bot.id
 
 
 async def test_a_pull_request_is_opened_once_and_then_changed(desk: Desk) -> None:

@@ -14,6 +14,10 @@ from tests.support.github_desk import Desk
 pytestmark = pytest.mark.anyio
 
 
+async def linked(*_: object) -> bool:
+    return True
+
+
 def catalog(
     desk: Desk, clock: ManualClock | None = None, installation: str | None = None
 ) -> Catalog:
@@ -64,10 +68,9 @@ async def test_an_answer_is_kept_for_a_while(desk: Desk) -> None:
 async def test_what_github_does_not_say_is_told_with_a_remedy(
     desk: Desk, reply: Reply | None
 ) -> None:
-    async def link(*_: object) -> bool:
-        return True
-
-    forge = GithubForge({}, {"claude": catalog(desk)}, git_url="https://git.example", link=link)
+    forge = GithubForge(
+        {}, {"claude": catalog(desk)}, desk.clock, git_url="https://git.example", link=linked
+    )
     desk.github.fail("GET", "/installation/repositories", reply)
 
     with pytest.raises(RepositoryError, match="`repo OWNER/NAME` or `repo none`"):

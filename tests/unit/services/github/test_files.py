@@ -16,7 +16,8 @@ from app.services.github.names import Name, Spot
 from app.sim.github.git import Answer
 from app.sim.github.state import Comment, Issue
 from app.sim.github.world import SimulatedGithub
-from tests.support.github_desk import Desk, real_clock
+from tests.support.clock import HastyClock
+from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ class Counter(Desk):
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Counter]:
     with SimulatedGithub(tmp_path / "github") as github:
-        made = Counter(github, real_clock())
+        made = Counter(github, HastyClock())
         yield made
         await made.close()
 

@@ -22,7 +22,7 @@ from app.services.github.checks import (
 )
 from app.services.github.mentions import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
-from app.sim.github.state import Check
+from app.sim.github.state import Check, Status
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN
 
@@ -73,6 +73,25 @@ def test_what_is_no_news_for_an_agent_is_none() -> None:
         news.read("push", b"{", "claude", US)
 
 
+def test_a_status_is_news_of_the_branch_whose_head_it_is_about() -> None:
+    status = example("status.")
+    older = status["branches"]
+    mine = {"name": "agent/claude/1-fix", "commit": {"sha": status["sha"]}}
+    theirs = {"name": "agent/codex/1-fix", "commit": {"sha": status["sha"]}}
+    whole = status | {"branches": [*older, theirs, mine]}
+
+    heard = read("status", whole)
+    also = read("status", whole, "codex")
+
+    assert heard is not None
+    assert also is not None
+    assert (heard.kind, heard.branch, heard.mark) == ("checked", mine["name"], status["sha"])
+    assert (also.branch, also.repository) == (theirs["name"], "Codertocat/Hello-World")
+    assert read("status", status) is None, "all branches have moved on"
+    assert read("status", whole | {"branches": [theirs]}) is None
+    assert read("status", whole | {"state": "pending"}) is None
+
+
 def test_an_excerpt_is_short_and_plain() -> None:
     noisy = Output(title="\x1b[31mred\x1b[0m", summary="x" * 5_000, text="never seen")
     said = [
@@ -121,6 +140,58 @@ async def test_checks_have_ended_when_none_of_others_runs(desk: Desk) -> None:
 
     desk.github.push("ann", desk.repository, "topic", {"a.py": "two\n"})
     assert await checked(desk, commit) is None, "there is a later commit"
+
+
+async def test_statuses_count_like_checks_and_those_that_wait_hold_back_no_failure(
+    desk: Desk,
+) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    assert pull.pull is not None
+    commit = pull.pull.sha
+    desk.github.report(pull, Status("ci/lint", "pending"))
+    assert await checked(desk, commit) is None
+    desk.github.report(pull, Status("ci/lint", "success"))
+    assert await checked(desk, commit) == Checked(commit, pull.url), "there are no checks"
+
+    desk.github.report(pull, Status("review", "pending"))
+    desk.github.check(pull, Check(None, "build", "", 0.0, "in_progress"))
+    assert await checked(desk, commit) is None
+    desk.github.report(pull, Status("ci/test", "error", "2 of 9\n failed", "https://ci.example/7"))
+    assert await checked(desk, commit) is None, "a check still runs"
+    desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "success"))
+
+    assert await checked(desk, commit) == Checked(
+        commit, pull.url, ("ci/test",), "ci/test (error)\n2 of 9\n failed\nhttps://ci.example/7"
+    )
+    desk.github.report(pull, Status("ci/test", "success"))
+    assert await checked(desk, commit) is None, "somebody has to review it"
+    desk.github.report(pull, Status("review", "success"))
+    assert await checked(desk, commit) == Checked(commit, pull.url)
+
+
+async def test_more_statuses_than_a_page_holds_are_all_read(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    assert pull.pull is not None
+    many = [Status(f"ci/{number}", "success", sha=pull.pull.sha) for number in range(100)]
+    desk.repository.statuses += [*many, Status("ci/last", "failure", sha=pull.pull.sha)]
+
+    found = await checked(desk, pull.pull.sha)
+
+    assert found is not None
+    assert found.failed == ("ci/last",)
+
+
+async def test_an_app_that_may_not_see_statuses_goes_by_checks_alone(desk: Desk) -> None:
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    desk.github.report(pull, Status("ci/test", "failure"))
+    desk.github.check(pull, Check(None, "build", "", 0.0, "completed", "success"))
+    del desk.apps["claude"].permissions["statuses"]
+    assert pull.pull is not None
+
+    assert await checked(desk, pull.pull.sha) == Checked(pull.pull.sha, pull.url)
 
 
 async def test_an_app_that_may_not_see_checks_tells_nothing(desk: Desk) -> None:

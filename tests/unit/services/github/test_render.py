@@ -103,6 +103,22 @@ def test_a_long_answer_is_split_into_comments_that_github_takes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        PostContent(kind="turn", state="done", text="@a " * 20_000),
+        PostContent(kind="turn", state="failed", text="word " * 11_000, note="why " * 9_000),
+        PostContent(kind="notice", note="@a " * 20_000),
+    ],
+)
+def test_whatever_is_added_to_an_answer_github_takes_it(content: PostContent) -> None:
+    pages = render.pages(content, "ab-7", "claude-bridge")
+
+    assert all(len(each) <= render.BODY_CHARACTERS for each in pages)
+    assert pages[0].endswith(MARKER)
+    assert sum(each.count("`@a`") for each in pages) >= content.text.count("@a")
+
+
 def test_a_fence_that_is_cut_is_closed_and_opened_again() -> None:
     text = "```python\n" + "line\n" * 100 + "```\nafter"
 

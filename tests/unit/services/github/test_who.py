@@ -186,6 +186,13 @@ async def test_nobody_may_when_github_cannot_be_asked(desk: Desk) -> None:
     assert await desk.triggered() == []
 
 
+async def test_a_hiccup_of_github_refuses_nobody_who_may(desk: Desk) -> None:
+    in_comment(desk, "ann")
+    desk.github.fail("GET", "/permission", Reply(502, {"message": "broken"}), times=2)
+
+    assert await desk.triggered() == ["claude"]
+
+
 async def test_nobody_may_where_the_app_is_not_installed(desk: Desk) -> None:
     in_comment(desk, "ann")
     desk.github.installations.clear()

@@ -15,7 +15,7 @@ from app.core.inbound import Delivery, News
 from app.core.posts import PostContent, PostSend
 from app.core.types import Speaker
 from app.core.updates import AskOption
-from app.services.github import events, news
+from app.services.github import buttons, changes, events, naming, news
 from app.services.github.mentions import Identities, Identity
 from app.services.github.names import Spot
 from app.services.github.repositories import GithubRepositories
@@ -141,15 +141,21 @@ def octokit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_every_example_that_github_publishes_is_read_without_an_error(octokit: Path) -> None:
     published = json.loads((octokit / "webhooks-examples/api.github.com/index.json").read_text())
-    read = [
-        events.read(event["name"], json.dumps(payload).encode(), US)
-        or news.read(event["name"], json.dumps(payload).encode(), "claude", US)
+    sent = [
+        (event["name"], json.dumps(payload).encode())
         for event in published
         for payload in event["examples"]
     ]
 
-    assert len(read) > 300
-    assert any(read)
+    heard = [events.read(*each, US) for each in sent]
+    changed = [changes.read(*each, "claude", US) for each in sent]
+    pressed = [buttons.read(*each, "claude", US) for each in sent]
+    told = [news.read(*each, "claude", US) for each in sent]
+    named = [naming.read(*each, "github.com") for each in sent]
+
+    assert len(sent) > 300
+    assert [any(heard), any(changed), any(told), any(named)] == [True] * 4
+    assert not any(pressed), "they are of other Apps"
 
 
 @pytest.mark.slow
