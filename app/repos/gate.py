@@ -44,9 +44,10 @@ from app.repos.git import Git
 from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
-from app.repos.mirror import Mirrors, remove_locks
+from app.repos.mirror import Mirrors
 from app.repos.partial import promise
 from app.repos.remote import Tokens, access_to, failure, is_gone
+from app.repos.repair import remove_locks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,9 @@ away, and a damaged mirror is rebuilt around whatever can still be read of the o
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import re
 import shutil
-import zlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +24,7 @@ from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.git import COMMIT, NOWHERE, Access, Git
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
+from app.repos.repair import COMPLETE, copy_loose, swap, tidy
 from app.repos.submodules import Submodule, parse
 
 logger = logging.getLogger(__name__)
@@ -34,11 +33,7 @@ FREE_BYTES: Final = 1024**3
 """What stays free on the disk: enough for the store and for agents that are at work."""
 _PACKS: Final = 50
 """Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
-_LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
-_LOOSE_BYTES: Final = 256 * 1024**2
-"""A loose object that is larger is not worth the memory it takes to check it."""
 _CHUNK_BYTES: Final = 1024**2
-_COMPLETE: Final = "complete"
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -167,12 +162,16 @@ class Mirrors:
         """Have what a merge of two commits may look at.
 
         Raises:
-            RepositoryError: it cannot be had, or they have nothing in common.
+            RepositoryError: it cannot be had.
         """
-        if self.is_partial(repository):
+        if not self.is_partial(repository):
+            return
+        try:
             bases = await self._git.run(seen_from, "merge-base", "--all", onto, commit)
-            sides = (onto, commit, *bases.decode().split())
-            await self.complete(repository, agent, *sides, seen_from=seen_from)
+        except GitFailed:
+            return  # they have nothing in common, and nobody can merge them
+        sides = (onto, commit, *bases.decode().split())
+        await self.complete(repository, agent, *sides, seen_from=seen_from)
 
     async def bring(self, repository: Repository, agent: str, names: Iterable[str]) -> None:
         """Have some objects in a partial mirror; those that are missing come in one request.
@@ -265,7 +264,7 @@ class Mirrors:
         async with self._locks[mirror]:
             if mirror not in self._tidied:
                 # Whoever held these was ended at the start: nobody else uses this DATA_DIR.
-                await asyncio.to_thread(_tidy, mirror)
+                await asyncio.to_thread(tidy, mirror)
                 self._tidied.add(mirror)
             yield
 
@@ -384,14 +383,14 @@ class Mirrors:
             partial.note(new, filtered=False)
         await self._salvage(mirror, new)
         await self._keep_boundaries(mirror, new)
-        (new / _COMPLETE).touch()
-        await asyncio.to_thread(_swap, new, mirror)
+        (new / COMPLETE).touch()
+        await asyncio.to_thread(swap, new, mirror)
 
     async def _salvage(self, old: Path, new: Path) -> None:
         """Bring over what can still be read of a damaged mirror and is not on the remote."""
         for pack in sorted((old / "objects" / "pack").glob("*.pack")):
             await self._unpack(pack, new)
-        copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
+        copied = await asyncio.to_thread(copy_loose, old / "objects", new / "objects")
         logger.info("%d loose objects of the damaged mirror were kept", copied)
 
     async def _keep_boundaries(self, old: Path, new: Path) -> None:
@@ -445,63 +444,3 @@ def _promised(access: Access, repository: Repository) -> Access:
 
 def _lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
-
-
-def _swap(new: Path, mirror: Path) -> None:
-    damaged = mirror.with_suffix(".damaged")
-    shutil.rmtree(damaged, ignore_errors=True)
-    if mirror.exists():
-        mirror.rename(damaged)
-    new.rename(mirror)
-    shutil.rmtree(damaged, ignore_errors=True)
-
-
-def _tidy(mirror: Path) -> None:
-    """Finish or undo what a crash left half done, and remove the locks of whoever died then."""
-    new = mirror.with_suffix(".new")
-    damaged = mirror.with_suffix(".damaged")
-    if not mirror.exists() and (new / _COMPLETE).exists():
-        new.rename(mirror)
-    elif not mirror.exists() and damaged.exists():
-        damaged.rename(mirror)
-    for rest in (new, damaged):
-        shutil.rmtree(rest, ignore_errors=True)
-    remove_locks(mirror)
-
-
-def remove_locks(repository: Path) -> None:
-    """Remove what a git that was killed left behind in a bare repository of the bridge."""
-    for lock in (*repository.glob("*.lock"), *repository.glob("refs/**/*.lock")):
-        lock.unlink(missing_ok=True)
-    for rest in (*repository.glob("objects/pack/tmp_*"), *repository.glob("objects/??/tmp_obj_*")):
-        rest.unlink(missing_ok=True)
-    for quarantine in repository.glob("objects/tmp_objdir-*"):
-        shutil.rmtree(quarantine, ignore_errors=True)
-
-
-def _copy_loose(old: Path, new: Path) -> int:
-    return sum(_copy_object(old, new, name) for name in _loose(old))
-
-
-def _loose(objects: Path) -> Iterator[str]:
-    for file in objects.glob("??/*"):
-        name = f"{file.parent.name}/{file.name}"
-        if _LOOSE.fullmatch(name):
-            yield name
-
-
-def _copy_object(old: Path, new: Path, name: str) -> bool:
-    target = new / name
-    try:
-        if target.exists() or (old / name).stat().st_size > _LOOSE_BYTES:
-            return False
-        data = (old / name).read_bytes()
-        # The name of an object is the hash of what is in it: what does not fit is damaged.
-        content = zlib.decompress(data)
-    except (OSError, zlib.error):
-        return False
-    if hashlib.sha1(content, usedforsecurity=False).hexdigest() != name.replace("/", ""):
-        return False
-    target.parent.mkdir(exist_ok=True)
-    target.write_bytes(data)
-    return True
