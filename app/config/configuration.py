@@ -43,8 +43,8 @@ class RepositoryTerms:
 
     variables: Mapping[str, SecretStr] = field(repr=False)
     """What its setup and the agents in it get."""
-    clone: Literal["full", "shallow"]
-    """How much of its history is fetched."""
+    clone: Literal["full", "shallow", "partial"]
+    """How much of it is fetched at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from app.config.problems import did_you_mean, first_problem
 from app.errors import ConfigurationError
 
 SETTING = "REPOSITORIES_JSON"
-Fetch = Literal["full", "shallow"]
+Fetch = Literal["full", "shallow", "partial"]
 
 
 class RepositoryEntry(BaseModel):
@@ -32,7 +32,7 @@ class RepositoryEntry(BaseModel):
     env_passthrough: Variables = ()
     """Variables that they get from the settings."""
     clone: Fetch = "full"
-    """How much of its history the bridge fetches."""
+    """How much of it the bridge fetches at once."""
 
 
 KEYS = tuple(RepositoryEntry.model_fields)

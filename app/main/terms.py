@@ -49,12 +49,14 @@ def variables_of(
     }
 
 
-def shallow_of(configuration: Configuration, directory: Directory) -> frozenset[Target]:
-    """Say of which repositories only the latest history is fetched."""
+def fetched_as(
+    how: Literal["shallow", "partial"], configuration: Configuration, directory: Directory
+) -> frozenset[Target]:
+    """Say of which repositories less than everything is fetched at once."""
     return frozenset(
         directory.read(name)
         for name, terms in configuration.repositories.items()
-        if terms.clone == "shallow"
+        if terms.clone == how
     )
 
 

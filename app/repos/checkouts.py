@@ -160,6 +160,7 @@ class GitCheckouts:
         onto = await self._mirrors.commit(repository, f"refs/heads/{base}")
         if commit is None or onto is None:
             return None
+        await self._mirrors.complete_merge(repository, agent, onto, commit, seen_from=mirror)
         return commit, await conflicts(self._git, mirror, onto, commit)
 
     async def rename(self, old: Repository, new: Repository) -> None:
@@ -218,6 +219,8 @@ class GitCheckouts:
             start = await mirrors.commit(repository, f"refs/heads/{clone.branch}") or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
+        await mirrors.complete(repository, clone.agent, start)
+        await gate.begin(start)
         template = gate.door / "template"
         await asyncio.to_thread(clones.write_template, template, clone)
         await clones.make(

@@ -11,7 +11,11 @@ Before anything is kept, git calls the gate's hook, which hands the question to 
 named pipes and waits: its words come out of the agent's own `git push`. The commit is on the remote
 before the gate says that it was taken; a crash in between repeats a push that changes nothing.
 
-The socket itself is the right to push. Only its own agent's sandbox shows it, so it needs no token.
+What a fetch wants comes through other sockets, and of that only names: the bridge brings the mirror
+up to date, or has the named objects fetched into it, and git reads them there.
+
+A socket itself is the right to use it. Only its own agent's sandbox shows it, so it needs no
+token.
 """
 
 from __future__ import annotations
@@ -34,14 +38,16 @@ from app.children.prefixes import visible_prefixes
 from app.children.process import Child
 from app.core.tasks import Tasks
 from app.core.workspaces import Clone, Repository
-from app.errors import BridgeError, GitFailed
+from app.errors import BridgeError, GitFailed, RepositoryError
 from app.repos import lfs_relay, relay
 from app.repos.git import Git
 from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
-from app.repos.mirror import Mirrors, remove_locks
+from app.repos.mirror import Mirrors
+from app.repos.partial import promise
 from app.repos.remote import Tokens, access_to, failure, is_gone
+from app.repos.repair import remove_locks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -50,9 +56,11 @@ _CHUNK_BYTES: Final = 65536
 _INTERPRETER: Final = Path(sys.executable).resolve()
 """The interpreter itself: the environment that the bridge is installed in is of no concern."""
 _BACKLOG: Final = 8
-"""Pushes that wait: an agent and the bridge itself, rarely at once."""
+"""How much is done at once: an agent and the bridge itself, rarely both."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may say nothing: a large repository takes minutes to pack."""
+_NAMES_BYTES: Final = 8 * 1024**2
+"""What a relay may ask for at once: it asks for a hundred thousand objects, as long as they are."""
 _HOOK: Final = """\
 #!/bin/sh
 # Asks the bridge about a push and does as it says.
@@ -130,6 +138,7 @@ class Gate:
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
         self._waiting = 0
+        self._bringing = asyncio.Semaphore(_BACKLOG)
         self._tasks = Tasks(f"gate of {clone.session}")
         self._servers: list[asyncio.Server] = []
         self.door = folder / "door"
@@ -137,17 +146,19 @@ class Gate:
         self.last: Verdict | None = None
         """What became of the last push."""
 
-    def command(self, what: Literal["push", "fetch"]) -> str:
+    def command(self, what: Literal["push", "fetch", "partial"]) -> str:
         """Tell the command by which an agent's git reaches the gate."""
         words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
         return " ".join(shlex.quote(word) for word in words)
 
     def settings(self, *, with_large_files: bool) -> dict[str, str]:
         """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
+        is_partial = self._mirrors.is_partial(self._clone.repository)
         remote = {
             "remote.origin.pushurl": str(self.door),
             "remote.origin.receivepack": self.command("push"),
-            "remote.origin.uploadpack": self.command("fetch"),
+            "remote.origin.uploadpack": self.command("partial" if is_partial else "fetch"),
+            **(promise("origin") if is_partial else {}),
         }
         if not with_large_files:
             return {**remote, **_POINTERS_STAY}
@@ -176,6 +187,7 @@ class Gate:
         self._servers = [
             await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
             await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
+            await asyncio.start_unix_server(self._wanting, sock=self._listen("objects")),
             await asyncio.start_unix_server(self._carrying, sock=self._listen(lfs_relay.SOCKET)),
         ]
 
@@ -193,10 +205,25 @@ class Gate:
 
     async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit and the base branch cannot both be kept."""
-        onto = await self._mirrors.commit(self._clone.repository, f"refs/heads/{base}")
+        clone, mirrors, here = self._clone, self._mirrors, self._repository
+        onto = await mirrors.commit(clone.repository, f"refs/heads/{base}")
         if onto is None:
             return ()
-        return await conflicts(self._git, self._repository, onto, commit)
+        try:
+            await mirrors.complete_merge(
+                clone.repository, clone.agent, onto, commit, seen_from=here
+            )
+        except RepositoryError as error:
+            logger.warning("conflicts of %s cannot be told: %s", clone.session, error)
+            return ()
+        return await conflicts(self._git, here, onto, commit)
+
+    async def begin(self, commit: str) -> None:
+        """Keep in mind where a clone began: all before that is there, whatever becomes of branches.
+
+        When its base was rewritten, no branch of the mirror says so any more.
+        """
+        await self._git.run(self._repository, "update-ref", "refs/agent-bridge/begun", commit)
 
     def _keep_boundary(self) -> None:
         """Take over where the history of a shallow mirror ends, since its objects are borrowed.
@@ -242,6 +269,9 @@ class Gate:
     def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.start(self._refresh(writer), name="fetch")
 
+    def _wanting(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._bring(reader, writer), name="objects")
+
     def _carrying(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.start(self._large.serve(reader, writer), name="large file")
 
@@ -251,6 +281,19 @@ class Gate:
             await self._mirrors.refresh(self._clone.repository, self._clone.agent)
         except BridgeError as error:
             writer.write(f"The mirror could not be brought up to date: {error}\n".encode())
+        finally:
+            writer.close()
+
+    async def _bring(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Fetch what the agent's git misses: all that comes from it are names of objects."""
+        try:
+            async with self._bringing:
+                names = await _names(reader)
+                await self._mirrors.bring(self._clone.repository, self._clone.agent, names)
+        except BridgeError as error:
+            writer.write(f"What is missing could not be fetched: {error}\n".encode())
+        except (ConnectionError, TimeoutError):
+            pass  # nobody waits for it any more
         finally:
             writer.close()
 
@@ -330,12 +373,18 @@ class Gate:
         """Push a commit to the remote; returns why the remote does not take it."""
         clone = self._clone
         access = await access_to(clone.repository, clone.agent, self._tokens, self._person)
+        # The branches of the remote may have moved on: only by asking is known what it has.
+        access = replace(
+            access,
+            settings={**access.settings, "push.negotiate": "true"},
+            environment={**access.environment, **incoming.view},
+        )
         try:
             await self._git.run(
                 self._repository,
                 *("push", "--quiet", "--no-verify", "--no-signed"),
                 *("--", clone.repository.url, f"{commit}:refs/heads/{clone.branch}"),
-                access=replace(access, environment={**access.environment, **incoming.view}),
+                access=access,
             )
         except GitFailed as error:
             if "non-fast-forward" in error.words or "fetch first" in error.words:
@@ -353,6 +402,20 @@ class Gate:
     def _told(self, error: BaseException) -> str:
         words = str(error) or "it took too long"
         return f"The bridge could not send this on: {words}"
+
+
+async def _names(reader: asyncio.StreamReader) -> list[str]:
+    """Read names of objects to the end.
+
+    Raises:
+        RepositoryError: there are more than anybody needs.
+    """
+    read = bytearray()
+    while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
+        read += data
+        if len(read) > _NAMES_BYTES:
+            raise RepositoryError("that is too much at once.")
+    return read.decode("ascii", "replace").split()
 
 
 async def _take(reader: asyncio.StreamReader, child: Child) -> None:

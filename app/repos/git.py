@@ -118,14 +118,25 @@ class Git:
         """
         usual = LOCAL_SECONDS if access is NOWHERE else REMOTE_SECONDS
         name = f"git {arguments[0]}"
-        try:
-            async with (
-                asyncio.timeout(seconds or usual),
-                self.started(repository, *arguments, access=access, more=more) as child,
-            ):
-                return await _answer(child, name, given, limit)
-        except TimeoutError:
-            raise GitFailed(name, f"no end within {seconds or usual:g} s") from None
+        async with (
+            _within(seconds or usual, name),
+            self.started(repository, *arguments, access=access, more=more) as child,
+        ):
+            return await _answer(child, name, given, limit)
+
+    async def heard(self, repository: Path, *arguments: str, access: Access) -> str:
+        """Run one command with a remote and return what it said on the side, though it went well.
+
+        Raises:
+            GitFailed: it ended with an error, wrote too much or took too long.
+        """
+        name = f"git {arguments[0]}"
+        async with (
+            _within(REMOTE_SECONDS, name),
+            self.started(repository, *arguments, access=access) as child,
+        ):
+            await _answer(child, name, b"", OUTPUT_BYTES)
+            return child.last_words()
 
     @asynccontextmanager
     async def started(
@@ -175,6 +186,15 @@ async def ended(child: Child) -> None:
         await stop(child, steps=_STEPS)
     else:
         child.close()
+
+
+@asynccontextmanager
+async def _within(seconds: float, name: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise GitFailed(name, f"no end within {seconds:g} s") from None
 
 
 async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:

@@ -78,8 +78,9 @@ async def is_used(
             *("grep", "--quiet", "--fixed-strings", "filter=lfs", commit, "--", *_ATTRIBUTES),
             more=view,
         )
-    except GitFailed:
-        return False
+    except GitFailed as error:
+        # It ends with a word only if it could not look everywhere: then some may be.
+        return bool(error.words)
     return True
 
 

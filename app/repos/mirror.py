@@ -7,14 +7,13 @@ away, and a damaged mirror is rebuilt around whatever can still be read of the o
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import re
 import shutil
-import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -22,8 +21,10 @@ from uuid import uuid4
 from app.core.repositories.directory import Target
 from app.core.workspaces import Repository
 from app.errors import DiskNearlyFull, GitFailed, RepositoryError
-from app.repos.git import COMMIT, Git
+from app.repos import partial
+from app.repos.git import COMMIT, NOWHERE, Access, Git
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
+from app.repos.repair import COMPLETE, copy_loose, swap, tidy
 from app.repos.submodules import Submodule, parse
 
 logger = logging.getLogger(__name__)
@@ -32,11 +33,7 @@ FREE_BYTES: Final = 1024**3
 """What stays free on the disk: enough for the store and for agents that are at work."""
 _PACKS: Final = 50
 """Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
-_LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
-_LOOSE_BYTES: Final = 256 * 1024**2
-"""A loose object that is larger is not worth the memory it takes to check it."""
 _CHUNK_BYTES: Final = 1024**2
-_COMPLETE: Final = "complete"
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -55,6 +52,7 @@ class Mirrors:
         *,
         free_bytes: int = FREE_BYTES,
         shallow: Collection[Target] = (),
+        partial: Collection[Target] = (),
     ) -> None:
         self._root = root
         self._git = git
@@ -62,6 +60,7 @@ class Mirrors:
         self._person = person
         self._free_bytes = free_bytes
         self._shallow = shallow
+        self._partial = partial
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
         self._places: dict[str, str] = {}
@@ -95,10 +94,13 @@ class Mirrors:
         new.rename(self._root / f"{name}{_ELSEWHERE}")
         self._places[name] = folder
 
-    async def refresh(self, repository: Repository, agent: str | None, *also: str) -> Path:
+    async def refresh(
+        self, repository: Repository, agent: str | None, *also: str, whole: bool = False
+    ) -> Path:
         """Bring a mirror up to date, with further refs or commits if named; make it if need be.
 
-        Without an agent it is fetched as a stranger would, with no token.
+        Without an agent it is fetched as a stranger would, with no token. A whole one lacks
+        nothing from then on, whatever is set.
 
         Raises:
             RepositoryError: the remote cannot be reached, or the disk is nearly full.
@@ -107,12 +109,14 @@ class Mirrors:
         async with self._held(mirror):
             if is_new := not mirror.exists():
                 await self.check_room()
-                await self._build(repository, agent, mirror)
-            if (also or not is_new) and not await self._fetched(repository, agent, mirror, *also):
+                await self._build(repository, agent, mirror, whole=whole)
+            if (also or not is_new) and not await self._fetched(
+                repository, agent, mirror, *also, whole=whole
+            ):
                 logger.warning("the mirror of %s is damaged and is rebuilt", repository.name)
-                await self._build(repository, agent, mirror)
-                await self._fetched(repository, agent, mirror, *also)
-            await self._repack(mirror)
+                await self._build(repository, agent, mirror, whole=whole)
+                await self._fetched(repository, agent, mirror, *also, whole=whole)
+            await self._repack(repository, mirror)
         return mirror
 
     async def rebuild(self, repository: Repository, agent: str) -> Path:
@@ -121,6 +125,66 @@ class Mirrors:
         async with self._held(mirror):
             await self._build(repository, agent, mirror)
         return mirror
+
+    def is_partial(self, repository: Repository) -> bool:
+        """Tell whether a mirror may lack the content of files that somebody needs later."""
+        return partial.may_lack(self.path(repository))
+
+    def is_larger_than_set(self, repository: Repository) -> bool:
+        """Tell whether all files are fetched although it was to be partial."""
+        return repository in self._partial and not partial.is_filtered(self.path(repository))
+
+    async def complete(
+        self,
+        repository: Repository,
+        agent: str,
+        *commits: str,
+        seen_from: Path | None = None,
+    ) -> None:
+        """Have every file of some commits; what a partial mirror lacks comes in one request.
+
+        Commits that are not in the mirror are seen from a repository that borrows from it.
+
+        Raises:
+            RepositoryError: it cannot be had.
+        """
+        if not self.is_partial(repository):
+            return
+        await self.check_room()
+        async with self._held(mirror := self.path(repository)):
+            names = await partial.missing_files(self._git, seen_from or mirror, commits)
+            with _as_said(repository):
+                await self._fetch_objects(repository, agent, mirror, names)
+
+    async def complete_merge(
+        self, repository: Repository, agent: str, onto: str, commit: str, *, seen_from: Path
+    ) -> None:
+        """Have what a merge of two commits may look at.
+
+        Raises:
+            RepositoryError: it cannot be had.
+        """
+        if not self.is_partial(repository):
+            return
+        try:
+            bases = await self._git.run(seen_from, "merge-base", "--all", onto, commit)
+        except GitFailed:
+            return  # they have nothing in common, and nobody can merge them
+        sides = (onto, commit, *bases.decode().split())
+        await self.complete(repository, agent, *sides, seen_from=seen_from)
+
+    async def bring(self, repository: Repository, agent: str, names: Iterable[str]) -> None:
+        """Have some objects in a partial mirror; those that are missing come in one request.
+
+        Raises:
+            RepositoryError: they cannot be had.
+        """
+        if not self.is_partial(repository):
+            return
+        await self.check_room()
+        async with self._held(mirror := self.path(repository)):
+            with _as_said(repository):
+                await self._fetch_objects(repository, agent, mirror, names)
 
     async def default_branch(self, repository: Repository) -> str:
         """Tell the default branch.
@@ -200,20 +264,19 @@ class Mirrors:
         async with self._locks[mirror]:
             if mirror not in self._tidied:
                 # Whoever held these was ended at the start: nobody else uses this DATA_DIR.
-                await asyncio.to_thread(_tidy, mirror)
+                await asyncio.to_thread(tidy, mirror)
                 self._tidied.add(mirror)
             yield
 
     async def _fetched(
-        self, repository: Repository, agent: str | None, mirror: Path, *also: str
+        self, repository: Repository, agent: str | None, mirror: Path, *also: str, whole: bool
     ) -> bool:
         """Fetch; False if the mirror is damaged."""
         try:
-            await self._fetch(repository, agent, mirror, *also)
-        except GitFailed as error:
-            if is_damage(error.words):
-                return False
-            raise failure(repository, error) from error
+            with _as_said(repository):
+                await self._fetch(repository, agent, mirror, *also, whole=whole)
+        except GitFailed:
+            return False
         return True
 
     async def _fetch(
@@ -223,23 +286,69 @@ class Mirrors:
         mirror: Path,
         *also: str,
         is_new: bool = False,
+        whole: bool = False,
     ) -> None:
-        tokens = self._tokens if agent is not None else None
-        access = await access_to(repository, agent or "", tokens, self._person)
+        access = await self._access(repository, agent)
+        was_filtered = partial.is_filtered(mirror)
+        filtered = not whole and repository in self._partial and (is_new or was_filtered)
         refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
-        await self._git.run(
+        words = await self._git.heard(
             mirror,
             *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
+            *(f"--filter={partial.FILTER}",) * filtered,
+            *("--refetch",) * (was_filtered and not filtered),
             *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
             *(*self._wanted(repository), *refs),
-            access=access,
+            access=_promised(access, repository) if filtered else access,
         )
+        if filtered and is_new and not partial.was_heeded(words):
+            logger.warning("the server of %s leaves nothing out", repository.name)
+            filtered = False
+        elif filtered != was_filtered:
+            partial.note(mirror, filtered=filtered)
         listed = await self._git.run(
             mirror, "ls-remote", "--symref", "--", repository.url, "HEAD", access=access
         )
         head = re.match(rb"ref: (refs/heads/\S+)\tHEAD\n", listed)
         if head is not None:
             await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
+        if filtered:
+            await self._fetch_needed(repository, agent, mirror, is_new=is_new)
+
+    async def _access(self, repository: Repository, agent: str | None) -> Access:
+        tokens = self._tokens if agent is not None else None
+        return await access_to(repository, agent or "", tokens, self._person)
+
+    async def _fetch_needed(
+        self, repository: Repository, agent: str | None, mirror: Path, *, is_new: bool
+    ) -> None:
+        """Fetch what is needed in any case; all there is, if a server gives out no single files."""
+        names = await partial.needed(self._git, mirror, is_new=is_new)
+        try:
+            await self._fetch_objects(repository, agent, mirror, names)
+        except GitFailed as error:
+            # Later it may only be that one machine of the server is behind the others.
+            if not is_new or not partial.is_refusal(error.words):
+                raise
+            logger.warning("the server of %s gives out no single files", repository.name)
+            await self._fetch(repository, agent, mirror, whole=True)
+
+    async def _fetch_objects(
+        self, repository: Repository, agent: str | None, mirror: Path, names: Iterable[str]
+    ) -> None:
+        """Fetch those objects that are missing, in one request."""
+        lacking = await partial.missing(self._git, mirror, names)
+        if lacking:
+            access = _promised(await self._access(repository, agent), repository)
+            # What is there already has nothing to do with what is not.
+            settings = {**access.settings, "fetch.negotiationAlgorithm": "noop"}
+            await self._git.run(
+                mirror,
+                *("fetch", "--quiet", "--no-write-fetch-head", "--no-tags"),
+                *(f"--filter={partial.FILTER}", "--stdin", "--", repository.url),
+                access=replace(access, settings=settings),
+                given="".join(f"{name}\n" for name in lacking).encode(),
+            )
 
     def _depth(self, repository: Repository, mirror: Path, *, is_new: bool) -> tuple[str, ...]:
         """Tell how far back a fetch goes.
@@ -255,27 +364,33 @@ class Mirrors:
         # Every tag would bring the files of another release.
         return _EVERYTHING[:1] if repository in self._shallow else _EVERYTHING
 
-    async def _build(self, repository: Repository, agent: str | None, mirror: Path) -> None:
-        """Make a mirror beside its place and put it there when it is whole."""
+    async def _build(
+        self, repository: Repository, agent: str | None, mirror: Path, *, whole: bool = False
+    ) -> None:
+        """Make a mirror beside its place and put it there when it is ready."""
+        # Clones of a mirror that lacked nothing could not have anything fetched later.
+        whole = whole or partial.is_whole(mirror)
         new = mirror.with_suffix(".new")
         await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
         new.mkdir(mode=0o700, parents=True)
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
         try:
-            await self._fetch(repository, agent, new, is_new=True)
+            await self._fetch(repository, agent, new, is_new=True, whole=whole)
         except GitFailed as error:
             await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
             raise failure(repository, error) from error
+        if partial.may_lack(mirror) and not partial.may_lack(new):
+            partial.note(new, filtered=False)
         await self._salvage(mirror, new)
         await self._keep_boundaries(mirror, new)
-        (new / _COMPLETE).touch()
-        await asyncio.to_thread(_swap, new, mirror)
+        (new / COMPLETE).touch()
+        await asyncio.to_thread(swap, new, mirror)
 
     async def _salvage(self, old: Path, new: Path) -> None:
         """Bring over what can still be read of a damaged mirror and is not on the remote."""
         for pack in sorted((old / "objects" / "pack").glob("*.pack")):
             await self._unpack(pack, new)
-        copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
+        copied = await asyncio.to_thread(copy_loose, old / "objects", new / "objects")
         logger.info("%d loose objects of the damaged mirror were kept", copied)
 
     async def _keep_boundaries(self, old: Path, new: Path) -> None:
@@ -303,70 +418,29 @@ class Mirrors:
             child.close_input()
             await child.wait()
 
-    async def _repack(self, mirror: Path) -> None:
+    async def _repack(self, repository: Repository, mirror: Path) -> None:
         if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
-            await self._git.run(mirror, "repack", "-a", "-d", "--keep-unreachable", "-q")
+            access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+            await self._git.run(
+                mirror, "repack", "-a", "-d", "--keep-unreachable", "-q", access=access
+            )
+
+
+@contextmanager
+def _as_said(repository: Repository) -> Iterator[None]:
+    """Tell what a failed word with a remote means; damage on this disk is told by git's own."""
+    try:
+        yield
+    except GitFailed as error:
+        if is_damage(error.words):
+            raise
+        raise failure(repository, error) from error
+
+
+def _promised(access: Access, repository: Repository) -> Access:
+    """Let one command know that what is missing can be had from the remote."""
+    return replace(access, settings={**access.settings, **partial.promise(repository.url)})
 
 
 def _lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
-
-
-def _swap(new: Path, mirror: Path) -> None:
-    damaged = mirror.with_suffix(".damaged")
-    shutil.rmtree(damaged, ignore_errors=True)
-    if mirror.exists():
-        mirror.rename(damaged)
-    new.rename(mirror)
-    shutil.rmtree(damaged, ignore_errors=True)
-
-
-def _tidy(mirror: Path) -> None:
-    """Finish or undo what a crash left half done, and remove the locks of whoever died then."""
-    new = mirror.with_suffix(".new")
-    damaged = mirror.with_suffix(".damaged")
-    if not mirror.exists() and (new / _COMPLETE).exists():
-        new.rename(mirror)
-    elif not mirror.exists() and damaged.exists():
-        damaged.rename(mirror)
-    for rest in (new, damaged):
-        shutil.rmtree(rest, ignore_errors=True)
-    remove_locks(mirror)
-
-
-def remove_locks(repository: Path) -> None:
-    """Remove what a git that was killed left behind in a bare repository of the bridge."""
-    for lock in (*repository.glob("*.lock"), *repository.glob("refs/**/*.lock")):
-        lock.unlink(missing_ok=True)
-    for rest in (*repository.glob("objects/pack/tmp_*"), *repository.glob("objects/??/tmp_obj_*")):
-        rest.unlink(missing_ok=True)
-    for quarantine in repository.glob("objects/tmp_objdir-*"):
-        shutil.rmtree(quarantine, ignore_errors=True)
-
-
-def _copy_loose(old: Path, new: Path) -> int:
-    return sum(_copy_object(old, new, name) for name in _loose(old))
-
-
-def _loose(objects: Path) -> Iterator[str]:
-    for file in objects.glob("??/*"):
-        name = f"{file.parent.name}/{file.name}"
-        if _LOOSE.fullmatch(name):
-            yield name
-
-
-def _copy_object(old: Path, new: Path, name: str) -> bool:
-    target = new / name
-    try:
-        if target.exists() or (old / name).stat().st_size > _LOOSE_BYTES:
-            return False
-        data = (old / name).read_bytes()
-        # The name of an object is the hash of what is in it: what does not fit is damaged.
-        content = zlib.decompress(data)
-    except (OSError, zlib.error):
-        return False
-    if hashlib.sha1(content, usedforsecurity=False).hexdigest() != name.replace("/", ""):
-        return False
-    target.parent.mkdir(exist_ok=True)
-    target.write_bytes(data)
-    return True

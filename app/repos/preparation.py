@@ -65,11 +65,20 @@ class Preparation:
         """Prepare a new clone; returns what there is to say about it, None if nothing."""
         commit = await clones.head(self.inside(clone))
         said = [
+            self._say_what_is_fetched(clone),
             await self._look_at_large_files(clone, commit),
             *await self._bring_submodules(clone, commit),
             await self._set_up(clone),
         ]
         return "\n".join(filter(None, said)) or None
+
+    def _say_what_is_fetched(self, clone: Clone) -> str:
+        if not self.mirrors.is_larger_than_set(clone.repository):
+            return ""
+        return (
+            f"All files of {clone.repository.name} are fetched although its `clone` is `partial`: "
+            "its server cannot leave any out, or all of them were here already."
+        )
 
     async def _look_at_large_files(self, clone: Clone, commit: str) -> str:
         """Say which large files are not there."""
@@ -151,9 +160,10 @@ class Preparation:
         return child in [source(level.repository, each) for each in named]
 
     async def _fetched(self, child: Repository, agent: str | None, commit: str) -> Path:
-        mirror = await self.mirrors.refresh(child, agent)
+        # Whole: from inside a submodule nothing can be fetched later.
+        mirror = await self.mirrors.refresh(child, agent, whole=True)
         if await self.mirrors.commit(child, commit) is None:
-            await self.mirrors.refresh(child, agent, commit)
+            await self.mirrors.refresh(child, agent, commit, whole=True)
         return mirror
 
     async def _set_up(self, clone: Clone) -> str | None:

@@ -42,7 +42,8 @@ _CLOSED: Final = (
 _DAMAGED: Final = re.compile(
     r"corrupt|bad object|not a git repository|unable to read|loose object|bad sha1|"
     r"missing (blob|tree|commit|object)|garbage at end|inflate|wrong index|bad signature|"
-    r"invalid sha1|reference broken|unable to resolve|not a valid object|does not point to",
+    r"invalid sha1|reference broken|unable to resolve|not a valid object|does not point to|"
+    r"does not match index",
     re.IGNORECASE,
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.git_server import git, pointer
-from tests.support.studio import BRANCH, REPOSITORY, TOKEN, studio
+from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, studio
 
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
 
@@ -361,6 +361,45 @@ def test_a_shallow_repository_is_worked_in_as_any_other(tmp_path: Path) -> None:
         assert here.log(form="%P") == here.server.head(REPOSITORY, "main")
 
 
+# Looks at every process, again and again, for as long as it is told to.
+WATCH = (
+    "(while [ ! -e .git/done ]; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; done "
+    "> .git/seen 2>/dev/null) &"
+)
+
+
+@pytest.mark.parametrize(("sandbox", "watch"), [("auto", WATCH), ("none", "")])
+def test_the_past_of_a_partial_repository_comes_when_an_agent_looks_at_it(
+    tmp_path: Path, sandbox: str, watch: str
+) -> None:
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: {"clone": "partial"}})}
+    with studio(tmp_path, entry={"sandbox": sandbox}, settings=settings) as here:
+        here.server.commit(REPOSITORY, {"old.txt": "what stood here\n"}, "Old")
+        here.server.take_away(REPOSITORY, "old.txt", "Gone")
+        old = git(here.server.path(REPOSITORY), "rev-parse", "main~1:old.txt")
+        assert "README.md" in here.tell("run ls").content["text"]
+        (mirror,) = (here.world.bridge.data_dir / "mirrors").glob("*.git")
+        assert not has(mirror, old)
+
+        look = "git log -p; git show HEAD~1:old.txt > back.txt"
+        first = here.tell(f"run {watch} {look}; touch .git/done; wait")
+        here.server.commit(REPOSITORY, {"theirs.txt": "theirs\n"}, "Theirs")
+        second = here.tell("run git fetch -q && git merge -q -m Merge origin/main")
+
+        assert "-what stood here" in first.content["text"]
+        assert has(mirror, old)
+        assert [turn.content["note"].endswith(PULL) for turn in (first, second)] == [True, True]
+        assert (here.show("back.txt"), here.show("theirs.txt")) == ("what stood here", "theirs")
+        assert [pr["updates"] for pr in here.proposals] == [1]
+        assert {visit.token for visit in here.server.visits} == {TOKEN}
+        assert holding_token(here) == []
+
+
+def has(mirror: Path, name: str) -> bool:
+    """Tell whether an object lies in a repository."""
+    return not git(mirror, "cat-file", "--batch-check", given=name).endswith("missing")
+
+
 def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.tell("write one.txt 1")
@@ -392,13 +431,18 @@ def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
         assert "AGENT_BRIDGE_PROCESS" in seen
         secrets = (TOKEN, basic, "x-access-token")
         assert [secret for secret in secrets if secret in seen or secret in said] == []
-        kept = [*here.world.bridge.data_dir.rglob("*"), here.world.bridge.log]
-        holding = [
-            file
-            for file in kept
-            if file.is_file() and any(s.encode() in file.read_bytes() for s in (TOKEN, basic))
-        ]
-        assert holding == []
+        assert holding_token(here) == []
+
+
+def holding_token(here: Studio) -> list[Path]:
+    """List what the bridge or its agents wrote that has the token in it."""
+    basic = base64.b64encode(f"x-access-token:{TOKEN}".encode())
+    kept = [*here.world.bridge.data_dir.rglob("*"), here.world.bridge.log]
+    return [
+        file
+        for file in kept
+        if file.is_file() and any(s in file.read_bytes() for s in (TOKEN.encode(), basic))
+    ]
 
 
 def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ MIRRORING: list[Point] = [
 OPENING: list[Point] = [
     ("checkouts.begin", "before"),
     ("checkouts.begin", "after"),
+    ("git.update-ref", "after"),
     ("clone.clone", "before"),
     ("clone.clone", "after"),
     ("clone.checkout", "before"),
@@ -93,4 +95,18 @@ def test_a_crash_while_opening_or_shipping_is_repaired(tmp_path: Path, point: Po
 )
 def test_a_crash_at_every_other_step_is_repaired(tmp_path: Path, point: Point) -> None:
     with studio(tmp_path) as here:
+        survives(here, point)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point",
+    [("git.fetch", "after"), ("git.ls-tree", "after"), ("git.rev-list", "after")],
+    ids=lambda point: " ".join(point),
+)
+def test_a_crash_while_a_partial_repository_is_opened_is_repaired(
+    tmp_path: Path, point: Point
+) -> None:
+    settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: {"clone": "partial"}})}
+    with studio(tmp_path, settings=settings) as here:
         survives(here, point)

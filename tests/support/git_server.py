@@ -59,6 +59,8 @@ class GitServer:
     broken: set[str] = field(default_factory=set)
     """Large files that the storage gives out damaged."""
     visits: list[Visit] = field(default_factory=list)
+    is_old: bool = False
+    """Whether it speaks only the first version of git's protocol, as some servers still do."""
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -87,6 +89,8 @@ class GitServer:
         """Make a repository with a first commit on main; returns the commit."""
         bare = self.path(name)
         git(self.folder, "init", "-q", "--bare", "-b", "main", str(bare))
+        for what in ("allowFilter", "allowAnySHA1InWant"):
+            git(bare, "config", f"uploadpack.{what}", "true")
         return self.commit(name, files or {"README.md": "# Hello\n"}, "First")
 
     def keep_large(self, name: str, content: bytes) -> str:
@@ -114,6 +118,16 @@ class GitServer:
         parents = ["-p", parent] if parent else []
         commit = git(bare, "commit-tree", tree, *parents, "-m", message)
         git(bare, "update-ref", f"refs/heads/{branch}", commit)
+        return commit
+
+    def take_away(self, name: str, path: str, message: str) -> str:
+        """Commit to main that a file of its top folder is no more; returns the commit."""
+        bare = self.path(name)
+        listed = git(bare, "ls-tree", "main").splitlines()
+        rest = "".join(f"{line}\n" for line in listed if not line.endswith(f"\t{path}"))
+        tree = git(bare, "mktree", given=rest)
+        commit = git(bare, "commit-tree", tree, "-p", "main", "-m", message)
+        git(bare, "update-ref", "refs/heads/main", commit)
         return commit
 
     def head(self, name: str, branch: str) -> str:
@@ -260,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "CONTENT_LENGTH": str(len(body)),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "GIT_PROTOCOL": "" if self.owner.is_old else self.headers.get("Git-Protocol", ""),
             "REMOTE_USER": token or "somebody",
         }
         done = subprocess.run(

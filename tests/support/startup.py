@@ -225,6 +225,7 @@ def _watch_git(points: FailPoints) -> None:
 
     # Type checkers rightly forbid this; it is the one way to reach every step without a switch.
     setattr(Git, "run", guarded("git", Git.run))  # noqa: B010
+    setattr(Git, "heard", guarded("git", Git.heard))  # noqa: B010
     setattr(Inside, "run", guarded("clone", Inside.run))  # noqa: B010
 
 

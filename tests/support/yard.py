@@ -22,7 +22,7 @@ from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.shoes import Inside, Shoes
 from app.vault import Vault
-from tests.support.git_server import GitServer
+from tests.support.git_server import GitServer, git
 
 READ = "token-that-only-reads-0123456789"
 WRITE = "token-that-writes-abcdefghijklmn"
@@ -58,6 +58,8 @@ class Yard:
     shoes: Shoes
     shallow: set[Target]
     """Repositories of which only the latest history is fetched."""
+    partial: set[Target]
+    """Repositories whose files are fetched when they are needed."""
     variables: dict[Target, dict[str, str]]
     """What the setup of each repository gets."""
     sent: list[str] = field(default_factory=list)
@@ -128,9 +130,16 @@ async def open_yard(
     )
     git, tokens, vault = Git(surroundings, "tests"), OneToken(), Vault([SECRET, WRITE])
     shallow: set[Target] = set()
+    partial: set[Target] = set()
     variables: dict[Target, dict[str, str]] = {}
     mirrors = Mirrors(
-        data / "mirrors", git, tokens, surroundings, free_bytes=free_bytes, shallow=shallow
+        data / "mirrors",
+        git,
+        tokens,
+        surroundings,
+        free_bytes=free_bytes,
+        shallow=shallow,
+        partial=partial,
     )
     checkouts = GitCheckouts(
         data / "gates",
@@ -145,8 +154,40 @@ async def open_yard(
     with GitServer(folder / "server") as server:
         server.create("acme/app")
         server.tokens = {WRITE: ("acme/app", "write"), READ: ("acme/app", "read")}
-        yard = Yard(data, server, checkouts, mirrors, git, tokens, vault, shoes, shallow, variables)
+        yard = Yard(
+            data,
+            server,
+            checkouts,
+            mirrors,
+            git,
+            tokens,
+            vault,
+            shoes,
+            shallow,
+            partial,
+            variables,
+        )
         try:
             yield yard
         finally:
             await checkouts.close_all()
+
+
+def link(yard: Yard, parent: str, child: str, url: str, *, branch: str = "main") -> None:
+    """Let one repository have another as a submodule, in the folder of its short name."""
+    bare, name = yard.server.path(parent), child.partition("/")[2]
+    modules = f'[submodule "{name}"]\n\tpath = {name}\n\turl = {url}\n'
+    blob = git(bare, "hash-object", "-w", "--stdin", given=modules)
+    head = yard.server.head(child, "main")
+    listed = f"100644 blob {blob}\t.gitmodules\n160000 commit {head}\t{name}\n"
+    tree = git(bare, "mktree", "--missing", given=listed)
+    commit = git(bare, "commit-tree", tree, "-p", "main", "-m", "Library")
+    git(bare, "update-ref", f"refs/heads/{branch}", commit)
+
+
+def create_private(yard: Yard, name: str) -> None:
+    """Make a repository that only its own token opens."""
+    short = name.partition("/")[2]
+    yard.server.create(name, {f"{short}.txt": f"{short}\n"})
+    yard.server.tokens[f"token-of-{short}"] = (name, "read")
+    yard.tokens.by_name[name] = f"token-of-{short}"

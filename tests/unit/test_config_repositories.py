@@ -96,7 +96,7 @@ def test_secrets_of_repositories_are_known_to_the_bridge_and_to_no_child(
         ({NAME: {"env_passthrough": "A"}}, "is not a list of texts"),
         ({NAME: {"env_passthrough": ["BRIDGE_ADMIN_TOKEN"]}}, "the bridge's own credentials"),
         ({NAME: {"env_passthrough": ["GITHUB_PRIVATE_KEY"]}}, "the bridge's own credentials"),
-        ({NAME: {"clone": CANARY}}, "'full' or 'shallow'"),
+        ({NAME: {"clone": CANARY}}, "'full', 'shallow' or 'partial'"),
         ({"folder:/srv/x": {"clone": "shallow"}}, "is a folder"),
     ],
 )

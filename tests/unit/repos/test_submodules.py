@@ -9,29 +9,9 @@ import pytest
 from app.core.workspaces import Repository
 from app.repos.submodules import DEPTH, Submodule, parse, source
 from tests.support.git_server import git
-from tests.support.yard import WRITE, Yard, open_yard
+from tests.support.yard import WRITE, Yard, create_private, link, open_yard
 
 APP = Repository("acme/app", "https://git.example.com/acme/app.git")
-
-
-def link(yard: Yard, parent: str, child: str, url: str, *, branch: str = "main") -> None:
-    """Let one repository have another as a submodule, in the folder of its short name."""
-    bare, name = yard.server.path(parent), child.partition("/")[2]
-    modules = f'[submodule "{name}"]\n\tpath = {name}\n\turl = {url}\n'
-    blob = git(bare, "hash-object", "-w", "--stdin", given=modules)
-    head = yard.server.head(child, "main")
-    listed = f"100644 blob {blob}\t.gitmodules\n160000 commit {head}\t{name}\n"
-    tree = git(bare, "mktree", "--missing", given=listed)
-    commit = git(bare, "commit-tree", tree, "-p", "main", "-m", "Library")
-    git(bare, "update-ref", f"refs/heads/{branch}", commit)
-
-
-def create_private(yard: Yard, name: str) -> None:
-    """Make a repository that only its own token opens."""
-    short = name.partition("/")[2]
-    yard.server.create(name, {f"{short}.txt": f"{short}\n"})
-    yard.server.tokens[f"token-of-{short}"] = (name, "read")
-    yard.tokens.by_name[name] = f"token-of-{short}"
 
 
 def add_submodule(yard: Yard, url: str) -> None:

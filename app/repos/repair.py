@@ -1,0 +1,82 @@
+"""What crashes and a damaged disk leave of a mirror: put right, tidied up, and what is readable.
+
+Every step may be cut off at any moment and be done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+COMPLETE: Final = "complete"
+"""The file that a new mirror has when nothing of it is missing any more."""
+_LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
+_LOOSE_BYTES: Final = 256 * 1024**2
+"""A loose object that is larger is not worth the memory it takes to check it."""
+
+
+def swap(new: Path, mirror: Path) -> None:
+    """Put a new mirror in the place of a damaged one."""
+    damaged = mirror.with_suffix(".damaged")
+    shutil.rmtree(damaged, ignore_errors=True)
+    if mirror.exists():
+        mirror.rename(damaged)
+    new.rename(mirror)
+    shutil.rmtree(damaged, ignore_errors=True)
+
+
+def tidy(mirror: Path) -> None:
+    """Finish or undo what a crash left half done, and remove the locks of whoever died then."""
+    new = mirror.with_suffix(".new")
+    damaged = mirror.with_suffix(".damaged")
+    if not mirror.exists() and (new / COMPLETE).exists():
+        new.rename(mirror)
+    elif not mirror.exists() and damaged.exists():
+        damaged.rename(mirror)
+    for rest in (new, damaged):
+        shutil.rmtree(rest, ignore_errors=True)
+    remove_locks(mirror)
+
+
+def remove_locks(repository: Path) -> None:
+    """Remove what a git that was killed left behind in a bare repository of the bridge."""
+    for lock in (*repository.glob("*.lock"), *repository.glob("refs/**/*.lock")):
+        lock.unlink(missing_ok=True)
+    for rest in (*repository.glob("objects/pack/tmp_*"), *repository.glob("objects/??/tmp_obj_*")):
+        rest.unlink(missing_ok=True)
+    for quarantine in repository.glob("objects/tmp_objdir-*"):
+        shutil.rmtree(quarantine, ignore_errors=True)
+
+
+def copy_loose(old: Path, new: Path) -> int:
+    """Copy the loose objects that can still be read; returns how many."""
+    return sum(_copy_object(old, new, name) for name in _loose(old))
+
+
+def _loose(objects: Path) -> Iterator[str]:
+    for file in objects.glob("??/*"):
+        name = f"{file.parent.name}/{file.name}"
+        if _LOOSE.fullmatch(name):
+            yield name
+
+
+def _copy_object(old: Path, new: Path, name: str) -> bool:
+    target = new / name
+    try:
+        if target.exists() or (old / name).stat().st_size > _LOOSE_BYTES:
+            return False
+        data = (old / name).read_bytes()
+        # The name of an object is the hash of what is in it: what does not fit is damaged.
+        content = zlib.decompress(data)
+    except (OSError, zlib.error):
+        return False
+    if hashlib.sha1(content, usedforsecurity=False).hexdigest() != name.replace("/", ""):
+        return False
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(data)
+    return True
