@@ -35,8 +35,6 @@ class Quirks:
     """How long after the start of a session it can be loaded again without loss."""
     reject_ends_turn: bool = False
     """Whether a refused permission ends the turn as cancelled."""
-    ignores_end_of_input: bool = False
-    """Whether it goes on living when its input is closed."""
     notes: tuple[str, ...] = ()
     """What else people should know."""
 

@@ -64,6 +64,7 @@ def test_a_probe_shows_a_card_and_the_list_knows_it(machine: Machine) -> None:
     assert {row.split()[1] for row in rows} == {"works"}
     assert [row.split()[0] for row in rows][:4] == ["initialize", "new", "mode", "prompt"]
     assert "11 of 11 work" in probed.stderr
+    assert "Good to know: Does what the lines of a message say" in probed.stderr
     assert not list((machine.folder / "data" / "workspaces").iterdir())
     assert listed[2].endswith("11 of 11 work")
     assert listed[3].endswith("not yet")

@@ -34,6 +34,8 @@ def probe(configuration: Configuration, name: str) -> bool:
         ("step", "verdict", "seconds", "remark"),
         [(step.name, step.verdict, f"{step.seconds:.2f}", step.remark) for step in card.steps],
     )
+    for note in visiting.program.quirks.notes if visiting.program else ():
+        aside.line(f"Good to know: {note}", "dim")
     aside.line(f"{name}: {card.words}. Kept in {path}.", "dim")
     return not card.of("fails")
 

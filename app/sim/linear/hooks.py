@@ -85,13 +85,6 @@ class Hooks:
             delivery.answers.append(answer.status_code)
         return delivery.answers[-1]
 
-    def retry(self) -> list[HookDelivery]:
-        """Send again whatever is due by now."""
-        due = [each for each in self.sent if each.due is not None and each.due <= self._now()]
-        for delivery in due:
-            self.repeat(delivery)
-        return due
-
     def close(self) -> None:
         """Let go of connections."""
         self._http.close()
