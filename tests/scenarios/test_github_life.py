@@ -251,6 +251,7 @@ def test_a_slack_thread_is_told_of_checks_and_merge_and_a_fix_is_a_button(tmp_pa
             world.wait_answer(thread, f"Merged: {pull.url}")
 
 
+@pytest.mark.slow
 def test_linear_is_told_of_checks_and_merge_and_a_fix_is_picked_there(tmp_path: Path) -> None:
     with Hub(tmp_path, ("demo",)) as hub:
         settings = {**hub.settings, "LINEAR_TEAM_REPOS": "ENG=acme/widgets"}

@@ -35,7 +35,7 @@ def reviewed(world: PullWorld, pull: Issue, words: str) -> None:
     ("owner", "name", "missed"),
     [
         pytest.param("acme", "gadgets", False, id="renamed", marks=pytest.mark.slow),
-        pytest.param("other", "widgets", False, id="transferred"),
+        pytest.param("other", "widgets", False, id="transferred", marks=pytest.mark.slow),
         pytest.param("acme", "gadgets", True, id="found out later"),
     ],
 )
