@@ -14,6 +14,8 @@ from tests.support.invariants import agent_processes, told, violations
 from tests.support.world import Said, World
 
 AT_ONCE = {"GRACE_SECONDS": "0"}
+LONG = {"GRACE_SECONDS": "600"}
+"""Far longer than a test waits for a bridge to end."""
 
 
 def test_a_turn_that_outlasts_the_grace_time_is_continued_at_the_next_start_without_a_cut(
@@ -100,8 +102,10 @@ def test_a_turn_that_had_not_been_prompted_is_run_as_if_nothing_had_happened(
         assert len(told(world, word)) == 1
 
 
-def test_an_ask_that_is_open_at_the_end_is_asked_anew_at_the_next_start(tmp_path: Path) -> None:
-    with World(tmp_path, settings=AT_ONCE) as world:
+def test_an_ask_that_is_open_at_the_end_holds_nobody_up_and_is_asked_anew_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    with World(tmp_path, settings=LONG) as world:
         world.say("t1", "write notes.txt kept")
         world.platform.wait(lambda _: len(world.platform.shown("ask")) == 1)
 

@@ -115,6 +115,8 @@ class EmbeddedTurnEngine:
     async def drain(self, *, grace: float) -> None:
         """Let what runs finish within the grace time; put the rest back for the next start."""
         self._draining = True
+        for run in self._running.values():
+            run.hear_no_answers()
         await self._tasks.settle(grace)
         for run in self._running.values():
             run.leave()

@@ -67,6 +67,8 @@ class TurnRun:
         self._may_cancel = False
         self._stopping = False
         self._leaving = False
+        self._unheard = False
+        """Whether people can answer nothing any more."""
         self._overdue = False
         self._parking = asyncio.Lock()
         self._parked = False
@@ -140,6 +142,17 @@ class TurnRun:
         """Say that the bridge ends: a cancellation from now on is not the turn's own."""
         self._leaving = True
 
+    def hear_no_answers(self) -> None:
+        """Say that nobody can answer before the next start: a turn that asks does not wait."""
+        self._unheard = True
+        if self._patience.is_asking:
+            self._put_off()
+
+    def _put_off(self) -> None:
+        if self._prompting and self._task is not None:
+            self.leave()
+            self._task.cancel()
+
     async def interrupt(self) -> None:
         """Put the turn back for the next start."""
         await self._router.close()
@@ -183,6 +196,9 @@ class TurnRun:
                 # Some agents announce no call before they ask, and people must see what it is.
                 await self._router.take(replace(request.tool, status=None))
             await self._router.flush()
+        if self._unheard:
+            self._put_off()
+            return None
         with self._patience.asking():
             async with self._slot.lent():
                 answer, decided = await self._gate.ask(judged.request)

@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from app.core.ports import AgentListener
 from app.core.posts import Fact
 from app.core.types import File, TurnState
+from app.core.updates import AskOption, AskRequest
 from app.store.database import FILE_NAME
 from tests.support.desk import Rules, open_desk, running_desk
 from tests.support.memory import decision, heard
 
 pytestmark = pytest.mark.anyio
+
+MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
 
 
 @contextmanager
@@ -114,6 +118,31 @@ async def test_a_polite_shutdown_puts_a_turn_back(tmp_path: Path) -> None:
 
         turn = desk.turn(1)
         assert (turn.state, turn.continued, turn.cuts) == (TurnState.QUEUED, True, 0)
+
+
+async def test_what_an_agent_asks_during_a_shutdown_waits_for_the_next_start(
+    tmp_path: Path,
+) -> None:
+    go = asyncio.Event()
+
+    async def ask(listener: AgentListener) -> None:
+        await go.wait()
+        await listener.on_ask(MAY_I)
+        await asyncio.Event().wait()
+
+    async with running_desk(tmp_path) as desk:
+        desk.launcher.script = ask
+        await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(1, "prompted")
+        draining = asyncio.ensure_future(desk.engine.drain(grace=600.0))
+        await asyncio.sleep(0)
+        go.set()
+
+        async with asyncio.timeout(5):
+            await draining
+
+        assert (desk.turn(1).state, desk.turn(1).cuts) == (TurnState.QUEUED, 0)
+        assert {post.content.kind for post in desk.posts()} == {"turn"}
 
 
 async def test_a_post_leads_to_the_page_where_others_reach_it(tmp_path: Path) -> None:

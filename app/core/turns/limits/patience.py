@@ -41,6 +41,11 @@ class Patience:
                 self._asking.clear()
                 self._at_work.set()
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether at least one ask is open."""
+        return self._asks > 0
+
     def stir(self) -> None:
         """Note that the agent goes on with something, though it asks."""
         if self._asks:
