@@ -13,9 +13,6 @@ before the gate says that it was taken; a crash in between repeats a push that c
 
 What a fetch wants comes through other sockets, and of that only names: the bridge brings the mirror
 up to date, or has the named objects fetched into it, and git reads them there.
-
-A socket itself is the right to use it. Only its own agent's sandbox shows it, so it needs no
-token.
 """
 
 from __future__ import annotations
@@ -23,29 +20,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import shlex
 import shutil
-import socket
-import sys
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from app.children.prefixes import visible_prefixes
 from app.children.process import Child
-from app.core.tasks import Tasks
 from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed, RepositoryError
-from app.repos import lfs_relay, relay
+from app.repos import lfs_relay
+from app.repos.door import Door
 from app.repos.git import Git
+from app.repos.hook import HOOK, Pipes, pipes
 from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
 from app.repos.mirror import Mirrors
-from app.repos.partial import promise
 from app.repos.remote import Tokens, access_to, failure, is_gone
 from app.repos.repair import remove_locks
 from app.vault import Vault
@@ -53,45 +44,12 @@ from app.vault import Vault
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
-_INTERPRETER: Final = Path(sys.executable).resolve()
-"""The interpreter itself: the environment that the bridge is installed in is of no concern."""
 _BACKLOG: Final = 8
 """How much is done at once: an agent and the bridge itself, rarely both."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may say nothing: a large repository takes minutes to pack."""
 _NAMES_BYTES: Final = 8 * 1024**2
 """What a relay may ask for at once: it asks for a hundred thousand objects, as long as they are."""
-_HOOK: Final = """\
-#!/bin/sh
-# Asks the bridge about a push and does as it says.
-{ echo "$GIT_QUARANTINE_PATH"; cat; echo end; } >"$AGENT_BRIDGE_GATE/question" || exit 1
-while read -r word rest; do
-    case $word in
-        taken) exit 0 ;;
-        refused) exit 1 ;;
-        say) printf '%s\\n' "$rest" >&2 ;;
-    esac
-done <"$AGENT_BRIDGE_GATE/answer"
-exit 1
-"""
-
-_LARGE_FILES: Final = {
-    "filter.lfs.clean": "git-lfs clean -- %f",
-    "filter.lfs.smudge": "git-lfs smudge -- %f",
-    "filter.lfs.process": "git-lfs filter-process",
-    "filter.lfs.required": "true",
-    "lfs.standalonetransferagent": "agent-bridge",
-    # What cannot be had stays a pointer: that is no reason to have no clone at all.
-    "lfs.skipdownloaderrors": "true",
-    "lfs.locksverify": "false",
-}
-# The settings of the machine may name git-lfs although it is not there.
-_POINTERS_STAY: Final = {
-    "filter.lfs.clean": "",
-    "filter.lfs.smudge": "",
-    "filter.lfs.process": "",
-    "filter.lfs.required": "false",
-}
 
 Ask = Callable[[str], Awaitable[bool]]
 """Has a person decide something; True if it may be."""
@@ -139,41 +97,10 @@ class Gate:
         self._lock = asyncio.Lock()
         self._waiting = 0
         self._bringing = asyncio.Semaphore(_BACKLOG)
-        self._tasks = Tasks(f"gate of {clone.session}")
-        self._servers: list[asyncio.Server] = []
-        self.door = folder / "door"
+        self.door = Door(folder / "door", str(clone.session))
         self.mirror = mirrors.path(clone.repository)
         self.last: Verdict | None = None
         """What became of the last push."""
-
-    def command(self, what: Literal["push", "fetch", "partial"]) -> str:
-        """Tell the command by which an agent's git reaches the gate."""
-        words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
-        return " ".join(shlex.quote(word) for word in words)
-
-    def settings(self, *, with_large_files: bool) -> dict[str, str]:
-        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
-        is_partial = self._mirrors.is_partial(self._clone.repository)
-        remote = {
-            "remote.origin.pushurl": str(self.door),
-            "remote.origin.receivepack": self.command("push"),
-            "remote.origin.uploadpack": self.command("partial" if is_partial else "fetch"),
-            **(promise("origin") if is_partial else {}),
-        }
-        if not with_large_files:
-            return {**remote, **_POINTERS_STAY}
-        words = ("-I", "-S", str(self.door / "lfs_relay.py"))
-        return {
-            **remote,
-            **_LARGE_FILES,
-            "lfs.customtransfer.agent-bridge.path": str(_INTERPRETER),
-            "lfs.customtransfer.agent-bridge.args": " ".join(shlex.quote(word) for word in words),
-        }
-
-    @property
-    def visible(self) -> tuple[Path, ...]:
-        """What an agent must see in order to push."""
-        return (self.door, *visible_prefixes((str(_INTERPRETER),), path=""))
 
     async def open(self) -> None:
         """Make the gate ready and listen."""
@@ -184,19 +111,23 @@ class Gate:
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
         await asyncio.to_thread(self._keep_boundary)
-        self._servers = [
-            await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
-            await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
-            await asyncio.start_unix_server(self._wanting, sock=self._listen("objects")),
-            await asyncio.start_unix_server(self._carrying, sock=self._listen(lfs_relay.SOCKET)),
-        ]
+        await self.door.open(
+            {
+                "push": self._pushing,
+                "fetch": self._refresh,
+                "objects": self._bring,
+                lfs_relay.SOCKET: self._large.serve,
+            }
+        )
 
     async def close(self) -> None:
         """Listen no longer; a push that is under way ends."""
-        for server in self._servers:
-            server.close()
-        self._servers = []
-        await self._tasks.close()
+        await self.door.close()
+
+    def settings(self, *, with_large_files: bool) -> dict[str, str]:
+        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
+        is_partial = self._mirrors.is_partial(self._clone.repository)
+        return self.door.settings(is_partial=is_partial, with_large_files=with_large_files)
 
     def rename(self, old: Repository, new: Repository) -> None:
         """Send on to where a repository is from now on."""
@@ -235,47 +166,15 @@ class Gate:
             shutil.copyfile(ends, self._repository / "shallow")
 
     def _lay(self) -> None:
-        for folder in (self._repository, self._hooks, self.door):
+        for folder in (self._repository, self._hooks):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.door.lay()
         remove_locks(self._repository)
         hook = self._hooks / "pre-receive"
-        hook.write_text(_HOOK)
+        hook.write_text(HOOK)
         hook.chmod(0o755)
-        for program in (relay.__file__, lfs_relay.__file__):
-            shutil.copyfile(program, self.door / Path(program).name)
 
-    def _listen(self, name: str) -> socket.socket:
-        place = self.door / name
-        place.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        folder = os.open(self.door, os.O_RDONLY)
-        try:
-            # The path of a socket has room for 100 bytes, that of a folder for thousands.
-            short = Path(f"/proc/self/fd/{folder}")
-            listener.bind(str(short / name if short.exists() else place))
-        finally:
-            os.close(folder)
-        place.chmod(0o600)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-        return listener
-
-    def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._waiting >= _BACKLOG:
-            writer.close()
-            return
-        self._tasks.start(self._serve(reader, writer), name="push")
-
-    def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._refresh(writer), name="fetch")
-
-    def _wanting(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._bring(reader, writer), name="objects")
-
-    def _carrying(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._large.serve(reader, writer), name="large file")
-
-    async def _refresh(self, writer: asyncio.StreamWriter) -> None:
+    async def _refresh(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Bring the mirror up to date before the agent reads it; an old one is better than none."""
         try:
             await self._mirrors.refresh(self._clone.repository, self._clone.agent)
@@ -297,12 +196,15 @@ class Gate:
         finally:
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._waiting >= _BACKLOG:
+            writer.close()
+            return
         self._waiting += 1
         try:
             async with self._lock:
-                with _pipes() as pipes:
-                    await self._receive(reader, writer, pipes)
+                with pipes() as asking:
+                    await self._receive(reader, writer, asking)
         except GitFailed as error:
             logger.warning("a push broke off: %s", error)
         finally:
@@ -310,7 +212,7 @@ class Gate:
             writer.close()
 
     async def _receive(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pipes: _Pipes
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asking: Pipes
     ) -> None:
         """Let git take a push in; it asks through its hook whether it may be kept."""
         settings = {
@@ -320,7 +222,7 @@ class Gate:
             "receive.autogc": "false",
             "receive.unpackLimit": "1",
         }
-        more = {"AGENT_BRIDGE_GATE": str(pipes.folder)}
+        more = {"AGENT_BRIDGE_GATE": str(asking.folder)}
         here = str(self._repository)
         await asyncio.to_thread(self._keep_boundary)
         async with (
@@ -331,14 +233,14 @@ class Gate:
         ):
             helpers = (
                 group.create_task(_take(reader, child)),
-                group.create_task(self._answer(pipes)),
+                group.create_task(self._answer(asking)),
             )
             await _give(child, writer)
             for helper in helpers:
                 helper.cancel()
 
-    async def _answer(self, pipes: _Pipes) -> None:
-        incoming = parse(await pipes.question(), self._repository)
+    async def _answer(self, asking: Pipes) -> None:
+        incoming = parse(await asking.question(), self._repository)
         try:
             refusal = await self._judge(incoming)
         except (BridgeError, TimeoutError) as error:
@@ -346,7 +248,7 @@ class Gate:
             refusal = self._told(error)
         commit = incoming.updates[0].new
         self.last = Verdict(commit, refusal)
-        pipes.answer(refusal)
+        asking.answer(refusal)
 
     async def _judge(self, incoming: Incoming) -> str:
         """Decide on a push and, if it may go on, send it; returns why not."""
@@ -436,52 +338,6 @@ async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
             writer.write(data)
             with contextlib.suppress(ConnectionError):
                 await writer.drain()
-
-
-@dataclass(frozen=True, slots=True)
-class _Pipes:
-    """The two named pipes of one push."""
-
-    folder: Path
-    asking: int
-    answering: int
-
-    async def question(self) -> list[str]:
-        """Wait for what the hook asks."""
-        loop = asyncio.get_running_loop()
-        asked = bytearray()
-        ready = asyncio.Event()
-        loop.add_reader(self.asking, ready.set)
-        try:
-            while not asked.endswith(b"\nend\n"):
-                await ready.wait()
-                ready.clear()
-                with contextlib.suppress(BlockingIOError):
-                    asked += os.read(self.asking, _CHUNK_BYTES)
-        finally:
-            loop.remove_reader(self.asking)
-        return asked.decode(errors="replace").splitlines()[:-1]
-
-    def answer(self, refusal: str) -> None:
-        """Tell the hook what to say and do; a reason fits into the pipe."""
-        said = "".join(f"say {line}\n" for line in refusal[:4000].splitlines() if line)
-        os.write(self.answering, f"{said}{'refused' if refusal else 'taken'}\n".encode())
-
-
-@contextlib.contextmanager
-def _pipes() -> Iterator[_Pipes]:
-    with tempfile.TemporaryDirectory(prefix="agent-bridge-push-") as name:
-        folder = Path(name)
-        ends = []
-        for pipe in ("question", "answer"):
-            os.mkfifo(folder / pipe, 0o600)
-            # Open on both ends: nobody waits for anybody, and what was written is not lost.
-            ends.append(os.open(folder / pipe, os.O_RDWR | os.O_NONBLOCK))
-        try:
-            yield _Pipes(folder, *ends)
-        finally:
-            for end in ends:
-                os.close(end)
 
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:
