@@ -24,7 +24,8 @@ from app.repos.partial import promise
 _INTERPRETER: Final = Path(sys.executable).resolve()
 """The interpreter itself: the environment that the bridge is installed in is of no concern."""
 _BACKLOG: Final = 8
-"""How much is done at once: an agent and the bridge itself, rarely both."""
+_GUESTS: Final = 64
+"""Who may be in at once by one socket; more is no git, and each takes a handle of the bridge's."""
 _LARGE_FILES: Final = {
     "filter.lfs.clean": "git-lfs clean -- %f",
     "filter.lfs.smudge": "git-lfs smudge -- %f",
@@ -107,8 +108,15 @@ class Door:
     def _received(
         self, name: str, host: Host
     ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        guests: set[asyncio.Task[None]] = set()
+
         def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._tasks.start(host(reader, writer), name=name)
+            if len(guests) >= _GUESTS:
+                writer.close()
+                return
+            guest = self._tasks.start(host(reader, writer), name=name)
+            guests.add(guest)
+            guest.add_done_callback(guests.discard)
 
         return receive
 

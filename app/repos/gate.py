@@ -18,7 +18,6 @@ up to date, or has the named objects fetched into it, and git reads them there.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import shutil
 from collections.abc import Awaitable, Callable
@@ -44,8 +43,8 @@ from app.vault import Vault
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
-_BACKLOG: Final = 8
-"""How much is done at once: an agent and the bridge itself, rarely both."""
+_AT_ONCE: Final = 8
+"""How many gits of one agent are listened to at a time; others wait in line."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may say nothing: a large repository takes minutes to pack."""
 _NAMES_BYTES: Final = 8 * 1024**2
@@ -85,6 +84,7 @@ class Gate:
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
+        self._vault = vault
         self._person = person
         self._on_sent = on_sent
         self._ask = ask
@@ -95,8 +95,7 @@ class Gate:
         )
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
-        self._waiting = 0
-        self._bringing = asyncio.Semaphore(_BACKLOG)
+        self._bringing = asyncio.Semaphore(_AT_ONCE)
         self.door = Door(folder / "door", str(clone.session))
         self.mirror = mirrors.path(clone.repository)
         self.last: Verdict | None = None
@@ -179,7 +178,7 @@ class Gate:
         try:
             await self._mirrors.refresh(self._clone.repository, self._clone.agent)
         except BridgeError as error:
-            writer.write(f"The mirror could not be brought up to date: {error}\n".encode())
+            self._say(writer, f"The mirror could not be brought up to date: {error}")
         finally:
             writer.close()
 
@@ -190,17 +189,17 @@ class Gate:
                 names = await _names(reader)
                 await self._mirrors.bring(self._clone.repository, self._clone.agent, names)
         except BridgeError as error:
-            writer.write(f"What is missing could not be fetched: {error}\n".encode())
+            self._say(writer, f"What is missing could not be fetched: {error}")
         except (ConnectionError, TimeoutError):
             pass  # nobody waits for it any more
         finally:
             writer.close()
 
+    def _say(self, writer: asyncio.StreamWriter, words: str) -> None:
+        """Tell an agent's git something: a remote may have said more than an agent may know."""
+        writer.write(f"{self._vault.redact(words)}\n".encode())
+
     async def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._waiting >= _BACKLOG:
-            writer.close()
-            return
-        self._waiting += 1
         try:
             async with self._lock:
                 with pipes() as asking:
@@ -208,7 +207,6 @@ class Gate:
         except GitFailed as error:
             logger.warning("a push broke off: %s", error)
         finally:
-            self._waiting -= 1
             writer.close()
 
     async def _receive(
@@ -246,7 +244,7 @@ class Gate:
         except (BridgeError, TimeoutError) as error:
             logger.warning("a push could not be sent on: %s", error)
             refusal = self._told(error)
-        commit = incoming.updates[0].new
+        commit, refusal = incoming.updates[0].new, self._vault.redact(refusal)
         self.last = Verdict(commit, refusal)
         asking.answer(refusal)
 
@@ -336,8 +334,10 @@ async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
     while data := await child.stdout.read(_CHUNK_BYTES):
         if not writer.is_closing():
             writer.write(data)
-            with contextlib.suppress(ConnectionError):
-                await writer.drain()
+            try:
+                await asyncio.wait_for(writer.drain(), _SILENCE_SECONDS)
+            except (ConnectionError, TimeoutError):
+                writer.transport.abort()  # nobody listens; git still says all that it wants to
 
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:

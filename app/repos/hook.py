@@ -49,7 +49,8 @@ class Pipes:
                     asked += os.read(self.asking, _CHUNK_BYTES)
         finally:
             loop.remove_reader(self.asking)
-        return asked.decode(errors="replace").splitlines()[:-1]
+        # Only this ends a line: names of refs may hold what else Python takes for an end.
+        return asked.decode(errors="replace").split("\n")[:-2]
 
     def answer(self, refusal: str) -> None:
         """Tell the hook what to say and do; a reason fits into the pipe."""
