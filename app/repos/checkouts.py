@@ -129,7 +129,7 @@ class GitCheckouts:
         words = ""
         try:
             await self._inside(clone).git(
-                *("push", "--quiet", f"--receive-pack={gate.door.command('push')}"),
+                *("push", "--quiet", f"--receive-pack={gate.push_command}"),
                 str(gate.door.folder),
                 f"{commit}:refs/heads/{clone.branch}",
                 seconds=PUSH_SECONDS,

@@ -56,17 +56,18 @@ class Door:
         self._tasks = Tasks(f"gate of {owner}")
         self._servers: list[asyncio.Server] = []
 
-    def command(self, what: Literal["push", "fetch", "partial"]) -> str:
+    def command(self, what: Literal["push", "fetch"], *, is_partial: bool) -> str:
         """Tell the command by which an agent's git reaches the gate."""
-        words = (str(_INTERPRETER), "-I", "-S", str(self.folder / "relay.py"), what)
+        how = "partial" if is_partial else "whole"
+        words = (str(_INTERPRETER), "-I", "-S", str(self.folder / "relay.py"), what, how)
         return " ".join(shlex.quote(word) for word in words)
 
     def settings(self, *, is_partial: bool, with_large_files: bool) -> dict[str, str]:
         """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
         remote = {
             "remote.origin.pushurl": str(self.folder),
-            "remote.origin.receivepack": self.command("push"),
-            "remote.origin.uploadpack": self.command("partial" if is_partial else "fetch"),
+            "remote.origin.receivepack": self.command("push", is_partial=is_partial),
+            "remote.origin.uploadpack": self.command("fetch", is_partial=is_partial),
             **(promise("origin") if is_partial else {}),
         }
         if not with_large_files:

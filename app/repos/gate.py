@@ -36,7 +36,7 @@ from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
 from app.repos.mirror import Mirrors
-from app.repos.remote import Tokens, access_to, failure, is_gone
+from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone
 from app.repos.repair import remove_locks
 from app.vault import Vault
 
@@ -47,6 +47,7 @@ _AT_ONCE: Final = 8
 """How many gits of one agent are listened to at a time; others wait in line."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may say nothing: a large repository takes minutes to pack."""
+_BEGUN: Final = "refs/agent-bridge/begun"
 _NAMES_BYTES: Final = 8 * 1024**2
 """What a relay may ask for at once: it asks for a hundred thousand objects, as long as they are."""
 
@@ -123,10 +124,18 @@ class Gate:
         """Listen no longer; a push that is under way ends."""
         await self.door.close()
 
+    @property
+    def push_command(self) -> str:
+        """The command by which a push reaches the gate."""
+        return self.door.command("push", is_partial=self._is_partial)
+
     def settings(self, *, with_large_files: bool) -> dict[str, str]:
         """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
-        is_partial = self._mirrors.is_partial(self._clone.repository)
-        return self.door.settings(is_partial=is_partial, with_large_files=with_large_files)
+        return self.door.settings(is_partial=self._is_partial, with_large_files=with_large_files)
+
+    @property
+    def _is_partial(self) -> bool:
+        return self._mirrors.is_partial(self._clone.repository)
 
     def rename(self, old: Repository, new: Repository) -> None:
         """Send on to where a repository is from now on."""
@@ -153,7 +162,7 @@ class Gate:
 
         When its base was rewritten, no branch of the mirror says so any more.
         """
-        await self._git.run(self._repository, "update-ref", "refs/agent-bridge/begun", commit)
+        await self._git.run(self._repository, "update-ref", _BEGUN, commit)
 
     def _keep_boundary(self) -> None:
         """Take over where the history of a shallow mirror ends, since its objects are borrowed.
@@ -296,8 +305,21 @@ class Gate:
             if is_gone(error.words):
                 gone = failure(clone.repository, error)
                 return f"{gone} What was done is kept in the clone."
+            if self._is_partial and is_damage(error.words):
+                return await self._advice_when_rewritten()
             return f"The remote did not take it: {_remote_words(error.words)}"
         return ""
+
+    async def _advice_when_rewritten(self) -> str:
+        """Say what to do when a push would bring history along of which files are missing."""
+        base = await self._mirrors.default_branch(self._clone.repository)
+        begun = await self._git.run(self._repository, "rev-parse", "--short", _BEGUN)
+        return (
+            f"{self._clone.branch} stands on commits that the remote does not have any more, since "
+            "its history was rewritten, and not all of their files are here. Put your own commits "
+            "onto what is there now: `git fetch origin`, then "
+            f"`git rebase --onto origin/{base} {begun.decode().strip()}`, and push again."
+        )
 
     def _told(self, error: BaseException) -> str:
         words = str(error) or "it took too long"
