@@ -33,6 +33,8 @@ FREE_BYTES: Final = 1024**3
 """What stays free on the disk: enough for the store and for agents that are at work."""
 _PACKS: Final = 50
 """Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
+_REPACK_SECONDS: Final = 600.0
+"""What making one pack of them may take, while others wait for the mirror."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -62,6 +64,7 @@ class Mirrors:
         self._partial = partial
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
+        self._packs_left: defaultdict[Path, int] = defaultdict(int)
         self._places: dict[str, str] = {}
 
     def path(self, repository: Repository) -> Path:
@@ -386,11 +389,19 @@ class Mirrors:
         await asyncio.to_thread(swap, new, mirror)
 
     async def _repack(self, repository: Repository, mirror: Path) -> None:
-        if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
-            access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
-            await self._git.run(
-                mirror, "repack", "-a", "-d", "--keep-unreachable", "-q", access=access
-            )
+        """Make one pack of many; if that cannot be, the mirror is slower, and used as it is."""
+        packs = sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack"))
+        if packs <= self._packs_left[mirror] + _PACKS:
+            return
+        access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+        words = ("repack", "-a", "-d", "--keep-unreachable", "-q")
+        try:
+            await self._git.run(mirror, *words, access=access, seconds=_REPACK_SECONDS)
+        except GitFailed as error:
+            logger.warning("the packs of %s stay as they are: %s", repository.name, error)
+            self._packs_left[mirror] = packs
+        else:
+            self._packs_left[mirror] = 0
 
 
 @contextmanager
