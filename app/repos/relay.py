@@ -21,6 +21,8 @@ import threading
 CHUNK_BYTES = 65536
 ASKED_AT_ONCE = 100_000
 """As many names as the bridge listens to; the checkout of most trees wants fewer."""
+LOOKED_AT = "--max-count=1000"
+"""More commits than anybody makes between two pushes: without `origin/*` all history looks new."""
 END = b"0000"
 """The packet with which a request ends: https://git-scm.com/docs/protocol-v2."""
 
@@ -91,7 +93,7 @@ def _complete(clone: str, commands: list[bytes]) -> None:
     """
     words = [packet[len(END) :].partition(b"\0")[0].split() for packet in commands]
     pushed = b"\n".join(each[1] for each in words if len(each) == 3)
-    made = _listed(clone, pushed, "--ignore-missing", "--not", "--remotes")
+    made = _listed(clone, pushed, LOOKED_AT, "--ignore-missing", "--not", "--remotes")
     if made:
         files = ("--objects", "--no-object-names", "--no-walk", "--missing=print")
         lines = _listed(clone, made, *files).split()

@@ -61,13 +61,12 @@ def remove_locks(repository: Path) -> None:
 
 
 async def salvage(git: Git, old: Path, new: Path) -> None:
-    """Bring over what can still be read of a damaged mirror, if there is one."""
-    if not old.exists():
-        return
+    """Bring over what can still be read of a damaged mirror and is not on the remote."""
     for pack in sorted((old / "objects" / "pack").glob("*.pack")):
         await _unpack(git, pack, new)
     copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
-    logger.info("%d loose objects of the damaged mirror were kept", copied)
+    if copied:
+        logger.info("%d loose objects of the damaged mirror were kept", copied)
 
 
 async def keep_boundaries(git: Git, old: Path, new: Path) -> None:
