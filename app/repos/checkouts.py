@@ -252,8 +252,8 @@ class GitCheckouts:
             on_sent=on_sent,
             ask=ask,
         )
+        self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
-        self._open[clone.folder] = gate
         return gate
 
     async def _refresh(self, clone: Clone) -> None:
