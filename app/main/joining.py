@@ -75,7 +75,7 @@ class Joined:
         self._pulls = pulls
         self._catalog = catalog
         self._directory = directory_of(base.configuration)
-        self._variables = variables_of(base.configuration, self._directory)
+        self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self.uploads = base.configuration.data_dir / "uploads"
 
@@ -107,7 +107,7 @@ class Joined:
     def checkouts(self) -> GitCheckouts:
         """What git does: mirrors, clones and the gates that they push to."""
         configuration, person = self._configuration, self._configuration.surroundings
-        git = Git(person, bridge_id(configuration))
+        git, names = Git(person, bridge_id(configuration)), self._stores.names
         shoes = {
             name: Shoes(shelter.sandbox, shelter.confinement, replace(shelter, own={}).environment)
             for name, shelter in self._base.shelters.items()
@@ -121,8 +121,8 @@ class Joined:
                 git,
                 self._tokens,
                 person,
-                shallow=fetched_as("shallow", configuration, self._directory),
-                partial=fetched_as("partial", configuration, self._directory),
+                shallow=fetched_as("shallow", configuration, self._directory, names.now),
+                partial=fetched_as("partial", configuration, self._directory, names.now),
             ),
             tokens=self._tokens,
             vault=self._base.vault,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
@@ -14,7 +14,7 @@ from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
-from app.core.repositories.directory import Directory, Target
+from app.core.repositories.directory import Directory, SetFor, Target
 from app.core.workspaces import Author
 from app.services.web.views import path_of
 
@@ -38,26 +38,31 @@ def directory_of(configuration: Configuration) -> Directory:
 
 
 def variables_of(
-    configuration: Configuration, directory: Directory
-) -> dict[Target, dict[str, str]]:
+    configuration: Configuration, directory: Directory, now: Callable[[str, str], str]
+) -> Mapping[Target, Mapping[str, str]]:
     """Say which variables whoever works in a repository or a folder gets beside their own."""
-    return {
+    entries = {
         directory.read(name): {
             variable: value.get_secret_value() for variable, value in terms.variables.items()
         }
         for name, terms in configuration.repositories.items()
     }
+    return SetFor(entries, directory, now)
 
 
 def fetched_as(
-    how: Literal["shallow", "partial"], configuration: Configuration, directory: Directory
-) -> frozenset[Target]:
+    how: Literal["shallow", "partial"],
+    configuration: Configuration,
+    directory: Directory,
+    now: Callable[[str, str], str],
+) -> Collection[Target]:
     """Say of which repositories less than everything is fetched at once."""
-    return frozenset(
-        directory.read(name)
+    entries = {
+        directory.read(name): terms.clone
         for name, terms in configuration.repositories.items()
         if terms.clone == how
-    )
+    }
+    return SetFor(entries, directory, now)
 
 
 def authors_of(configuration: Configuration) -> dict[str, Author]:

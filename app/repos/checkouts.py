@@ -107,7 +107,7 @@ class GitCheckouts:
     def visible(self, folder: Path) -> tuple[Path, ...]:
         """Tell what else an agent must see that works in a folder."""
         gate = self._open.get(folder)
-        return () if gate is None else (*gate.visible, gate.mirror)
+        return () if gate is None else (*gate.door.visible, gate.mirror)
 
     async def gather(self, clone: Clone, message: str) -> Gathered:
         """Commit what its agent left uncommitted.
@@ -129,7 +129,8 @@ class GitCheckouts:
         words = ""
         try:
             await self._inside(clone).git(
-                *("push", "--quiet", f"--receive-pack={gate.command('push')}", str(gate.door)),
+                *("push", "--quiet", f"--receive-pack={gate.push_command}"),
+                str(gate.door.folder),
                 f"{commit}:refs/heads/{clone.branch}",
                 seconds=PUSH_SECONDS,
             )
@@ -221,7 +222,7 @@ class GitCheckouts:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
         await mirrors.complete(repository, clone.agent, start)
         await gate.begin(start)
-        template = gate.door / "template"
+        template = gate.door.folder / "template"
         await asyncio.to_thread(clones.write_template, template, clone)
         await clones.make(
             self._inside(clone),
@@ -251,8 +252,8 @@ class GitCheckouts:
             on_sent=on_sent,
             ask=ask,
         )
+        self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
-        self._open[clone.folder] = gate
         return gate
 
     async def _refresh(self, clone: Clone) -> None:
@@ -271,5 +272,5 @@ class GitCheckouts:
         mirror = self._mirrors.path(clone.repository)
         door = self._gates / clone.folder.name / "door"
         gate = self._open.get(clone.folder)
-        visible = (*more, door, mirror, *(gate.visible if gate is not None else ()))
+        visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
         return Inside(self._shoes[clone.agent], clone.folder, visible, self._git.bridge)

@@ -13,85 +13,43 @@ before the gate says that it was taken; a crash in between repeats a push that c
 
 What a fetch wants comes through other sockets, and of that only names: the bridge brings the mirror
 up to date, or has the named objects fetched into it, and git reads them there.
-
-A socket itself is the right to use it. Only its own agent's sandbox shows it, so it needs no
-token.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import shlex
 import shutil
-import socket
-import sys
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from app.children.prefixes import visible_prefixes
 from app.children.process import Child
-from app.core.tasks import Tasks
 from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed, RepositoryError
-from app.repos import lfs_relay, relay
+from app.repos import lfs_relay
+from app.repos.door import Door
 from app.repos.git import Git
+from app.repos.hook import HOOK, Pipes, pipes
 from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_door import LargeFileDoor
 from app.repos.mirror import Mirrors
-from app.repos.partial import promise
-from app.repos.remote import Tokens, access_to, failure, is_gone
+from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone
 from app.repos.repair import remove_locks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
-_INTERPRETER: Final = Path(sys.executable).resolve()
-"""The interpreter itself: the environment that the bridge is installed in is of no concern."""
-_BACKLOG: Final = 8
-"""How much is done at once: an agent and the bridge itself, rarely both."""
+_AT_ONCE: Final = 8
+"""How many gits of one agent are listened to at a time; others wait in line."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may say nothing: a large repository takes minutes to pack."""
+_BEGUN: Final = "refs/agent-bridge/begun"
 _NAMES_BYTES: Final = 8 * 1024**2
 """What a relay may ask for at once: it asks for a hundred thousand objects, as long as they are."""
-_HOOK: Final = """\
-#!/bin/sh
-# Asks the bridge about a push and does as it says.
-{ echo "$GIT_QUARANTINE_PATH"; cat; echo end; } >"$AGENT_BRIDGE_GATE/question" || exit 1
-while read -r word rest; do
-    case $word in
-        taken) exit 0 ;;
-        refused) exit 1 ;;
-        say) printf '%s\\n' "$rest" >&2 ;;
-    esac
-done <"$AGENT_BRIDGE_GATE/answer"
-exit 1
-"""
-
-_LARGE_FILES: Final = {
-    "filter.lfs.clean": "git-lfs clean -- %f",
-    "filter.lfs.smudge": "git-lfs smudge -- %f",
-    "filter.lfs.process": "git-lfs filter-process",
-    "filter.lfs.required": "true",
-    "lfs.standalonetransferagent": "agent-bridge",
-    # What cannot be had stays a pointer: that is no reason to have no clone at all.
-    "lfs.skipdownloaderrors": "true",
-    "lfs.locksverify": "false",
-}
-# The settings of the machine may name git-lfs although it is not there.
-_POINTERS_STAY: Final = {
-    "filter.lfs.clean": "",
-    "filter.lfs.smudge": "",
-    "filter.lfs.process": "",
-    "filter.lfs.required": "false",
-}
 
 Ask = Callable[[str], Awaitable[bool]]
 """Has a person decide something; True if it may be."""
@@ -127,6 +85,7 @@ class Gate:
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
+        self._vault = vault
         self._person = person
         self._on_sent = on_sent
         self._ask = ask
@@ -137,43 +96,11 @@ class Gate:
         )
         self._inspector = Inspector(git, self._repository, vault, clone.branch)
         self._lock = asyncio.Lock()
-        self._waiting = 0
-        self._bringing = asyncio.Semaphore(_BACKLOG)
-        self._tasks = Tasks(f"gate of {clone.session}")
-        self._servers: list[asyncio.Server] = []
-        self.door = folder / "door"
+        self._bringing = asyncio.Semaphore(_AT_ONCE)
+        self.door = Door(folder / "door", str(clone.session))
         self.mirror = mirrors.path(clone.repository)
         self.last: Verdict | None = None
         """What became of the last push."""
-
-    def command(self, what: Literal["push", "fetch", "partial"]) -> str:
-        """Tell the command by which an agent's git reaches the gate."""
-        words = (str(_INTERPRETER), "-I", "-S", str(self.door / "relay.py"), what)
-        return " ".join(shlex.quote(word) for word in words)
-
-    def settings(self, *, with_large_files: bool) -> dict[str, str]:
-        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
-        is_partial = self._mirrors.is_partial(self._clone.repository)
-        remote = {
-            "remote.origin.pushurl": str(self.door),
-            "remote.origin.receivepack": self.command("push"),
-            "remote.origin.uploadpack": self.command("partial" if is_partial else "fetch"),
-            **(promise("origin") if is_partial else {}),
-        }
-        if not with_large_files:
-            return {**remote, **_POINTERS_STAY}
-        words = ("-I", "-S", str(self.door / "lfs_relay.py"))
-        return {
-            **remote,
-            **_LARGE_FILES,
-            "lfs.customtransfer.agent-bridge.path": str(_INTERPRETER),
-            "lfs.customtransfer.agent-bridge.args": " ".join(shlex.quote(word) for word in words),
-        }
-
-    @property
-    def visible(self) -> tuple[Path, ...]:
-        """What an agent must see in order to push."""
-        return (self.door, *visible_prefixes((str(_INTERPRETER),), path=""))
 
     async def open(self) -> None:
         """Make the gate ready and listen."""
@@ -184,19 +111,31 @@ class Gate:
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
         await asyncio.to_thread(self._keep_boundary)
-        self._servers = [
-            await asyncio.start_unix_server(self._pushing, sock=self._listen("push")),
-            await asyncio.start_unix_server(self._fetching, sock=self._listen("fetch")),
-            await asyncio.start_unix_server(self._wanting, sock=self._listen("objects")),
-            await asyncio.start_unix_server(self._carrying, sock=self._listen(lfs_relay.SOCKET)),
-        ]
+        await self.door.open(
+            {
+                "push": self._pushing,
+                "fetch": self._refresh,
+                "objects": self._bring,
+                lfs_relay.SOCKET: self._large.serve,
+            }
+        )
 
     async def close(self) -> None:
         """Listen no longer; a push that is under way ends."""
-        for server in self._servers:
-            server.close()
-        self._servers = []
-        await self._tasks.close()
+        await self.door.close()
+
+    @property
+    def push_command(self) -> str:
+        """The command by which a push reaches the gate."""
+        return self.door.command("push", is_partial=self._is_partial)
+
+    def settings(self, *, with_large_files: bool) -> dict[str, str]:
+        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
+        return self.door.settings(is_partial=self._is_partial, with_large_files=with_large_files)
+
+    @property
+    def _is_partial(self) -> bool:
+        return self._mirrors.is_partial(self._clone.repository)
 
     def rename(self, old: Repository, new: Repository) -> None:
         """Send on to where a repository is from now on."""
@@ -223,7 +162,7 @@ class Gate:
 
         When its base was rewritten, no branch of the mirror says so any more.
         """
-        await self._git.run(self._repository, "update-ref", "refs/agent-bridge/begun", commit)
+        await self._git.run(self._repository, "update-ref", _BEGUN, commit)
 
     def _keep_boundary(self) -> None:
         """Take over where the history of a shallow mirror ends, since its objects are borrowed.
@@ -235,52 +174,20 @@ class Gate:
             shutil.copyfile(ends, self._repository / "shallow")
 
     def _lay(self) -> None:
-        for folder in (self._repository, self._hooks, self.door):
+        for folder in (self._repository, self._hooks):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.door.lay()
         remove_locks(self._repository)
         hook = self._hooks / "pre-receive"
-        hook.write_text(_HOOK)
+        hook.write_text(HOOK)
         hook.chmod(0o755)
-        for program in (relay.__file__, lfs_relay.__file__):
-            shutil.copyfile(program, self.door / Path(program).name)
 
-    def _listen(self, name: str) -> socket.socket:
-        place = self.door / name
-        place.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        folder = os.open(self.door, os.O_RDONLY)
-        try:
-            # The path of a socket has room for 100 bytes, that of a folder for thousands.
-            short = Path(f"/proc/self/fd/{folder}")
-            listener.bind(str(short / name if short.exists() else place))
-        finally:
-            os.close(folder)
-        place.chmod(0o600)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-        return listener
-
-    def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._waiting >= _BACKLOG:
-            writer.close()
-            return
-        self._tasks.start(self._serve(reader, writer), name="push")
-
-    def _fetching(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._refresh(writer), name="fetch")
-
-    def _wanting(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._bring(reader, writer), name="objects")
-
-    def _carrying(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._large.serve(reader, writer), name="large file")
-
-    async def _refresh(self, writer: asyncio.StreamWriter) -> None:
+    async def _refresh(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Bring the mirror up to date before the agent reads it; an old one is better than none."""
         try:
             await self._mirrors.refresh(self._clone.repository, self._clone.agent)
         except BridgeError as error:
-            writer.write(f"The mirror could not be brought up to date: {error}\n".encode())
+            self._say(writer, f"The mirror could not be brought up to date: {error}")
         finally:
             writer.close()
 
@@ -291,26 +198,28 @@ class Gate:
                 names = await _names(reader)
                 await self._mirrors.bring(self._clone.repository, self._clone.agent, names)
         except BridgeError as error:
-            writer.write(f"What is missing could not be fetched: {error}\n".encode())
+            self._say(writer, f"What is missing could not be fetched: {error}")
         except (ConnectionError, TimeoutError):
             pass  # nobody waits for it any more
         finally:
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._waiting += 1
+    def _say(self, writer: asyncio.StreamWriter, words: str) -> None:
+        """Tell an agent's git something: a remote may have said more than an agent may know."""
+        writer.write(f"{self._vault.redact(words)}\n".encode())
+
+    async def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with self._lock:
-                with _pipes() as pipes:
-                    await self._receive(reader, writer, pipes)
+                with pipes() as asking:
+                    await self._receive(reader, writer, asking)
         except GitFailed as error:
             logger.warning("a push broke off: %s", error)
         finally:
-            self._waiting -= 1
             writer.close()
 
     async def _receive(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pipes: _Pipes
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asking: Pipes
     ) -> None:
         """Let git take a push in; it asks through its hook whether it may be kept."""
         settings = {
@@ -320,7 +229,7 @@ class Gate:
             "receive.autogc": "false",
             "receive.unpackLimit": "1",
         }
-        more = {"AGENT_BRIDGE_GATE": str(pipes.folder)}
+        more = {"AGENT_BRIDGE_GATE": str(asking.folder)}
         here = str(self._repository)
         await asyncio.to_thread(self._keep_boundary)
         async with (
@@ -331,22 +240,22 @@ class Gate:
         ):
             helpers = (
                 group.create_task(_take(reader, child)),
-                group.create_task(self._answer(pipes)),
+                group.create_task(self._answer(asking)),
             )
             await _give(child, writer)
             for helper in helpers:
                 helper.cancel()
 
-    async def _answer(self, pipes: _Pipes) -> None:
-        incoming = parse(await pipes.question(), self._repository)
+    async def _answer(self, asking: Pipes) -> None:
+        incoming = parse(await asking.question(), self._repository)
         try:
             refusal = await self._judge(incoming)
         except (BridgeError, TimeoutError) as error:
             logger.warning("a push could not be sent on: %s", error)
             refusal = self._told(error)
-        commit = incoming.updates[0].new
+        commit, refusal = incoming.updates[0].new, self._vault.redact(refusal)
         self.last = Verdict(commit, refusal)
-        pipes.answer(refusal)
+        asking.answer(refusal)
 
     async def _judge(self, incoming: Incoming) -> str:
         """Decide on a push and, if it may go on, send it; returns why not."""
@@ -396,8 +305,21 @@ class Gate:
             if is_gone(error.words):
                 gone = failure(clone.repository, error)
                 return f"{gone} What was done is kept in the clone."
+            if self._is_partial and is_damage(error.words):
+                return await self._advice_when_rewritten()
             return f"The remote did not take it: {_remote_words(error.words)}"
         return ""
+
+    async def _advice_when_rewritten(self) -> str:
+        """Say what to do when a push would bring history along of which files are missing."""
+        base = await self._mirrors.default_branch(self._clone.repository)
+        begun = await self._git.run(self._repository, "rev-parse", "--short", _BEGUN)
+        return (
+            f"{self._clone.branch} stands on commits that the remote does not have any more, since "
+            "its history was rewritten, and not all of their files are here. Put your own commits "
+            "onto what is there now: `git fetch origin`, then "
+            f"`git rebase --onto origin/{base} {begun.decode().strip()}`, and push again."
+        )
 
     def _told(self, error: BaseException) -> str:
         words = str(error) or "it took too long"
@@ -434,54 +356,10 @@ async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
     while data := await child.stdout.read(_CHUNK_BYTES):
         if not writer.is_closing():
             writer.write(data)
-            with contextlib.suppress(ConnectionError):
-                await writer.drain()
-
-
-@dataclass(frozen=True, slots=True)
-class _Pipes:
-    """The two named pipes of one push."""
-
-    folder: Path
-    asking: int
-    answering: int
-
-    async def question(self) -> list[str]:
-        """Wait for what the hook asks."""
-        loop = asyncio.get_running_loop()
-        asked = bytearray()
-        ready = asyncio.Event()
-        loop.add_reader(self.asking, ready.set)
-        try:
-            while not asked.endswith(b"\nend\n"):
-                await ready.wait()
-                ready.clear()
-                with contextlib.suppress(BlockingIOError):
-                    asked += os.read(self.asking, _CHUNK_BYTES)
-        finally:
-            loop.remove_reader(self.asking)
-        return asked.decode(errors="replace").splitlines()[:-1]
-
-    def answer(self, refusal: str) -> None:
-        """Tell the hook what to say and do; a reason fits into the pipe."""
-        said = "".join(f"say {line}\n" for line in refusal[:4000].splitlines() if line)
-        os.write(self.answering, f"{said}{'refused' if refusal else 'taken'}\n".encode())
-
-
-@contextlib.contextmanager
-def _pipes() -> Iterator[_Pipes]:
-    with tempfile.TemporaryDirectory(prefix="agent-bridge-push-") as name:
-        folder = Path(name)
-        ends = []
-        for pipe in ("question", "answer"):
-            os.mkfifo(folder / pipe, 0o600)
-            # Open on both ends: nobody waits for anybody, and what was written is not lost.
-            ends.append(os.open(folder / pipe, os.O_RDWR | os.O_NONBLOCK))
-        try:
-            yield _Pipes(folder, *ends)
-        finally:
-            for end in ends:
-                os.close(end)
+            try:
+                await asyncio.wait_for(writer.drain(), _SILENCE_SECONDS)
+            except (ConnectionError, TimeoutError):
+                writer.transport.abort()  # nobody listens; git still says all that it wants to
 
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:

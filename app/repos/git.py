@@ -23,7 +23,7 @@ from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
 
 LOCAL_SECONDS: Final = 120.0
-"""What git may take on this disk; a repack of a large mirror is the longest."""
+"""What git may take on this disk; only a repack of a large mirror may take longer."""
 REMOTE_SECONDS: Final = 1800.0
 """What a fetch or a push may take: gigabytes over a slow line."""
 OUTPUT_BYTES: Final = 64 * 1024 * 1024

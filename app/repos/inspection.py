@@ -90,7 +90,7 @@ class Inspector:
             return f"This session pushes to {self.branch} and nowhere else, so not to {named}."
         if any(update.deletes for update in updates):
             return f"{self.branch} may not be deleted."
-        return ""
+        return "" if len(updates) == 1 else f"Push one commit to {self.branch} at a time."
 
     async def refusal(self, incoming: Incoming, known: str | None) -> str:
         """Say why a push may not go on, or nothing; `known` is where the branch is on the remote.

@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 8
 """Files under way at a time: as many as git-lfs itself begins."""
-_WAITING: Final = 64
-"""Who else may stand in line; more is no git-lfs."""
 _CHUNK_BYTES: Final = 1024**2
 _SCANNED_BYTES: Final = 4 * 1024**2
 _OVERLAP_BYTES: Final = 64 * 1024
@@ -52,20 +50,16 @@ class LargeFileDoor:
         self._mirrors = mirrors
         self._vault = vault
         self._at_once = asyncio.Semaphore(AT_ONCE)
-        self._here = 0
         self._refusals: dict[str, str] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Do what one connection asks for: bring a file, or take one."""
-        self._here += 1
         try:
-            if self._here <= _WAITING:
-                async with self._at_once:
-                    await self._answer(reader, writer)
+            async with self._at_once:
+                await self._answer(reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the agent's side broke off
         finally:
-            self._here -= 1
             writer.close()
 
     async def send(self, pointers: Mapping[Pointer, str]) -> str:

@@ -24,7 +24,7 @@ from app.errors import DiskNearlyFull, GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.git import COMMIT, NOWHERE, Access, Git
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
-from app.repos.repair import COMPLETE, copy_loose, swap, tidy
+from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ FREE_BYTES: Final = 1024**3
 """What stays free on the disk: enough for the store and for agents that are at work."""
 _PACKS: Final = 50
 """Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
-_CHUNK_BYTES: Final = 1024**2
+_REPACK_SECONDS: Final = 600.0
+"""What making one pack of them may take, while others wait for the mirror."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -63,6 +64,7 @@ class Mirrors:
         self._partial = partial
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
+        self._packs_left: defaultdict[Path, int] = defaultdict(int)
         self._places: dict[str, str] = {}
 
     def path(self, repository: Repository) -> Path:
@@ -381,49 +383,25 @@ class Mirrors:
             raise failure(repository, error) from error
         if partial.may_lack(mirror) and not partial.may_lack(new):
             partial.note(new, filtered=False)
-        await self._salvage(mirror, new)
-        await self._keep_boundaries(mirror, new)
+        await salvage(self._git, mirror, new)
+        await keep_boundaries(self._git, mirror, new)
         (new / COMPLETE).touch()
         await asyncio.to_thread(swap, new, mirror)
 
-    async def _salvage(self, old: Path, new: Path) -> None:
-        """Bring over what can still be read of a damaged mirror and is not on the remote."""
-        for pack in sorted((old / "objects" / "pack").glob("*.pack")):
-            await self._unpack(pack, new)
-        copied = await asyncio.to_thread(copy_loose, old / "objects", new / "objects")
-        logger.info("%d loose objects of the damaged mirror were kept", copied)
-
-    async def _keep_boundaries(self, old: Path, new: Path) -> None:
-        """Note where the history of a shallow mirror ended: what was kept ends there still."""
-        if not (old / "shallow").exists():
-            return
-        ends = set(_lines(old / "shallow")) | set(_lines(new / "shallow"))
-        found = await self._git.run(
-            new,
-            *("cat-file", "--batch-check=%(objectname)"),
-            given="".join(f"{end}\n" for end in sorted(ends)).encode(),
-        )
-        there = [line for line in found.decode().splitlines() if COMMIT.fullmatch(line)]
-        (new / "shallow").write_text("".join(f"{end}\n" for end in there))
-
-    async def _unpack(self, pack: Path, new: Path) -> None:
-        async with self._git.started(new, "unpack-objects", "-r", "-q") as child:
-            try:
-                with pack.open("rb") as file:
-                    while data := await asyncio.to_thread(file.read, _CHUNK_BYTES):
-                        child.write(data)
-                        await child.drain()
-            except (BrokenPipeError, OSError):
-                pass  # it gave up on a broken pack; what it had read by then is there
-            child.close_input()
-            await child.wait()
-
     async def _repack(self, repository: Repository, mirror: Path) -> None:
-        if sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack")) > _PACKS:
-            access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
-            await self._git.run(
-                mirror, "repack", "-a", "-d", "--keep-unreachable", "-q", access=access
-            )
+        """Make one pack of many; if that cannot be, the mirror is slower, and used as it is."""
+        packs = sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack"))
+        if packs <= self._packs_left[mirror] + _PACKS:
+            return
+        access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+        words = ("repack", "-a", "-d", "--keep-unreachable", "-q")
+        try:
+            await self._git.run(mirror, *words, access=access, seconds=_REPACK_SECONDS)
+        except GitFailed as error:
+            logger.warning("the packs of %s stay as they are: %s", repository.name, error)
+            self._packs_left[mirror] = packs
+        else:
+            self._packs_left[mirror] = 0
 
 
 @contextmanager
@@ -440,7 +418,3 @@ def _as_said(repository: Repository) -> Iterator[None]:
 def _promised(access: Access, repository: Repository) -> Access:
     """Let one command know that what is missing can be had from the remote."""
     return replace(access, settings={**access.settings, **partial.promise(repository.url)})
-
-
-def _lines(file: Path) -> list[str]:
-    return file.read_text().split() if file.exists() else []

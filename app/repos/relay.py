@@ -1,15 +1,17 @@
 """Stands where an agent's git looks for a remote: carries pushes, and has fetches made fresh.
 
 It is one stdlib file that imports nothing of the package: a copy of it lies in the door of the gate
-and runs in the agent's shoes. As `relay.py push DOOR` it is the `receive-pack` that git calls, and
-carries bytes both ways over a socket. As `relay.py fetch MIRROR` it is the `upload-pack`: it waits
-until the bridge has brought the mirror up to date, then lets git read it. As `relay.py partial
-MIRROR` it is the `upload-pack` for a mirror that lacks the content of files: it hears what git asks
-for, and passes that on when the bridge has fetched it.
+and runs in the agent's shoes. As `relay.py push whole DOOR` it is the `receive-pack` that git
+calls, and carries bytes both ways over a socket. As `relay.py fetch whole MIRROR` it is the
+`upload-pack`: it waits until the bridge has brought the mirror up to date, then lets git read it.
+
+With `partial` in the place of `whole` the mirror lacks the content of files. Then it hears what git
+asks for or is about to push, and passes that on when the bridge has fetched what is missing.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import subprocess
@@ -19,25 +21,28 @@ import threading
 CHUNK_BYTES = 65536
 ASKED_AT_ONCE = 100_000
 """As many names as the bridge listens to; the checkout of most trees wants fewer."""
+LOOKED_AT = "--max-count=1000"
+"""More commits than anybody makes between two pushes: without `origin/*` all history looks new."""
 END = b"0000"
 """The packet with which a request ends: https://git-scm.com/docs/protocol-v2."""
 
 
-def main(what: str, path: str) -> int:
+def main(what: str, how: str, path: str) -> int:
     """Do what git wants: push, or fetch."""
+    clone = os.getcwd()  # noqa: PTH109 - pathlib takes long to load
     os.chdir(os.path.dirname(__file__))  # noqa: PTH120 - a socket's path has little room
-    if what == "partial":
+    if what == "fetch" and how == "partial":
         return _read_partial(path)
     if what == "fetch":
         _ask("fetch")
         os.execvp("git", ["git", "upload-pack", path])  # noqa: S606 - it takes the place of this one
-    _push()
+    _push(clone if how == "partial" else "")
     return 0
 
 
-def _push() -> None:
+def _push(partial_clone: str) -> None:
     gate = _connected("push")
-    threading.Thread(target=_send, args=(gate,), daemon=True).start()
+    threading.Thread(target=_send, args=(gate, partial_clone), daemon=True).start()
     _pass_on(gate, 1)
 
 
@@ -47,16 +52,22 @@ def _read_partial(path: str) -> int:
     # The only version in which a request says all that it wants at once.
     reading = subprocess.Popen(["env", "GIT_PROTOCOL=version=2", *git], stdin=subprocess.PIPE)
     assert reading.stdin is not None
-    request: list[bytes] = []
+    while request := _request():
+        _see_to(request)
+        reading.stdin.write(b"".join(request))
+        reading.stdin.flush()
+    reading.stdin.close()
+    return reading.wait()
+
+
+def _request() -> list[bytes]:
+    """Read what git says up to the end of a request; nothing at the end of everything."""
+    request = []
     while packet := _packet():
         request.append(packet)
         if packet == END:
-            _see_to(request)
-            reading.stdin.write(b"".join(request))
-            reading.stdin.flush()
-            request.clear()
-    reading.stdin.close()
-    return reading.wait()
+            return request
+    return request
 
 
 def _packet() -> bytes:
@@ -70,9 +81,34 @@ def _see_to(request: list[bytes]) -> None:
     words = [packet[len(END) :].strip() for packet in request]
     if b"command=ls-refs" in words:
         _ask("fetch")
-    wanted = [word[len(b"want ") :] for word in words if word.startswith(b"want ")]
-    for start in range(0, len(wanted), ASKED_AT_ONCE):
-        _ask("objects", b"\n".join(wanted[start : start + ASKED_AT_ONCE]))
+    _bring([word[len(b"want ") :] for word in words if word.startswith(b"want ")])
+
+
+def _complete(clone: str, commands: list[bytes]) -> None:
+    """Have the bridge fetch all files of what is pushed.
+
+    Git sends none that the other side should have by its history, and the gate takes no commit of
+    which a file is missing. Most were fetched for a checkout, but a commit may also be made
+    without one.
+    """
+    words = [packet[len(END) :].partition(b"\0")[0].split() for packet in commands]
+    pushed = b"\n".join(each[1] for each in words if len(each) == 3)
+    made = _listed(clone, pushed, LOOKED_AT, "--ignore-missing", "--not", "--remotes")
+    if made:
+        files = ("--objects", "--no-object-names", "--no-walk", "--missing=print")
+        lines = _listed(clone, made, *files).split()
+        _bring([line[1:] for line in lines if line.startswith(b"?")])
+
+
+def _listed(clone: str, names: bytes, *how: str) -> bytes:
+    """List objects of a clone; nothing if that fails, since the push itself will say why."""
+    command = ("git", "-C", clone, "rev-list", "--stdin", *how)
+    return subprocess.run(command, input=names, capture_output=True).stdout
+
+
+def _bring(names: list[bytes]) -> None:
+    for start in range(0, len(names), ASKED_AT_ONCE):
+        _ask("objects", b"\n".join(names[start : start + ASKED_AT_ONCE]))
 
 
 def _ask(what: str, names: bytes = b"") -> None:
@@ -98,10 +134,18 @@ def _pass_on(gate: socket.socket, target: int) -> None:
             data = data[os.write(target, data) :]
 
 
-def _send(gate: socket.socket) -> None:
-    while data := os.read(0, CHUNK_BYTES):
-        gate.sendall(data)
-    gate.shutdown(socket.SHUT_WR)
+def _send(gate: socket.socket, partial_clone: str) -> None:
+    given = sys.stdin.buffer
+    assert isinstance(given, io.BufferedReader)
+    try:
+        if partial_clone:
+            commands = _request()
+            _complete(partial_clone, commands)
+            gate.sendall(b"".join(commands))
+        while data := given.read1(CHUNK_BYTES):
+            gate.sendall(data)
+    finally:
+        gate.shutdown(socket.SHUT_WR)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ Every step may be cut off at any moment and be done again.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 import re
 import shutil
 import zlib
@@ -13,8 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from app.repos.git import COMMIT, Git
+
+logger = logging.getLogger(__name__)
+
 COMPLETE: Final = "complete"
 """The file that a new mirror has when nothing of it is missing any more."""
+_CHUNK_BYTES: Final = 1024**2
 _LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
 _LOOSE_BYTES: Final = 256 * 1024**2
 """A loose object that is larger is not worth the memory it takes to check it."""
@@ -53,8 +60,43 @@ def remove_locks(repository: Path) -> None:
         shutil.rmtree(quarantine, ignore_errors=True)
 
 
-def copy_loose(old: Path, new: Path) -> int:
-    """Copy the loose objects that can still be read; returns how many."""
+async def salvage(git: Git, old: Path, new: Path) -> None:
+    """Bring over what can still be read of a damaged mirror and is not on the remote."""
+    for pack in sorted((old / "objects" / "pack").glob("*.pack")):
+        await _unpack(git, pack, new)
+    copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
+    if copied:
+        logger.info("%d loose objects of the damaged mirror were kept", copied)
+
+
+async def keep_boundaries(git: Git, old: Path, new: Path) -> None:
+    """Note where the history of a shallow mirror ended: what was kept ends there still."""
+    if not (old / "shallow").exists():
+        return
+    ends = set(_lines(old / "shallow")) | set(_lines(new / "shallow"))
+    found = await git.run(
+        new,
+        *("cat-file", "--batch-check=%(objectname)"),
+        given="".join(f"{end}\n" for end in sorted(ends)).encode(),
+    )
+    there = [line for line in found.decode().splitlines() if COMMIT.fullmatch(line)]
+    (new / "shallow").write_text("".join(f"{end}\n" for end in there))
+
+
+async def _unpack(git: Git, pack: Path, new: Path) -> None:
+    async with git.started(new, "unpack-objects", "-r", "-q") as child:
+        try:
+            with pack.open("rb") as file:
+                while data := await asyncio.to_thread(file.read, _CHUNK_BYTES):
+                    child.write(data)
+                    await child.drain()
+        except (BrokenPipeError, OSError):
+            pass  # it gave up on a broken pack; what it had read by then is there
+        child.close_input()
+        await child.wait()
+
+
+def _copy_loose(old: Path, new: Path) -> int:
     return sum(_copy_object(old, new, name) for name in _loose(old))
 
 
@@ -80,3 +122,7 @@ def _copy_object(old: Path, new: Path, name: str) -> bool:
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(data)
     return True
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []

@@ -76,6 +76,8 @@ def _follow(connection: Connection, naming: Naming) -> None:
         _move(connection, renamed)
     if holder is not None and holder.current and holder.number != number:
         _keep(connection, host, holder.number, f"{name}.{holder.number}")
+    if (before := _unclaimed(connection, naming)) is not None:
+        _keep(connection, host, number, before)
     former = (repository.c.host == host) & (repository.c.number == number)
     connection.execute(update(repository).where(former).values(current=False))
     _keep(connection, host, number, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,16 @@ def test_an_event_from_before_the_rename_is_heard_under_the_new_name(tmp_path: P
         world.settled()
 
         assert world.bridge.rows("select external from surface") == [("acme/gadgets:1",)]
+
+
+@pytest.mark.slow
+def test_what_is_set_for_a_repository_counts_under_its_new_name(tmp_path: Path) -> None:
+    entry = {"env": {"GREETING": "hello from the settings"}}
+    settings = {"REPOSITORIES_JSON": json.dumps({"acme/widgets": entry})}
+    with PullWorld(tmp_path, settings=settings) as world:
+        world.github.rename(world.repository, "acme", "gadgets")
+        world.settled()
+
+        issue = world.issue("@claude-bridge\nenv")
+
+        world.wait_for(issue, "hello from the settings")

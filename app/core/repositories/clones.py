@@ -6,7 +6,8 @@ crash cut off is done again at the next turn, no commit is lost and nothing is p
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -196,33 +197,44 @@ class Clones:
         return record
 
     async def _make(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> None:
-        opened = await self._checkouts.open(
-            clone,
-            fresh=True,
-            on_sent=lambda commit: self._sent(record, commit),
-            ask=ask,
-        )
-        if opened is None:
-            raise RepositoryError(f"There is no clone of {record.repository.name}.")
-        said = await self._checkouts.prepare(clone)
-        if said is not None:
-            await self._note(session, said)
-        await persist(self._clock, self._records.ready, record.session, record.number, opened)
+        async with self._closed_if_it_fails(clone):
+            opened = await self._checkouts.open(
+                clone,
+                fresh=True,
+                on_sent=lambda commit: self._sent(record, commit),
+                ask=ask,
+            )
+            if opened is None:
+                raise RepositoryError(f"There is no clone of {record.repository.name}.")
+            said = await self._checkouts.prepare(clone)
+            if said is not None:
+                await self._note(session, said)
+            await persist(self._clock, self._records.ready, record.session, record.number, opened)
 
     async def _reopened(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
         """Open a clone that is there; False if it cannot be used any more, and that is said."""
         try:
-            await self._checkouts.open(
-                clone,
-                fresh=False,
-                on_sent=lambda commit: self._sent(record, commit),
-                ask=ask,
-            )
+            async with self._closed_if_it_fails(clone):
+                await self._checkouts.open(
+                    clone,
+                    fresh=False,
+                    on_sent=lambda commit: self._sent(record, commit),
+                    ask=ask,
+                )
         except RepositoryError as error:
             words = "Its clone cannot be used any more and is kept as it is; another one is made."
             await self._note(session, f"{words} {error}")
             return False
         return True
+
+    @asynccontextmanager
+    async def _closed_if_it_fails(self, clone: Clone) -> AsyncIterator[None]:
+        """Leave no gate open that no agent uses and nobody would close."""
+        try:
+            yield
+        except BaseException:
+            await self._checkouts.close(clone.folder)
+            raise
 
     async def _clone(self, session: Session, record: Checkout) -> Clone:
         agent = session.key.agent

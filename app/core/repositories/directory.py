@@ -7,9 +7,10 @@ from a platform: who may talk to an agent there must not be able to point it at 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from app.core.keys import PlaceKey
@@ -22,6 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")
 
 Target = Repository | Path | None
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +132,35 @@ class Directory:
         if chosen is not None:
             return chosen
         return self.default if place.area is None else self.areas.get(place.area, self.default)
+
+
+class SetFor(Mapping[Target, Value]):
+    """What the settings say about single targets, which a repository keeps under a new name."""
+
+    def __init__(
+        self,
+        entries: Mapping[Target, Value],
+        directory: Directory,
+        now: Callable[[str, str], str],
+    ) -> None:
+        self._entries = entries
+        self._directory = directory
+        self._now = now
+
+    def __getitem__(self, target: Target) -> Value:
+        # An entry for the new name counts more than what was set under the old one.
+        for named in sorted(self._entries, key=lambda each: each != target):
+            if self._current(named) == target:
+                return self._entries[named]
+        raise KeyError(target)
+
+    def __iter__(self) -> Iterator[Target]:
+        return iter(dict.fromkeys(self._current(named) for named in self._entries))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _current(self, named: Target) -> Target:
+        if isinstance(named, Repository):
+            return self._directory.renamed(named, self._now)
+        return named

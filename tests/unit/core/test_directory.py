@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.keys import PlaceKey
-from app.core.repositories.directory import Directory
+from app.core.repositories.directory import Directory, SetFor
 from app.core.workspaces import Repository
 from app.errors import Conflict
 
@@ -125,3 +125,32 @@ def test_a_default_leaves_an_area_open_and_a_setting_for_it_does_not(directory: 
     assert directory.fixes(PlaceKey("slack", "C1:1"))
     assert not directory.fixes(PlaceKey("slack", "C9:1"))
     assert not directory.fixes(WEB)
+
+
+def test_what_is_set_for_a_repository_counts_under_its_new_name(directory: Directory) -> None:
+    folder = directory.read("folder:~/project")
+    old, new, other = map(directory.repository, ("acme/old", "acme/new", "acme/other"))
+    called = {"acme/old": "acme/new"}
+    found = SetFor(
+        {old: "by the old name", folder: "of the folder", other: "of another"},
+        directory,
+        lambda _host, name: called.get(name, name),
+    )
+
+    assert (found[new], found[folder], found[other]) == (
+        "by the old name",
+        "of the folder",
+        "of another",
+    )
+    assert new in found
+    assert old not in found
+    assert list(found) == [new, folder, other]
+    assert len(found) == 3
+
+
+def test_what_is_set_for_the_new_name_counts_more(directory: Directory) -> None:
+    old, new = map(directory.repository, ("acme/old", "acme/new"))
+    found = SetFor({old: "old", new: "new"}, directory, lambda _host, _name: "acme/new")
+
+    assert found[new] == "new"
+    assert list(found) == [new]

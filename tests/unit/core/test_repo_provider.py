@@ -20,7 +20,9 @@ from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
 from app.core.workspaces import Clone, Work
+from app.errors import RepositoryError
 from app.store.stores import Stores
+from tests.support.git_server import git
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
 
@@ -116,6 +118,30 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
         (again / "two.txt").write_text("2")
         assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
         assert here.yard.server.show("acme/app", "agent/demo/web-t1", "two.txt") == "2"
+
+
+async def test_no_gate_stays_open_of_a_clone_that_cannot_be_made(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        git(here.yard.server.path("acme/app"), "update-ref", "-d", "refs/heads/main")
+
+        with pytest.raises(RepositoryError, match="has no commit on its default branch yet"):
+            await here.provider.open(here.session)
+
+        assert (here.yard.folder / "gates" / "1-demo-1").exists()
+        assert here.yard.checkouts.visible(here.yard.folder / "workspaces" / "1-demo-1") == ()
+
+
+async def test_no_gate_stays_open_of_a_clone_that_cannot_be_used_any_more(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.provider.open(here.session)
+        await here.provider.close(1)
+        shutil.rmtree(folder / ".git")
+
+        another = await here.provider.open(here.session)
+
+        assert another != folder
+        assert here.yard.checkouts.visible(another) != ()
+        assert here.yard.checkouts.visible(folder) == ()
 
 
 async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped(

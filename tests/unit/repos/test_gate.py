@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.repos.inspection import Inspector, Update
 from tests.support.git_server import git
 from tests.support.yard import READ, SECRET, WRITE, Yard, open_yard
 
@@ -58,6 +59,7 @@ async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
         ("git push origin HEAD:refs/pull/1/head", "so not to refs/pull/1/head"),
         ("git push origin HEAD HEAD:refs/heads/main", "so not to refs/heads/main"),
         ("git push --mirror origin", "and nowhere else"),
+        ("git push origin 'HEAD:refs/heads/a\u2028b\u0085c'", "so not to refs/heads/a?b?c"),
         ("git push origin HEAD:refs/replace/0123", "refs/replace"),
         (
             "git push -q; git commit -q --amend -m Other; git push --force",
@@ -150,6 +152,14 @@ async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) 
     assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
 
 
+async def test_one_branch_is_not_pushed_to_twice_at_once(yard: Yard) -> None:
+    inspector = Inspector(yard.git, yard.folder, yard.vault, BRANCH)
+    updates = [Update("0" * 40, name * 40, f"refs/heads/{BRANCH}") for name in "ab"]
+
+    assert inspector.objection(updates[:1]) == ""
+    assert inspector.objection(updates) == f"Push one commit to {BRANCH} at a time."
+
+
 async def test_a_reviewer_has_nothing_to_push_to(yard: Yard) -> None:
     head = yard.server.commit("acme/app", {"a.txt": "a\n"}, "Theirs", branch="feature")
     clone = yard.clone(way="detached", start="refs/heads/feature")
@@ -189,13 +199,14 @@ async def test_the_remotes_own_refusal_reaches_the_agent(yard: Yard) -> None:
     await yard.open(clone)
     hook = yard.server.path("acme/app") / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'protected by policy' >&2\nexit 1\n")
+    hook.write_text(f"#!/bin/sh\necho 'protected by policy from {WRITE}' >&2\nexit 1\n")
     hook.chmod(0o755)
 
     status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
 
     assert status != 0
     assert "The remote did not take it: protected by policy" in said
+    assert WRITE not in said
     assert yard.sent == []
 
 

@@ -161,6 +161,20 @@ async def test_an_agent_fetches_what_is_on_the_remote_now(yard: Yard) -> None:
     assert (status, said.strip()) == (0, new)
 
 
+async def test_a_mirror_that_cannot_be_packed_is_used_as_it_is_and_not_tried_at_once_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror = await yard.mirrors.refresh(yard.repository(), "demo")
+    git(mirror, "repack", "-q")
+    git(mirror, "config", "repack.writeBitmaps", "neither")
+    monkeypatch.setattr("app.repos.mirror._PACKS", 0)
+
+    await yard.open(yard.clone())
+    await yard.mirrors.refresh(yard.repository(), "demo")
+
+    assert caplog.text.count("the packs of acme/app stay as they are") == 1
+
+
 async def test_a_plain_path_works_without_any_server(yard: Yard, tmp_path: Path) -> None:
     url = yard.server.path("acme/app").as_uri()
     clone = replace(yard.clone(), repository=replace(yard.repository(), url=url))

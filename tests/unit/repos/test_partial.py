@@ -183,6 +183,45 @@ async def test_a_push_goes_on_when_the_base_was_rewritten(yard: Yard) -> None:
     assert await lacks(yard, f"{old}:old.txt")
 
 
+async def test_a_push_on_history_that_the_remote_threw_away_is_refused_with_a_way_out(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    opened = await yard.open(clone)
+    bare = yard.server.path(APP)
+    git(bare, "update-ref", "refs/heads/main", "main~3")
+    git(bare, "gc", "--quiet", "--prune=now")
+    await yard.mirrors.refresh(yard.repository(), "demo")
+
+    refused = await yard.do(clone, f"echo 1 > one; {PUSH}")
+    assert opened is not None
+    way_out = f"git rebase --onto origin/main {opened.commit[:7]}"
+    taken = await yard.do(clone, f"git fetch -q origin && {way_out} 2>&1 && git push 2>&1")
+
+    assert refused[0] != 0
+    assert "stands on commits that the remote does not have any more" in refused[1]
+    assert way_out in refused[1]
+    assert taken[0] == 0, taken[1]
+    assert yard.server.show(APP, BRANCH, "one") == "1"
+
+
+async def test_commits_made_without_a_checkout_are_pushed(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    await yard.do(clone, f"echo 1 > one; {PUSH}")
+    yard.server.commit(APP, {"theirs.txt": "theirs\n", "deep/c.txt": "c\n"}, "Theirs")
+    tree = "tree=$(git merge-tree --write-tree HEAD origin/main)"
+    made = "made=$(git commit-tree $tree -p HEAD -p origin/main -m Merge)"
+
+    status, said = await yard.do(
+        clone, f"git fetch -q && {tree} && {made} && git push origin $made:refs/heads/{BRANCH} 2>&1"
+    )
+
+    assert status == 0, said
+    assert yard.server.show(APP, BRANCH, "theirs.txt") == "theirs"
+    assert await lacks(yard, "main~3:old.txt")
+
+
 async def test_secrets_and_force_pushes_are_seen(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

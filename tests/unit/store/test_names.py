@@ -75,6 +75,18 @@ async def test_sessions_places_posts_and_clones_go_along(stores: Stores) -> None
     assert stores.names.now("elsewhere.example", "o/old") == "o/old"
 
 
+async def test_a_name_that_only_its_rename_tells_of_is_known_as_a_former_one(
+    stores: Stores,
+) -> None:
+    await stores.names.follow(called(1, "o/new", before="o/old"))
+    assert stores.names.now(HOST, "o/old") == "o/new"
+
+    await stores.names.follow(called(2, "o/old"))
+
+    assert stores.names.now(HOST, "o/old") == "o/old"
+    assert stores.names.of(HOST, 1) == "o/new"
+
+
 async def test_an_event_from_before_changes_nothing_but_a_rename_back_does(stores: Stores) -> None:
     await stores.names.follow(called(1, "o/a"))
     await stores.names.follow(called(1, "o/b"))
