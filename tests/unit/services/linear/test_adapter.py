@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -82,13 +83,17 @@ class Scene:
     async def take(self, delivery: Delivery) -> None:
         self.taken.append(delivery)
 
-    def another(self, credentials: LinearCredentials) -> LinearAdapter:
+    def another(
+        self, credentials: LinearCredentials | None = None, **options: Any
+    ) -> LinearAdapter:
+        """Make a further adapter of the same app, with something set otherwise."""
         return LinearAdapter(
             "demo",
-            credentials,
+            credentials or settings(self.app),
             api_url=self.linear.url,
             clock=self.clock,
             vault=self.vault,
+            **options,
         )
 
     @asynccontextmanager
@@ -136,7 +141,7 @@ async def scene(linear: Linear, clock: ManualClock) -> AsyncIterator[Scene]:
 
 
 async def test_it_has_a_path_of_its_own_and_the_plain_one_as_default(scene: Scene) -> None:
-    other = scene.another(settings(scene.app))
+    other = scene.another()
 
     assert scene.adapter.paths == ("/webhooks/linear/demo", "/webhooks/linear")
     assert other.paths == ("/webhooks/linear/demo",)
@@ -431,14 +436,7 @@ async def test_a_token_that_somebody_allows_at_linear_is_taken_without_a_restart
 ) -> None:
     with open_stores(tmp_path, scene.clock) as (_, stores):
         grants = Grants("linear:demo", stores.sealed, Sealer(SecretStr("k" * 40)))
-        adapter = LinearAdapter(
-            "demo",
-            minting(scene.app),
-            api_url=scene.linear.url,
-            clock=scene.clock,
-            vault=scene.vault,
-            grants=grants,
-        )
+        adapter = scene.another(minting(scene.app), grants=grants)
         scene.app.credentials = False
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(adapter.listen(scene.take))
@@ -539,14 +537,7 @@ async def test_who_is_a_member_counts_for_an_hour_while_linear_cannot_be_asked(
 async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene) -> None:
     scene.linear.delegate(scene.session.issue, scene.app, None)
     delivery = Delivery("linear:demo", "d1", None, {}, scene.linear.hooks.sent[-1].body, 1.0)
-    listed = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        bots=("automation",),
-    )
+    listed = scene.another(bots=("automation",))
 
     unlisted = scene.adapter.parse(delivery)
     heard = listed.parse(delivery)
@@ -563,14 +554,7 @@ async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_te
     scene.linear.reply(scene.session, scene.ann, "hello")
     body = scene.linear.hooks.sent[-1].body.replace(b"ENG-1", b"OPS-7")
     home = PlaceKey("linear", "ENG-1")
-    adapter = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        home=lambda key: home if key == scene.target else None,
-    )
+    adapter = scene.another(home=lambda key: home if key == scene.target else None)
 
     heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
 
@@ -581,14 +565,7 @@ async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_te
 async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
     scene: Scene, tmp_path: Path
 ) -> None:
-    adapter = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        uploads=tmp_path,
-    )
+    adapter = scene.another(uploads=tmp_path)
     words = scene.linear.upload("a.png", b"a picture") + scene.linear.upload("b.png", b"gone")
     scene.linear.reply(scene.session, scene.ann, words)
     body = scene.linear.hooks.sent[-1].body
@@ -630,14 +607,7 @@ async def test_what_is_attached_to_the_issue_is_told_as_data_and_its_files_come_
 async def test_what_an_agent_made_goes_up_once_and_is_named_in_the_one_response(
     scene: Scene, tmp_path: Path
 ) -> None:
-    adapter = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        uploads=tmp_path,
-    )
+    adapter = scene.another(uploads=tmp_path)
     for name, content in (("plot.png", b"a plot"), ("report.md", b"a report")):
         (tmp_path / "0a1b").mkdir(exist_ok=True)
         (tmp_path / "0a1b" / name).write_bytes(content)
@@ -687,14 +657,7 @@ async def test_what_linear_refuses_is_linked_where_the_page_gives_it_out(
 async def test_the_answer_does_not_wait_for_a_file_that_never_gets_there(
     scene: Scene, tmp_path: Path
 ) -> None:
-    adapter = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        uploads=tmp_path,
-    )
+    adapter = scene.another(uploads=tmp_path)
     (tmp_path / "0a1b").mkdir()
     (tmp_path / "0a1b" / "a.md").write_text("x")
     file = MadeFile("a.md", "text/markdown", "0a1b/a.md", 1, "https://page.example/a.md")
@@ -713,14 +676,7 @@ async def test_a_file_that_many_want_at_once_is_there_for_all(scene: Scene, tmp_
     words = scene.linear.upload("a.png", b"a picture" * 100_000)
     scene.linear.reply(scene.session, scene.ann, words)
     body = scene.linear.hooks.sent[-1].body
-    adapter = LinearAdapter(
-        "demo",
-        settings(scene.app),
-        api_url=scene.linear.url,
-        clock=scene.clock,
-        vault=scene.vault,
-        uploads=tmp_path,
-    )
+    adapter = scene.another(uploads=tmp_path)
     heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
     assert heard is not None
     (file,) = heard.files
