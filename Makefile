@@ -10,10 +10,14 @@ COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-a
 # Tests often wait for real processes, so one worker more than there are cores is kept busy; more
 # than four get in each other's way.
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4)))
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=10 --durations-min=1
+GATES := $(BIN)/python -m tests.support.gates
+
+# Without compiled files every worker and every process that a test starts compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-agents bench format map lock clean gates FORCE
+.PHONY: help setup run test test-all test-agents audit bench format map lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -24,16 +28,20 @@ setup: .venv/.run ## Set up .venv with all that the bridge needs to run
 run: .venv/.run ## Set up, then serve on 127.0.0.1:8000 (HOST, PORT)
 	@exec $(BIN)/agent-bridge serve
 
-test: gates ## Set up, then run every gate and the quick tests (ARGS go to pytest)
-	@$(PYTEST) -m 'not slow' $(ARGS)
+test: .venv/.dev ## Set up, then run every gate and the quick tests (ARGS go to pytest)
+	@$(GATES) $(PYTEST) -m 'not slow' $(ARGS)
 
-test-all: gates ## The same with the slow tests: many seeds, real agents
+test-all: .venv/.dev ## The same with the slow tests: many seeds, real agents
 	@$(BIN)/python -m tests.agents.install
-	@$(PYTEST) -o faulthandler_timeout=300 $(ARGS)
+	@$(BIN)/python -m tests.support.audit
+	@$(GATES) $(PYTEST) $(ARGS)
+
+audit: .venv/.dev ## Look up every pinned dependency in the published advisories
+	@$(BIN)/python -m tests.support.audit
 
 test-agents: .venv/.dev ## Install real agents from npm into .agents, then test their sessions
 	@$(BIN)/python -m tests.agents.install
-	@$(PYTEST) -o faulthandler_timeout=300 tests/agents tests/contracts/agent_sessions $(ARGS)
+	@$(PYTEST) tests/agents tests/contracts/agent_sessions $(ARGS)
 
 bench: .venv/.dev ## Measure
 	@exec $(BIN)/python -m bench $(ARGS)
@@ -51,17 +59,6 @@ lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 tak
 
 clean: ## Remove .venv, installed agents and caches
 	@rm -rf .agents .screenshots .venv .hypothesis .import_linter_cache .mypy_cache .ruff_cache
-
-# A gate says one line; its own words are shown when it fails.
-gate = @printf '%-8s' '$(1)'; start=$$(date +%s); \
-	if words=$$($(2) 2>&1); then echo "ok $$(($$(date +%s) - start)) s"; \
-	else echo 'failed'; printf '%s\n' "$$words"; exit 1; fi
-
-gates: .venv/.dev
-	$(call gate,format,$(BIN)/ruff format --check .)
-	$(call gate,lint,$(BIN)/ruff check .)
-	$(call gate,types,$(BIN)/mypy)
-	$(call gate,layers,$(BIN)/lint-imports --no-logo)
 
 # The environment. Two stamps: what the bridge needs, and the tools on top of it. An environment
 # that came with a copied or moved folder still points to the old place and is made anew.

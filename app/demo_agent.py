@@ -1,25 +1,26 @@
 """The demo agent: a real ACP agent on stdio that follows plain lines instead of a model.
 
 It is one stdlib file that imports nothing of the package and little else, so that it starts at
-once. Two rules must not be broken: a line inside a `<data` block is never obeyed, and whatever is
-said stands in `$HOME/.agent-bridge-demo/<session>.jsonl` before it is sent.
+once. Two rules must not be broken: a line inside a `<data` block is never obeyed, and everything
+that is said is in `$HOME/.agent-bridge-demo/<session>.jsonl` before it is sent.
 
-Commands, each on a line of its own, also after a mention, in any case; other words get an answer:
+Commands, each on its own line, also after a mention, in any case; other text gets an answer:
 
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
-`ask QUESTION?` takes any words for an answer, and needs a form for that.
-`give` lays a file into the folder that AGENT_BRIDGE_OUTGOING names, for the people who asked.
-`limit N` strikes once: the same line in the very next prompt finds the limit over, so that a turn
+`ask QUESTION?` takes any text as an answer, and needs a form for that.
+`give` puts a file for people into the folder that AGENT_BRIDGE_OUTGOING names.
+Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
+`limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
 
 With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also these lines:
 
     flood N     thoughts N  tools N     N text, thought or tool updates as fast as possible
-    line N      stderr N    garbage N   N bytes without a newline, N bytes, N senseless lines
+    line N      stderr N    garbage N   N bytes without a newline, N bytes, N invalid lines
     requests N  children N              N asks at once, N orphans that sleep (half in new sessions)
     env         read PATH               say the environment, say what a file holds or the error
     chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 VERSION = "1.0.0"
 FAULTS = set(os.environ.get("AGENT_BRIDGE_DEMO_FAULTS", "").split(",")) - {""}
 HISTORY = os.path.join(os.path.expanduser("~"), ".agent-bridge-demo")
+SETTINGS = os.path.join(HISTORY, "settings.json")
 INVALID_REQUEST, NO_SUCH_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
 NOT_FOUND = -32002  # ACP's addition to the codes of JSON-RPC
 MODES = [
@@ -71,7 +73,7 @@ PERMISSIONS = [
 ]
 CONTEXT_TOKENS = 200_000  # a usual size, so that usage looks familiar
 CHUNK = 32  # characters; a few words, as models stream them
-OUTPUT_LIMIT = 64 * 1024  # bytes kept of a command's output: more than anybody reads
+OUTPUT_LIMIT = 64 * 1024  # bytes kept of a command's output: more than people read
 POLL_SECONDS = 0.02  # looks instant, costs nothing
 LEAVE_SECONDS = 1.0  # a process starts in a hundredth of it
 STOP_LOOKS = 50  # a second: even a busy machine stops a process by then
@@ -121,7 +123,7 @@ class Wire:
         self._ids = count(1)
 
     def write(self, data: bytes) -> None:
-        """Write bytes as they are; when nobody listens any more there is nothing left to do."""
+        """Write bytes as they are; do nothing once the client has gone."""
         try:
             with self._lock:
                 while data and not self.muted:
@@ -168,7 +170,7 @@ class Session:
         self.remember("session", cwd)
 
     def remember(self, role: str, text: str) -> None:
-        """Keep a record where SIGKILL cannot reach it."""
+        """Write a record to disk, where it survives SIGKILL."""
         self.records.append({"role": role, "text": text})
         self._file.write(encode(self.records[-1]))
 
@@ -182,7 +184,7 @@ class Session:
 
 
 class Turn:
-    """One prompt and all that follows, on a thread of its own; `_do_x` obeys the command `x`."""
+    """One prompt and all that follows, on its own thread; `_do_x` runs the command `x`."""
 
     commands = COMMANDS
 
@@ -200,12 +202,12 @@ class Turn:
         session.remember("user", prompt)
 
     def cancel(self) -> None:
-        """End the turn at its next breath (called by the reader)."""
+        """End the turn at its next check (called by the reader)."""
         self._cancelled = True
         self._woken.set()
 
     def settle(self, answer: Json) -> None:
-        """Hand over the client's answer to the open ask (called by the reader)."""
+        """Pass the client's answer to the open ask (called by the reader)."""
         self._answer = answer
         self._woken.set()
 
@@ -304,7 +306,7 @@ class Turn:
         return self._answer.get("result") or {}
 
     def use_tool(self, call: Json, work: Callable[[], Json]) -> None:
-        """Show a tool call, ask for it unless that is settled, do it, and tell how it ended."""
+        """Show a tool call, ask for it if needed, run it, and report how it ended."""
         call = {"toolCallId": new_id("call"), "status": "pending", **call}
         end: Json = {"status": "failed"}
         self.update("tool_call", **call)
@@ -321,7 +323,7 @@ class Turn:
         self.say(end["rawOutput"])
 
     def _permitted(self, call: Json) -> bool:
-        if self.session.mode == "free" or call["kind"] in self.session.allowed:
+        if self.session.mode == "free" or call["kind"] in {*self.session.allowed, *always()}:
             return True
         choice = self.ask(call, PERMISSIONS)
         if choice == "allow-always":
@@ -337,8 +339,8 @@ class Turn:
         return path
 
     def _chat(self, words: str) -> None:
-        self.think("None of this is a command of mine, so I repeat it.")
-        said = f"You said: {words[:2000]}" if words else "There were no words for me."
+        self.think("This is not one of my commands, so I repeat it.")
+        said = f"You said: {words[:2000]}" if words else "Your message was empty."
         came = f"\n\nWith it came: {', '.join(self.files)}." if self.files else ""
         self.say(f"Hello, I am the demo agent, a small script without a model. {said}{came}")
 
@@ -366,7 +368,7 @@ class Turn:
             old = file.read()
 
         def work() -> Json:
-            path = self.inside(name)  # again: much may have changed while somebody was asked
+            path = self.inside(name)  # again: much may have changed while a person was asked
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(new)
@@ -381,7 +383,7 @@ class Turn:
         name, text = argument.split(None, 1)
         folder = os.environ.get("AGENT_BRIDGE_OUTGOING")
         if not folder:
-            self.say("There is nowhere to lay files for people.")
+            self.say("There is no folder for files for people.")
             return
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -498,7 +500,7 @@ class Turn:
 
 
 class FaultyTurn(Turn):
-    """A turn that also knows how to misbehave, for tests of whoever drives an agent."""
+    """A turn that can also misbehave, for tests of programs that drive an agent."""
 
     commands = COMMANDS | FAULT_COMMANDS
 
@@ -588,7 +590,7 @@ class Agent:
         self.missing = {f"session/{name}" for fault in FAULTS for name in unable.get(fault, ())}
 
     def handle(self, message: Json) -> None:
-        """Answer a request, follow a notification, or hand an answer to the turn that asked."""
+        """Answer a request, handle a notification, or pass an answer to the turn that asked."""
         method, request = message.get("method"), message.get("id")
         if not isinstance(method, str):
             turn = self.wire.asks.pop(request, None) if isinstance(request, int) else None
@@ -621,7 +623,7 @@ class Agent:
         return method
 
     def leave(self) -> None:
-        """Take running commands along and exit without waiting for any turn."""
+        """Kill running commands and exit without waiting for any turn."""
         for turn in [session.turn for session in self.sessions.values() if session.turn]:
             turn.starting.acquire(timeout=LEAVE_SECONDS)  # and never let go: nothing starts again
             if turn.child:
@@ -733,7 +735,7 @@ def text_block(text: str) -> Json:
 
 
 def quoted(output: str) -> str:
-    """Return an output as Markdown shows it: several lines as a block that keeps them apart."""
+    """Format an output as Markdown: several lines become a code block."""
     output = output.strip("\n")
     if "\n" not in output:
         return output
@@ -744,7 +746,7 @@ def quoted(output: str) -> str:
 
 
 def name_of(block: Json) -> str:
-    """Return what to call something that came with the words: its form and its name."""
+    """Describe an attachment: its name and its kind."""
     address = (block.get("resource") or block).get("uri") or ""
     name = block.get("name") or address.rpartition("/")[2] or block.get("mimeType") or "unnamed"
     return f"{name} ({block['type']})"
@@ -787,12 +789,19 @@ def spoken(prompt: str) -> Iterator[list[str]]:
 
 
 def history_path(session: str) -> str:
-    """Return where the history of a session is kept."""
+    """Return the path of a session's history."""
     return os.path.join(HISTORY, f"{session}.jsonl")
 
 
+def always() -> list[str]:
+    """Return the kinds of calls that the settings allow without asking."""
+    with suppress(OSError, ValueError, AttributeError), open(SETTINGS) as settings:
+        return list(json.load(settings).get("allow", []))
+    return []
+
+
 def read_history(session: str) -> list[dict[str, str]]:
-    """Return what is on disk of a session, without lines that a kill tore."""
+    """Read a session's history from disk, without lines that a kill tore."""
     records = []
     with suppress(FileNotFoundError), open(history_path(session), "rb") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""The tree of everything that can go wrong and that somebody may catch.
+"""Defines every error that callers may catch, as one tree.
 
     BridgeError
     ├── ConfigurationError      a setting is wrong or unsafe; the bridge does not start
@@ -11,15 +11,16 @@
     ├── Conflict                the thing asked for no longer fits the state it is in
     ├── AgentError              something between the bridge and an agent process
     │   ├── AgentNotStarted     its process could not be started
-    │   ├── AgentDied           its process ended while somebody waited for it
+    │   ├── AgentDied           its process ended during a call
     │   ├── AgentTimedOut       it did not answer within its bound
     │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
+    │   ├── AgentStopped        it used more of the machine than it may
     │   └── AgentRefused        it answered with an error of its own
     │       └── AgentLoginNeeded  it wants to be logged in first
     ├── RepositoryError         a repository, or a session's clone of one, cannot be used
     │   ├── GitFailed           git ended with an error or took too long
     │   ├── RepositoryGone      the remote says that there is no such repository, or not for us
-    │   └── DiskNearlyFull      there is too little room for another clone
+    │   └── DiskNearlyFull      there is too little room for more work
     ├── ServiceRefused          a platform lets an adapter do nothing, as it is set up
     └── PostError               a post could not be sent
         ├── PostDelayed         not now: wait, then try again
@@ -64,7 +65,7 @@ class StoreUnavailable(BridgeError):
 
 
 class DeliveryRefused(BridgeError):
-    """An inbound request failed its check and was not stored."""
+    """An inbound request failed its check: it is not stored, or stored and not read."""
 
     def __init__(self, reason: str, *, status: int = 401) -> None:
         self.reason = reason
@@ -77,7 +78,7 @@ class DeliveryUnreadable(BridgeError):
 
 
 class SpeakerUnknown(BridgeError):
-    """A platform can neither tell now who somebody is, nor could that person be told anything."""
+    """A platform can currently neither identify a person nor deliver a message to them."""
 
 
 class NotFound(BridgeError):
@@ -103,7 +104,7 @@ class AgentNotStarted(AgentError):
 
 
 class AgentDied(AgentError):
-    """The agent's process ended while somebody waited for it."""
+    """The agent's process ended during a call."""
 
     def __init__(self, agent: str, *, status: int | None, last_words: str = "") -> None:
         self.status = status
@@ -125,6 +126,13 @@ class AgentMisbehaved(AgentError):
 
     def __init__(self, agent: str, what: str) -> None:
         super().__init__(f"{agent} broke the protocol: {what}. It was stopped.")
+
+
+class AgentStopped(AgentError):
+    """The bridge stopped the agent because it used more of the machine than it may."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"Stopped: {problem}. {remedy}")
 
 
 class AgentRefused(AgentError):
@@ -167,19 +175,19 @@ class RepositoryGone(RepositoryError):
         self.words = words
         super().__init__(
             f"The repository {name} cannot be reached: {words}. If it was renamed or moved, set "
-            "the new name with `repo OWNER/NAME`, or in GITHUB_REPO, SLACK_CHANNEL_REPOS or "
-            "LINEAR_TEAM_REPOS; if it was closed to this agent, open it again."
+            "the new name with `repo OWNER/NAME`, or in the setting that names it; if it was "
+            "closed to this agent, open it again."
         )
 
 
 class DiskNearlyFull(RepositoryError):
-    """There is too little room for another clone."""
+    """There is too little room for more work."""
 
     def __init__(self, free: int, needed: int) -> None:
         super().__init__(
             f"The disk is nearly full: {free // 2**20} MiB are free and {needed // 2**20} MiB must "
-            "stay free, so no new clone is made. Remove sessions that are not needed any more, or "
-            "give DATA_DIR a larger disk."
+            "stay free, so no new work is begun. Delete what is not needed, or give DATA_DIR a "
+            "larger disk, then try again."
         )
 
 

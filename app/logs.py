@@ -1,4 +1,4 @@
-"""What the bridge says about itself: one line per event on stderr, with agent and session.
+"""Configures logging: one line per event on stderr, with agent and session.
 
 Every line passes the vault after it is rendered, tracebacks included: no other way out.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
+import re
 import sys
 import threading
 from pathlib import PurePath
@@ -21,6 +22,8 @@ from app.vault import Vault
 
 Level = Literal["debug", "info", "warning", "error", "critical"]
 Format = Literal["console", "json"]
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 # They report every request at INFO, which says nothing that our own lines do not say.
 _CHATTY = ("httpx", "httpcore", "alembic")
@@ -131,6 +134,7 @@ def _formatter(style: Format, vault: Vault, *, colors: bool) -> logging.Formatte
     else:
         # Rich's tracebacks show local variables: far too much for a log.
         plain = structlog.dev.plain_traceback
+        render.append(_without_controls)
         render.append(structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain))
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_shared(), processors=render)
 
@@ -143,6 +147,16 @@ def _without_doubles(_logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 def _with_agent_and_session(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {"agent": None, "session": None, **event}
+
+
+def _without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Show the control characters in what others said, so that a terminal does not obey them."""
+    return {
+        key: _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", value)
+        if isinstance(value, str)
+        else value
+        for key, value in event.items()
+    }
 
 
 def _redacted(event: EventDict, vault: Vault) -> EventDict:

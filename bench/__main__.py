@@ -1,4 +1,7 @@
-"""Measures, shows the table, draws the plot; `--write` puts both into docs/performance.md."""
+"""Measures, shows the table, draws the plot; `--write` puts both into docs/performance.md.
+
+A measurement that cannot prove its work fails the bench, and then nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,23 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import accept, clone, cold, memory, page, report, restart, socket_mode, stream
-from bench.figures import FULL, QUICK, Row, Scale
+from bench.figures import FULL, QUICK, Gap, Row, Scale
 from bench.machine import ROOT, busy, description
 
 PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance.svg"
-PACKAGES = ("uvicorn", "uvloop", "sqlalchemy", "starlette", "gidgethub", "aiohttp", "slack-bolt")
+PACKAGES = (
+    "uvicorn",
+    "uvloop",
+    "sqlalchemy",
+    "starlette",
+    "gidgethub",
+    "aiohttp",
+    "slack-bolt",
+    "agent-client-protocol",
+)
 
-MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
+MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "accept": accept.measure,
     "socket": socket_mode.measure,
     "stream": stream.measure,
@@ -32,28 +44,40 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row]]] = {
 }
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure what the command line names."""
+def main(arguments: Sequence[str]) -> int:
+    """Measure what the command line names; returns the exit code, which is 1 if a row failed."""
     options = _options(arguments)
     console = Console(highlight=False)
-    rows: list[Row] = []
+    results: list[Row | Gap] = []
     for name in options.only or MEASUREMENTS:
-        with (
-            console.status(f"measuring {name} ..."),
-            tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        ):
-            rows += MEASUREMENTS[name](QUICK if options.quick else FULL, Path(folder))
+        with console.status(f"measuring {name} ..."):
+            results += measured(name, QUICK if options.quick else FULL)
     machine = description([(name, version(name)) for name in PACKAGES])
     console.print(machine)
     if busy():
         console.print("[yellow]Others use this machine too: trust the CPU figures only.[/]")
-    report.show(rows, console)
+    report.show(results, console)
+    rows = [row for row in results if isinstance(row, Row)]
+    gaps = [gap for gap in results if isinstance(gap, Gap)]
+    if options.write and gaps:
+        console.print(f"[red]Nothing is written: {len(gaps)} measurements have no figure.[/]")
+        return 1
     plot = PLOT if options.write else Path(options.plot)
     report.plot(rows, plot)
     console.print(f"Plot: {plot}")
     if options.write:
         PAGE.write_text(report.insert(PAGE.read_text(), report.markdown(rows, machine)))
         console.print(f"Written: {PAGE}")
+    return int(any(gap.failed for gap in gaps))
+
+
+def measured(name: str, scale: Scale) -> Iterator[Row | Gap]:
+    """Run one measurement; if it fails, the reason takes the place of its rows."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        try:
+            yield from MEASUREMENTS[name](scale, Path(folder))
+        except Exception as failure:  # noqa: BLE001 - whatever fails, the others are measured
+            yield Gap(name, str(failure) or type(failure).__name__, failed=True)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -62,7 +86,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=MEASUREMENTS, help="one measurement; may be repeated"
     )
-    parser.add_argument("--write", action="store_true", help=f"update {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"update {PAGE.name}")
     parser.add_argument(
         "--plot",
         default=str(Path(tempfile.gettempdir()) / "agent-bridge-bench.svg"),
@@ -75,4 +99,4 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from app.store.database import FILE_NAME
 from bench.bridge import BridgeServer
 from bench.figures import Goal, Row, Scale, milliseconds, ratios
-from bench.load import WARM_UP, Outcome, Plan, run
-from bench.machine import LOOK_SECONDS, Server, free_port
+from bench.history import stored
+from bench.load import Outcome, Plan, run
+from bench.machine import Server, exchange, free_port
+from bench.proof import prove, prove_equal, wait_for
+from bench.tally import counted
+from bench.webhooks import request
 
 CONNECTIONS = 32
 STARLETTE, GIDGETHUB, BARE = "starlette_route", "gidgethub_route", "bare"
+KEPT = "select count(*) from delivery"
+SETTLED = "select count(*) from delivery where state = 'done'"
 ALONE, WORKING = "accept alone", "accept with intake"
 
 
@@ -26,8 +31,10 @@ class Receiver:
     """A server that takes webhooks, and how it did in each round."""
 
     server: Server
-    inbox: Path | None = None
-    """The database of a bridge that works on what it accepts."""
+    taken: Callable[[], int]
+    """How many deliveries it has dealt with by now."""
+    works: bool = False
+    """Whether it goes on with what it has accepted."""
     outcomes: list[Outcome] = field(default_factory=list)
     single: list[Outcome] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -37,14 +44,20 @@ class Receiver:
     def load(self, scale: Scale) -> None:
         """Put it under load once."""
         before = self.server.cpu_seconds()
-        outcome = self._run(CONNECTIONS, scale.deliveries)
-        if self.inbox is not None:
-            late = _until_settled(self.inbox)
+        outcome, late = self._run(CONNECTIONS, scale.deliveries, scale.warm_up)
+        if self.works:
             self.settled.append(scale.deliveries / (outcome.seconds + late))
         self.outcomes.append(outcome)
-        taken = scale.deliveries + WARM_UP
+        taken = scale.deliveries + scale.warm_up
         self.cpu.append((self.server.cpu_seconds() - before) / taken)
-        self.single.append(self._run(1, scale.single))
+        self.single.append(self._run(1, scale.single, scale.warm_up)[0])
+
+    def prove_checking(self) -> None:
+        """Make sure that it refuses what is not signed, as all do that are compared."""
+        before = self.taken()
+        forged = request({"action": "created"}, uuid4().hex, self.server.port, forged=True)
+        prove(exchange(self.server.port, forged) >= 400, "a forged webhook was accepted")
+        prove_equal(self.taken(), before, "deliveries after a forged one")
 
     @property
     def rates(self) -> list[float]:
@@ -56,8 +69,13 @@ class Receiver:
         """The usual time of one delivery that comes alone, round by round."""
         return [outcome.p50 for outcome in self.single]
 
-    def _run(self, connections: int, count: int) -> Outcome:
-        return run(Plan(self.server.port, connections, count, uuid4().hex))
+    def _run(self, connections: int, count: int, warm_up: int) -> tuple[Outcome, float]:
+        """Send so many webhooks; returns what came of it, and how long the work took after that."""
+        before = self.taken()
+        outcome = run(Plan(self.server.port, connections, count, warm_up, uuid4().hex))
+        began = time.perf_counter()
+        wait_for(self.taken, before + count + warm_up, "deliveries dealt with")
+        return outcome, time.perf_counter() - began
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -69,28 +87,20 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
         for _ in range(scale.rounds):
             for receiver in receivers.values():
                 receiver.load(scale)
+        for name in set(receivers) - {BARE}:
+            receivers[name].prove_checking()
     yield from _rows(receivers)
 
 
 def _receivers(folder: Path) -> Iterator[tuple[str, Receiver]]:
     for name in (BARE, STARLETTE, GIDGETHUB):
-        port = free_port()
-        yield name, Receiver(Server(f"bench.receivers.{name}", str(port), port=port))
-    yield ALONE, Receiver(BridgeServer(folder / "alone", works=False).server)
+        port, tally = free_port(), folder / f"{name}.tally"
+        server = Server(f"bench.receivers.{name}", str(port), str(tally), port=port)
+        yield name, Receiver(server, partial(counted, tally))
+    alone = BridgeServer(folder / "alone", works=False)
+    yield ALONE, Receiver(alone.server, partial(stored, alone.data_dir, KEPT))
     working = BridgeServer(folder / "working")
-    yield WORKING, Receiver(working.server, working.data_dir / FILE_NAME)
-
-
-def _until_settled(inbox: Path) -> float:
-    """Wait until nothing in an inbox is new; returns how long that took."""
-    began = time.perf_counter()
-    database = sqlite3.connect(f"file:{inbox}?mode=ro", uri=True)
-    try:
-        while database.execute("select 1 from delivery where state = 'new' limit 1").fetchone():
-            time.sleep(LOOK_SECONDS)
-    finally:
-        database.close()
-    return time.perf_counter() - began
+    yield WORKING, Receiver(working.server, partial(stored, working.data_dir, SETTLED), works=True)
 
 
 def _rows(receivers: dict[str, Receiver]) -> Iterator[Row]:

@@ -11,24 +11,28 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 import uvloop
+from typing_extensions import override
 
 from app.agents.catalog import known_agents
 from app.config import Configuration, load
+from app.core.adapters import Adapter
 from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.posts import PostSend, PostSent
-from app.core.types import Earlier, Speaker
+from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import PostContent, PostSend, PostSent
+from app.core.types import Speaker
 from app.errors import DeliveryRefused
-from app.main import Bridge, founded, serve
+from app.main import Bridge, open_resources, serve
 from app.server.listener import Listener, bound
+from app.services import registered_services
 from bench.machine import (
+    LAST_WORDS,
     LISTENING,
     LOOK_SECONDS,
     ROOT,
@@ -38,6 +42,7 @@ from bench.machine import (
     free_port,
     pin,
 )
+from bench.proof import Unproven
 from bench.webhooks import (
     DELIVERY_HEADER,
     EVENT_HEADER,
@@ -50,20 +55,21 @@ from bench.webhooks import (
 AGENT = "demo"
 DEMO = ROOT / "app" / "demo_agent.py"
 STOPWATCH = ROOT / "bench" / "agents" / "stopwatch.py"
+ENDED = ("done", "failed", "stopped")
 READY_SECONDS = 60.0
 """How long a bridge may take from listening to ready on a busy machine."""
 
 
-class BenchAdapter:
+class BenchAdapter(Adapter):
     """One agent's presence on a platform that signs like GitHub and takes every post at once."""
 
-    pace = 1.0
-    paths: tuple[str, ...] = (PATH,)
-
     def __init__(self, agent: str) -> None:
-        self.agent = agent
-        self.service_name = adapter_name("web", agent)
+        super().__init__("web", agent, pace=1.0, paths=(PATH,))
+        self.shown: PostContent | None = None
+        """The last post of a turn that has ended."""
+        self.ended = asyncio.Event()
 
+    @override
     def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
         """Check the HMAC over the raw body."""
         if not is_signed(headers, body):
@@ -77,6 +83,7 @@ class BenchAdapter:
             received_at=now,
         )
 
+    @override
     def parse(self, delivery: Delivery) -> Heard | None:
         """Understand what says a place; everything else is of no concern."""
         event = orjson.loads(delivery.body)
@@ -91,31 +98,27 @@ class BenchAdapter:
             mentions=(self.agent,),
         )
 
-    def is_shared(self, _key: SessionKey) -> bool:
-        """Tell that other agents can answer as well."""
-        return True
-
+    @override
     async def refusal(self, _speaker: Speaker, _place: PlaceKey) -> str | None:
         """Let everybody."""
         return None
 
-    async def earlier(self, _key: SessionKey, _before: str) -> Sequence[Earlier]:
-        """Know nothing of what was said before."""
-        return ()
-
+    @override
     async def whisper(self, _key: SessionKey, _speaker: Speaker, _words: str) -> None:
         """Say nothing to anybody alone."""
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         """Take every post."""
+        if post.content.kind == "turn" and post.content.state in ENDED:
+            self.shown = post.content
+            self.ended.set()
         return PostSent(post.remote_id or post.marker, len(post.content.text))
 
+    @override
     async def find(self, _target: SessionKey, _marker: str) -> PostSent | None:
         """Know of no lost post."""
         return None
-
-    async def close(self) -> None:
-        """Hold nothing open."""
 
 
 def said(place: str, text: str, port: int) -> bytes:
@@ -159,10 +162,9 @@ class BridgeServer:
         """Where it keeps everything."""
         return self.folder / "data"
 
-    @property
-    def agent_home(self) -> Path:
-        """Where its agent lives."""
-        return self.data_dir / "homes" / AGENT
+    def stamps(self, name: str) -> Iterator[Path]:
+        """Find the files of this name in the homes of its agents."""
+        return self.data_dir.glob(f"session-homes/*/{name}")
 
     def wait_ready(self) -> float:
         """Wait until all its parts work; returns how long that took from now."""
@@ -170,7 +172,9 @@ class BridgeServer:
         look = f"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()
         while exchange(self.port, look) != 200:
             if time.perf_counter() - began > READY_SECONDS:
-                raise TimeoutError(f"the bridge does not get ready, see {self.log}")
+                raise Unproven(
+                    f"the bridge does not get ready: {self.log.read_text()[-LAST_WORDS:]}"
+                )
             time.sleep(LOOK_SECONDS)
         return time.perf_counter() - began
 
@@ -181,6 +185,8 @@ def surroundings(folder: Path, port: int, agent: list[str], sandbox: str) -> dic
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "person"),
+        "BRIDGE_BASE_URL": f"http://127.0.0.1:{port}",
+        "AGENT_BRIDGE_ENV_FILE": os.devnull,
         "DATA_DIR": str(folder / "data"),
         "PORT": str(port),
         "AGENTS_JSON": json.dumps({AGENT: entry}),
@@ -191,7 +197,7 @@ def surroundings(folder: Path, port: int, agent: list[str], sandbox: str) -> dic
 
 def configured(environment: Mapping[str, str], home: Path) -> Configuration:
     """Read a configuration."""
-    return load(environment, known=known_agents(), home=home)
+    return load(environment, known=known_agents(), services=registered_services(), home=home)
 
 
 async def _accept_only(bridge: Bridge, port: socket.socket) -> None:
@@ -218,7 +224,7 @@ def main(arguments: Mapping[str, Any]) -> None:
         else:
             await _accept_only(bridge, port)
 
-    with founded(configuration) as base:
+    with open_resources(configuration) as base:
         uvloop.run(run())
 
 

@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.children.disk import DiskSpace
 from app.children.environment import agent_environment
+from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.sandbox import Bubblewrap, Plain, find_bubblewrap
 from app.core.keys import SessionKey
@@ -18,11 +20,11 @@ from app.core.workspaces import Author, Clone, Repository
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.repos.shoes import Shoes
+from app.repos.sandboxed_git import SandboxedGit
 from app.vault import Vault
 from bench.figures import Goal, Row, Scale, milliseconds
+from bench.proof import prove, prove_equal
 
-FILES = 50_000
 LINES = 20
 """Of each file: some 700 bytes, which is small for source and so in favour of the whole clone."""
 VERSIONS = 100
@@ -32,14 +34,15 @@ VERSIONS = 100
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
     """Measure both in turns."""
     remote = folder / "remote.git"
-    _fill(remote)
+    _fill(remote, scale.files)
+    tree = _git(remote, "rev-parse", "main^{tree}")
     whole: list[float] = []
     ours: list[float] = []
     for number in range(scale.rounds):
-        whole.append(_whole(remote, folder / "whole"))
-        ours.append(asyncio.run(_opened(remote, folder / "bridge", number)))
+        whole.append(_whole(remote, folder / "whole", tree))
+        ours.append(asyncio.run(_opened(remote, folder / "bridge", number, tree)))
     yield Row(
-        f"opening a session's clone, {FILES:,} files",
+        f"opening a session's clone, {scale.files:,} files",
         "git clone of the same repository",
         min(ours) / min(whole),
         " x",
@@ -48,12 +51,12 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
     )
 
 
-def _fill(remote: Path) -> None:
+def _fill(remote: Path, files: int) -> None:
     """Write a repository with many files in many folders and some history."""
     _git(remote.parent, "init", "-q", "--bare", "-b", "main", str(remote))
     parts: list[bytes] = []
     for version in range(VERSIONS):
-        changed = range(FILES) if version == 0 else range(version % 50, FILES, 50)
+        changed = range(files) if version == 0 else range(version % 50, files, 50)
         said = f"Version {version}".encode()
         parts.append(b"commit refs/heads/main\ncommitter A <a@b> %d +0000\n" % version)
         parts.append(b"data %d\n%s\n" % (len(said), said))
@@ -65,28 +68,43 @@ def _fill(remote: Path) -> None:
     _git(remote, "fast-import", "--quiet", given=b"".join(parts))
 
 
-def _whole(remote: Path, target: Path) -> float:
+def _whole(remote: Path, target: Path, tree: str) -> float:
     shutil.rmtree(target, ignore_errors=True)
     began = time.monotonic()
     _git(remote.parent, "clone", "-q", remote.as_uri(), str(target))
-    return time.monotonic() - began
+    took = time.monotonic() - began
+    prove_whole(target, tree)
+    return took
 
 
-async def _opened(remote: Path, folder: Path, number: int) -> float:
+def prove_whole(clone: Path, tree: str) -> None:
+    """Make sure that a clone is of this tree, and that all its files are there as they should be.
+
+    Raises:
+        Unproven: it is not.
+    """
+    prove_equal(_git(clone, "rev-parse", "HEAD^{tree}"), tree, "tree of the clone")
+    changed = _git(clone, "status", "--porcelain").splitlines()
+    prove(not changed, f"{len(changed)} files of the clone are missing or different")
+
+
+async def _opened(remote: Path, folder: Path, number: int, tree: str) -> float:
     home = folder / "home"
     home.mkdir(parents=True, exist_ok=True)
     surroundings = {"PATH": os.environ["PATH"]}
     found = find_bubblewrap(os.environ["PATH"])
-    shoes = Shoes(
+    isolation = SandboxedGit(
         found if isinstance(found, Bubblewrap) else Plain(),
         Confinement(home=home, workspace=home, masked=(folder,)),
         lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
+        lambda _session: Home(home),
     )
     git = Git(surroundings, "bench")
-    mirrors = Mirrors(folder / "mirrors", git, None, surroundings, free_bytes=0)
+    disk = DiskSpace(folder, watermark=0)
+    mirrors = Mirrors(folder / "mirrors", git, None, surroundings, disk=disk)
     checkouts = GitCheckouts(
         folder / "gates",
-        {"bench": shoes},
+        {"bench": isolation},
         git,
         mirrors,
         tokens=None,
@@ -95,6 +113,7 @@ async def _opened(remote: Path, folder: Path, number: int) -> float:
     )
     clone = Clone(
         folder / "workspaces" / str(number),
+        f"{number}-bench",
         SessionKey("web", f"t{number}", "bench"),
         Repository("bench", remote.as_uri()),
         "branch",
@@ -106,6 +125,7 @@ async def _opened(remote: Path, folder: Path, number: int) -> float:
     began = time.monotonic()
     await checkouts.open(clone, fresh=True, on_sent=_heard, ask=_asked)
     took = time.monotonic() - began
+    prove_whole(clone.folder, tree)
     await checkouts.close_all()
     await checkouts.remove(clone)
     return took
@@ -115,9 +135,12 @@ async def _heard(_commit: str) -> None:
     """Nothing is sent."""
 
 
-async def _asked(_question: str) -> bool:
+async def _asked(_question: str, _files: Sequence[str]) -> bool:
     return False
 
 
-def _git(folder: Path, *arguments: str, given: bytes = b"") -> None:
-    subprocess.run(["git", *arguments], cwd=folder, input=given, check=True, capture_output=True)
+def _git(folder: Path, *arguments: str, given: bytes = b"") -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, input=given, check=True, capture_output=True
+    )
+    return done.stdout.decode().strip()

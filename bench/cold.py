@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import IO
 
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from bench.agents.stopwatch import STAMP
+from bench.agents.stopwatch import NETWORK, STAMP
 from bench.bridge import DEMO, STOPWATCH, BridgeServer, said
-from bench.figures import Goal, Row, Scale, milliseconds
+from bench.figures import Gap, Goal, Row, Scale, milliseconds
+from bench.history import stored
 from bench.machine import LOOK_SECONDS, exchange
+from bench.proof import Unproven, prove, prove_equal, wait_for
 
 PROMPT_SECONDS = 60.0
 """How long a cold start may take on a busy machine."""
@@ -23,10 +26,20 @@ WARM_UP = 2
 """Events before the clock starts: the first one finds caches and imports cold."""
 SETTLE_SECONDS = 0.15
 """After each event, so that the end of one turn does not disturb the beginning of the next."""
+ISOLATION = "what isolation adds to a cold event"
 ANYWHERE = -1
+ANSWERED = """
+select count(*) from turn
+join session on session.id = turn.session
+join place on place.id = session.place
+join transcript on transcript.turn = turn.id
+where place.name = ? and turn.state = 'done'
+and transcript.kind = 'text' and transcript.text = 'hello'
+"""
+"""Turns of a place that are done, with the whole answer of the agent."""
 
 
-def measure(scale: Scale, folder: Path) -> Iterator[Row]:
+def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
     """Measure the bridge against the same agent started by hand."""
     bridges = {"none": BridgeServer(folder / "none", core=ANYWHERE)}
     if isinstance(find_bubblewrap(os.environ["PATH"]), Bubblewrap):
@@ -39,8 +52,8 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
         bridge.wait_ready()
     try:
         for number in range(-WARM_UP, scale.cold):
-            raw = _raw(folder / "raw")
-            through = {name: _through(bridge, number) for name, bridge in bridges.items()}
+            raw = by_hand(folder / "raw")
+            through = {name: through_bridge(bridge, number) for name, bridge in bridges.items()}
             if number >= 0:
                 taken["raw"].append(raw)
                 for name, seconds in through.items():
@@ -50,7 +63,9 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
             bridge.server.stop()
     yield _row("cold event to prompt read", taken["none"], taken["raw"], Goal("at most", 1.1))
     if "bubblewrap" in taken:
-        yield _row("the same in bubblewrap", taken["bubblewrap"], taken["raw"], None)
+        yield _isolation_row(taken["bubblewrap"], taken["none"])
+    else:
+        yield Gap(ISOLATION, "bubblewrap does not work here", failed=False)
 
 
 def _row(what: str, ours: list[float], raw: list[float], goal: Goal | None) -> Row:
@@ -65,19 +80,35 @@ def _row(what: str, ours: list[float], raw: list[float], goal: Goal | None) -> R
     )
 
 
-def _through(bridge: BridgeServer, number: int) -> float:
+def _isolation_row(isolated: list[float], shared: list[float]) -> Row:
+    return Row(
+        ISOLATION,
+        "the same bridge without isolation",
+        (min(isolated) - min(shared)) * 1000,
+        " ms",
+        Goal("at most", 40.0),
+        f"{milliseconds(min(isolated))} against {milliseconds(min(shared))}, "
+        f"medians {milliseconds(median(isolated))} against {milliseconds(median(shared))}",
+    )
+
+
+def through_bridge(bridge: BridgeServer, number: int) -> float:
     """Say something in a new place and wait until the agent has read it."""
-    stamp = bridge.agent_home / STAMP
-    stamp.unlink(missing_ok=True)
-    request = said(f"cold{number}", "say hello", bridge.port)
+    for old in bridge.stamps(STAMP):
+        old.unlink()
+    place = f"cold{number}"
+    request = said(place, "say hello", bridge.port)
     began = time.monotonic_ns()
-    assert exchange(bridge.port, request) == 200
-    took = _read(stamp, began)
+    answer = exchange(bridge.port, request)
+    apart = bridge.sandbox != "none"
+    took = wait_for_stamp(lambda: next(bridge.stamps(STAMP), None), began, apart=apart)
+    prove_equal(answer, 200, "answer to the event")
+    wait_for(lambda: stored(bridge.data_dir, ANSWERED, place), 1, f"turns of {place} that are done")
     time.sleep(SETTLE_SECONDS)
     return took
 
 
-def _raw(home: Path) -> float:
+def by_hand(home: Path) -> float:
     """Do by hand what must be done, and nothing else."""
     home.mkdir(exist_ok=True)
     stamp = home / STAMP
@@ -104,10 +135,27 @@ def _raw(home: Path) -> float:
                     answers = {"sessionId": answer.get("result", {}).get("sessionId")}
             elif method == "initialize":
                 agent.stdout.readline()
-        took = _read(stamp, began)
+        took = wait_for_stamp(lambda: stamp if stamp.exists() else None, began, apart=False)
+        words = _answer(agent.stdout)
         agent.stdin.close()
         agent.stdout.read()
+    prove_equal(words, "hello", "answer of the agent")
     return took
+
+
+def _answer(output: IO[bytes]) -> str:
+    """Read all that an agent says until its turn ends."""
+    words = ""
+    for line in output:
+        frame = json.loads(line)
+        if frame.get("id") == "session/prompt":
+            end = frame.get("result", {}).get("stopReason")
+            prove_equal(end, "end_turn", "end of the turn")
+            return words
+        update = frame.get("params", {}).get("update", {})
+        if update.get("sessionUpdate") == "agent_message_chunk":
+            words += update["content"]["text"]
+    raise Unproven("the agent ended without an answer")
 
 
 def _line(method: str, parameters: dict[str, object]) -> bytes:
@@ -115,14 +163,20 @@ def _line(method: str, parameters: dict[str, object]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def _read(stamp: Path, began: int) -> float:
-    """Wait for the stamp of an agent and return the seconds until then."""
+def wait_for_stamp(find: Callable[[], Path | None], began: int, *, apart: bool) -> float:
+    """Wait for the stamp of an agent and return the seconds until then.
+
+    The agent must have been in a network of its own, or must not: else something else was measured.
+    """
     deadline = time.monotonic() + PROMPT_SECONDS
-    while not stamp.exists():
+    while (stamp := find()) is None:
         if time.monotonic() > deadline:
-            raise TimeoutError("the agent did not get its prompt")
+            raise Unproven("the agent did not get its prompt")
         time.sleep(LOOK_SECONDS)
-    return (int(stamp.read_text()) - began) / 1e9
+    moment, network = stamp.read_text().split()
+    own = os.readlink(NETWORK)  # noqa: PTH115 - it is no path
+    prove((network != own) is apart, "the agent was not in the network that it should be in")
+    return (int(moment) - began) / 1e9
 
 
 _CONVERSATION: tuple[tuple[str, dict[str, object]], ...] = (

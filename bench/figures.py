@@ -1,4 +1,4 @@
-"""What a measurement says: rows of ratios with their goals, and how much work goes into each."""
+"""Rows of ratios with their goals, what takes their place when they fail, and the scale of work."""
 
 from __future__ import annotations
 
@@ -58,6 +58,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """What stands in the table where a measurement has no figure."""
+
+    what: str
+    why: str
+    failed: bool
+    """Whether its work was not done; else the machine lacks what it needs."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether somebody has to look."""
+        return "failed" if self.failed else "left out"
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """How much is done: enough to trust the ratios, or just enough to see that all works."""
 
@@ -65,6 +80,8 @@ class Scale:
     """How often everything is measured, in turns."""
     deliveries: int
     """Webhooks in one round."""
+    warm_up: int
+    """Webhooks before the clock starts."""
     single: int
     """Webhooks one after another over one connection."""
     updates: int
@@ -75,30 +92,64 @@ class Scale:
     """Sessions in the store of the restarted bridge."""
     starts: int
     """Starts of each kind."""
+    warm_live: int
+    """Sessions that live before the first look: they pay for what is made once."""
     live: int
-    """Agents that live at once."""
+    """Agents that live on top of those."""
+    files: int
+    """Files of the cloned repository."""
+    looks: int
+    """How often the memory of a bridge is looked at; starts differ by some hundred KiB."""
+    rest_seconds: float
+    """Until a bridge has done what it does once: imports, the isolation probe."""
 
 
 FULL = Scale(
     rounds=7,
     deliveries=6_000,
+    warm_up=200,
     single=600,
     updates=200_000,
     cold=25,
     sessions=10_000,
     starts=7,
+    warm_live=10,
     live=40,
+    files=50_000,
+    looks=3,
+    rest_seconds=2.0,
 )
 QUICK = Scale(
     rounds=2,
     deliveries=1_500,
+    warm_up=200,
     single=150,
     updates=50_000,
     cold=6,
     sessions=10_000,
     starts=2,
+    warm_live=10,
     live=15,
+    files=50_000,
+    looks=3,
+    rest_seconds=2.0,
 )
+TINY = Scale(
+    rounds=1,
+    deliveries=64,
+    warm_up=8,
+    single=8,
+    updates=2_000,
+    cold=1,
+    sessions=20,
+    starts=1,
+    warm_live=1,
+    live=2,
+    files=300,
+    looks=1,
+    rest_seconds=0.0,
+)
+"""What `make test` runs: every row once, for its checks alone."""
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -1,16 +1,18 @@
-"""Fills a store with sessions that people had: place, messages, a turn that is done, its answer."""
+"""Makes, fills and reads stores: sessions with messages, a turn that is done, and its answer."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Table, create_engine, func, insert, select
 
 from app.core.posts import PostContent
-from app.store.database import sqlite_url
+from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.tables import (
     decision,
     delivery,
@@ -28,6 +30,20 @@ from bench.bridge import AGENT
 
 ANSWER = "The tests pass again; the cause was a clock that two of them shared. " * 8
 SERVICE = "web"
+
+
+def stored(data_dir: Path, query: str, *values: object) -> int:
+    """Ask the store of a bridge for a number, while the bridge runs or after it."""
+    with closing(sqlite3.connect(f"file:{data_dir / FILE_NAME}?mode=ro", uri=True)) as database:
+        return int(database.execute(query, values).fetchone()[0])
+
+
+def make(data_dir: Path) -> None:
+    """Make the store of a bridge that has never run."""
+    data_dir.mkdir(mode=0o700)
+    database = Database(sqlite_url(data_dir))
+    database.open()
+    database.close()
 
 
 def fill(data_dir: Path, sessions: int) -> None:

@@ -37,6 +37,10 @@ LOAD_CORE = _CORES[1] if len(_CORES) > 1 else -1
 """Where the load comes from."""
 
 
+class ProgramFailed(Exception):
+    """One of the bench's own programs did not do what it was started for."""
+
+
 def pin(core: int) -> None:
     """Keep this process on one core."""
     if core >= 0:
@@ -54,7 +58,7 @@ def free_port() -> int:
 def exchange(port: int, request: bytes, *, patient: bool = False) -> int:
     """Send one request over a connection of its own and return the status.
 
-    Patience is for a server that may not be there yet.
+    WorkTimer is for a server that may not be there yet.
     """
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -98,7 +102,7 @@ class Server:
         if not ready or self.process.stdout.readline().strip() != LISTENING:
             self.kill()
             words = self._log.read_text()[-LAST_WORDS:]
-            raise RuntimeError(f"{self._command[2]} did not start:\n{words}")
+            raise ProgramFailed(f"{self._command[2]} did not start:\n{words}")
         return took
 
     def kill(self) -> None:
@@ -145,7 +149,7 @@ def output_of(module: str, *arguments: str) -> str:
     """Run one of the bench's own programs and return what it prints.
 
     Raises:
-        RuntimeError: it failed, for the reason it gave.
+        ProgramFailed: it failed, for the reason it gave.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -155,7 +159,7 @@ def output_of(module: str, *arguments: str) -> str:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"{module} failed:\n{done.stderr[-LAST_WORDS:]}")
+        raise ProgramFailed(f"{module} failed:\n{done.stderr[-LAST_WORDS:]}")
     return done.stdout
 
 

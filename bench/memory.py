@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +9,14 @@ from statistics import median
 
 from bench.bridge import BridgeServer, said
 from bench.figures import Goal, Row, Scale
-from bench.machine import LOOK_SECONDS, exchange
+from bench.history import stored
+from bench.machine import exchange
+from bench.proof import prove_equal, wait_for
 from bench.restart import prepared
 
-SETTLE_SECONDS = 2.0
-"""Until a bridge that is ready has done what it does once: imports, the isolation probe."""
-TURN_SECONDS = 120.0
-"""How long all turns together may take on a busy machine."""
-LOOKS = 3
-"""How often both are started; one start differs from the next by some hundred KiB."""
-WARM = 10
-"""Sessions that live before the first look: they pay for what is made once."""
+SESSIONS = "select count(*) from session"
+DONE = "select count(*) from turn where state = 'done'"
+ALIVE = "select count(*) from process"
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -31,7 +27,8 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
 
 def _parked(scale: Scale, folder: Path) -> Row:
     bridges = prepared(folder / "full", scale.sessions), prepared(folder / "empty", 0)
-    looks = [tuple(_resting(bridge) for bridge in bridges) for _ in range(LOOKS)]
+    looks = [tuple(_resting(bridge, scale) for bridge in bridges) for _ in range(scale.looks)]
+    prove_equal(stored(bridges[0].data_dir, SESSIONS), scale.sessions, "parked sessions")
     full, empty = (median(each) for each in zip(*looks, strict=True))
     return Row(
         "memory per parked session",
@@ -43,11 +40,11 @@ def _parked(scale: Scale, folder: Path) -> Row:
     )
 
 
-def _resting(bridge: BridgeServer) -> int:
+def _resting(bridge: BridgeServer, scale: Scale) -> int:
     """Start a bridge and look at it once it rests."""
     with bridge.server as server:
         bridge.wait_ready()
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(scale.rest_seconds)
         return server.own_bytes()
 
 
@@ -55,13 +52,13 @@ def _live(scale: Scale, folder: Path) -> Row:
     bridge = BridgeServer(folder / "live", settings={"MAX_TURNS": "8"})
     with bridge.server as server:
         bridge.wait_ready()
-        _bring_to_life(bridge, 0, WARM)
+        _bring_to_life(bridge, 0, scale.warm_live, scale)
         before = server.own_bytes()
-        _bring_to_life(bridge, WARM, scale.live)
+        _bring_to_life(bridge, scale.warm_live, scale.live, scale)
         after = server.own_bytes()
     return Row(
         "memory per live idle session, without the agent",
-        f"{WARM} sessions",
+        f"{scale.warm_live} sessions",
         max(0.0, (after - before) / scale.live / 1024),
         " KiB",
         Goal("at most", 64.0),
@@ -69,25 +66,20 @@ def _live(scale: Scale, folder: Path) -> Row:
     )
 
 
-def _bring_to_life(bridge: BridgeServer, first: int, count: int) -> None:
-    """Have a short turn in new places and wait until all of them are done."""
+def _bring_to_life(bridge: BridgeServer, first: int, count: int, scale: Scale) -> None:
+    """Have a short turn in each of so many new places."""
     for number in range(first, first + count):
-        assert exchange(bridge.port, said(f"live{number}", "say hello", bridge.port)) == 200
-    deadline = time.monotonic() + TURN_SECONDS
-    while _done(bridge) < first + count:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not all turns were done, see {bridge.log}")
-        time.sleep(LOOK_SECONDS * 10)
-    time.sleep(SETTLE_SECONDS)
+        answer = exchange(bridge.port, said(f"live{number}", "say hello", bridge.port))
+        prove_equal(answer, 200, "answer to a message")
+    prove_alive(bridge.data_dir, first + count, scale)
 
 
-def _done(bridge: BridgeServer) -> int:
-    path = f"file:{bridge.data_dir / 'bridge.db'}?mode=ro"
-    database = sqlite3.connect(path, uri=True)
-    try:
-        found: int = database.execute("select count(*) from turn where state = 'done'").fetchone()[
-            0
-        ]
-        return found
-    finally:
-        database.close()
+def prove_alive(data_dir: Path, count: int, scale: Scale) -> None:
+    """Make sure that so many turns are done, and that the agent of each lives on.
+
+    Raises:
+        Unproven: one is not done, or an agent is gone.
+    """
+    wait_for(lambda: stored(data_dir, DONE), count, "turns done")
+    time.sleep(scale.rest_seconds)
+    prove_equal(stored(data_dir, ALIVE), count, "agents that live")

@@ -13,11 +13,11 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from app.store.database import Database, sqlite_url
 from bench.bridge import BridgeServer
-from bench.figures import Goal, Row, Scale, milliseconds, ratios
-from bench.history import fill, lengthen
+from bench.figures import Gap, Goal, Row, Scale, milliseconds, ratios
+from bench.history import fill, lengthen, make
 from bench.machine import LOOK_SECONDS
+from bench.proof import Unproven, prove_equal
 from tests.support.chromium import ARGUMENTS, MISSING, chromium
 
 TOKEN = "admin-token-of-the-bench-0123456789"
@@ -51,6 +51,9 @@ class View:
     what: str
     address: str
     bridge: BridgeServer
+    mark: str
+    """What the page shows so many times if it shows everything."""
+    times: int
     first_byte: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
     shown: list[float] = field(default_factory=list)
@@ -63,10 +66,12 @@ class View:
         connection.request("GET", self.address, headers=_ADMIN)
         answer = connection.getresponse()
         self.first_byte.append(time.perf_counter() - began)
-        self.size = len(answer.read())
+        whole = answer.read()
         self.whole.append(time.perf_counter() - began)
         connection.close()
-        assert answer.status == http.client.OK
+        self.size = len(whole)
+        prove_equal(answer.status, http.client.OK, f"status of {self.address}")
+        self.prove_whole(whole.decode())
 
     def show(self, page: Page) -> None:
         """Open it as a person does."""
@@ -74,27 +79,45 @@ class View:
         deadline = time.monotonic() + SHOWN_SECONDS
         while (after := page.evaluate("() => window.shownAfter")) is None:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.address} was not shown")
+                raise Unproven(f"{self.address} was not shown")
             time.sleep(LOOK_SECONDS)
         self.shown.append(after / 1000)
+        self.prove_whole(page.content())
+
+    def prove_whole(self, html: str) -> None:
+        """Make sure that nothing is missing on it.
+
+        Raises:
+            Unproven: something is.
+        """
+        prove_equal(html.count(self.mark), self.times, f"{self.mark!r} in the {self.what}")
 
 
 _ADMIN = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def measure(scale: Scale, folder: Path) -> Iterator[Row]:
+def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
     """Measure large pages against a small one."""
     few, many = _prepared(folder / "few", 3), _prepared(folder / "many", THREADS)
     lengthen(few.data_dir, 2, list(_answer()))
     lengthen(few.data_dir, 3, list(_calls()))
-    small = View("a small page", "/t/web/thread-1", few)
+    answer, calls, threads = "state = sign(nonce, target)", 'class="output"', '<a class="thread'
+    small = View("a small page", "/t/web/thread-1", few, threads, 3)
     large = [
-        View(f"page with an answer of {ANSWER_CHARACTERS:,} characters", "/t/web/thread-2", few),
-        View(f"page with {CALLS:,} tool calls", "/t/web/thread-3", few),
+        View(
+            f"page with an answer of {ANSWER_CHARACTERS:,} characters",
+            "/t/web/thread-2",
+            few,
+            answer,
+            _words().count(answer),
+        ),
+        View(f"page with {CALLS:,} tool calls", "/t/web/thread-3", few, calls, CALLS),
         View(
             f"page with {THREADS} threads in the list",
             f"/t/web/thread-1?threads={THREADS}",
             many,
+            threads,
+            THREADS,
         ),
     ]
     with few.server, many.server:
@@ -106,6 +129,7 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
         yield from (_whole_row(view, small) for view in large)
         with _window((few, many)) as page:
             if page is None:
+                yield Gap("pages until Chromium shows them", MISSING, failed=False)
                 return
             for _ in range(scale.rounds):
                 for view in (small, *large):
@@ -144,7 +168,6 @@ def _window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
     """Open a browser that is signed in everywhere; None where there is none."""
     program = chromium()
     if program is None:
-        print(MISSING)
         yield None
         return
     with sync_playwright() as playwright, ExitStack() as stack:
@@ -154,6 +177,7 @@ def _window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
         page = context.new_page()
         for bridge in bridges:
             page.goto(_link(bridge))
+            page.get_by_role("button", name="Sign in").click()
         page.add_init_script(NOTE_SHOWN)
         yield page
 
@@ -168,17 +192,18 @@ def _link(bridge: BridgeServer) -> str:
 
 def _prepared(folder: Path, sessions: int) -> BridgeServer:
     bridge = BridgeServer(folder, settings={"BRIDGE_ADMIN_TOKEN": TOKEN})
-    bridge.data_dir.mkdir(mode=0o700)
-    database = Database(sqlite_url(bridge.data_dir))
-    database.open()
-    database.close()
+    make(bridge.data_dir)
     fill(bridge.data_dir, sessions)
     return bridge
 
 
+def _words() -> str:
+    return (PARAGRAPH * (ANSWER_CHARACTERS // len(PARAGRAPH) + 1))[:ANSWER_CHARACTERS]
+
+
 def _answer() -> Iterator[Mapping[str, Any]]:
     """Say much, a row at a time."""
-    words = PARAGRAPH * (ANSWER_CHARACTERS // len(PARAGRAPH) + 1)
+    words = _words()
     for start in range(0, ANSWER_CHARACTERS, ROW_CHARACTERS):
         yield {"text": words[start : start + ROW_CHARACTERS]}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
-from html import escape
 from math import log2
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from bench.figures import Row
+from bench.figures import Gap, Row
 
 BEGIN = "<!-- bench: written by `make bench ARGS=--write` -->\n"
 END = "<!-- end of bench -->\n"
@@ -21,14 +22,17 @@ _LOWEST, _HIGHEST = 1 / 4, 16.0  # of the goal; what lies beyond is drawn at the
 _COLORS = {"ok": "#2a9d5c", "not yet": "#d97706"}
 
 
-def show(rows: Sequence[Row], console: Console) -> None:
+def show(rows: Sequence[Row | Gap], console: Console) -> None:
     """Print the table."""
     table = Table(box=None, pad_edge=False)
     for heading in ("reached", "goal", "", "what"):
         table.add_column(heading, justify="left" if heading == "what" else "right", no_wrap=True)
     table.columns[-1].no_wrap = False
     for row in rows:
-        color = {"ok": "green", "not yet": "yellow"}.get(row.verdict, "dim")
+        color = {"ok": "green", "not yet": "yellow", "failed": "red"}.get(row.verdict, "dim")
+        if isinstance(row, Gap):
+            table.add_row("", "", f"[{color}]{row.verdict}[/]", f"{row.what}\n{escape(row.why)}")
+            continue
         table.add_row(
             row.shown,
             row.wanted,
@@ -86,12 +90,12 @@ def _bar(row: Row, top: int) -> str:
     width = _position(row.goal.closeness(row.figure))
     middle = top + 13
     return (
-        f'<text x="{_LEFT - 10}" y="{middle - 2}" text-anchor="end">{escape(row.what)}</text>'
+        f'<text x="{_LEFT - 10}" y="{middle - 2}" text-anchor="end">{html.escape(row.what)}</text>'
         f'<text x="{_LEFT - 10}" y="{middle + 10}" text-anchor="end" font-size="10" fill="#777">'
-        f"against {escape(row.against)}</text>"
+        f"against {html.escape(row.against)}</text>"
         f'<rect x="{_LEFT}" y="{top}" width="{width}" height="{_LINE - 12}" '
         f'fill="{_COLORS[row.verdict]}"/>'
-        f'<text x="{_LEFT + width + 6}" y="{middle}">{escape(row.shown)}</text>'
+        f'<text x="{_LEFT + width + 6}" y="{middle}">{html.escape(row.shown)}</text>'
     )
 
 

@@ -12,12 +12,15 @@ from pathlib import Path
 
 from bench.bridge import DEMO, BridgeServer, surroundings
 from bench.figures import Goal, Row, Scale, milliseconds, ratios
-from bench.history import fill
+from bench.history import fill, make, stored
 from bench.machine import exchange, free_port
+from bench.proof import prove_equal
 from bench.webhooks import comments
 
 START = "-m", "bench.receivers.starlette_route"
 SERVE = "-m", "app", "serve"
+DELIVERED = "select count(*) from delivery where delivery_id = ?"
+SESSIONS = "select count(*) from session"
 
 
 @dataclass
@@ -32,15 +35,22 @@ class Store:
 
     def start(self) -> None:
         """Start it after a kill -9 and follow it until it works again."""
-        request = comments(1, f"start-{time.monotonic_ns()}", self.bridge.port)[0]
+        name = f"start-{time.monotonic_ns()}"
+        request = comments(1, name, self.bridge.port)[0]
         began = time.perf_counter()
         self.bridge.server.start()
-        assert exchange(self.bridge.port, request) == 200
+        prove_equal(exchange(self.bridge.port, request), 200, "answer to the first webhook")
         self.accepting.append(time.perf_counter() - began)
         self.bridge.wait_ready()
         self.ready.append(time.perf_counter() - began)
         self.core.append(self.bridge.server.cpu_seconds())
         self.bridge.server.kill()
+        kept = stored(self.bridge.data_dir, DELIVERED, f"{name}-0")
+        prove_equal(kept, 1, "acknowledged deliveries that outlived a kill -9")
+
+    def prove_full(self, sessions: int) -> None:
+        """Make sure that it was this many sessions that were started with."""
+        prove_equal(stored(self.bridge.data_dir, SESSIONS), sessions, "sessions in the store")
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -50,6 +60,8 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
     for _ in range(scale.starts):
         full.start()
         empty.start()
+    full.prove_full(scale.sessions)
+    empty.prove_full(0)
     core = f"{milliseconds(min(full.core))} against {milliseconds(min(empty.core))} of CPU"
     for step, ours, theirs in (
         ("accepting", full.accepting, empty.accepting),
@@ -75,8 +87,8 @@ def measure_start(scale: Scale, folder: Path) -> Iterator[Row]:
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(scale.starts):
-        ours.append(_first_answer(SERVE, environment, port, folder))
-        theirs.append(_first_answer((*START, str(port)), path, port, folder))
+        ours.append(first_answer(SERVE, environment, port, folder))
+        theirs.append(first_answer((*START, str(port), str(folder / "tally")), path, port, folder))
     yield Row(
         "start of `agent-bridge serve`, until the first answer",
         "a bare Starlette route",
@@ -88,9 +100,14 @@ def measure_start(scale: Scale, folder: Path) -> Iterator[Row]:
     )
 
 
-def _first_answer(
+def first_answer(
     command: Sequence[str], environment: Mapping[str, str], port: int, folder: Path
 ) -> float:
+    """Start a server and tell how long its first answer took, which must be a good one.
+
+    Raises:
+        Unproven: it was not.
+    """
     began = time.perf_counter()
     with (
         (folder / "start.log").open("a") as log,
@@ -104,8 +121,10 @@ def _first_answer(
     ):
         head = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
         try:
-            exchange(port, head.encode(), patient=True)
-            return time.perf_counter() - began
+            status = exchange(port, head.encode(), patient=True)
+            took = time.perf_counter() - began
+            prove_equal(status, 200, f"first answer of {command[1]}")
+            return took
         finally:
             server.kill()
 
@@ -113,8 +132,7 @@ def _first_answer(
 def prepared(folder: Path, sessions: int) -> BridgeServer:
     """Make a store with its schema and so many sessions."""
     bridge = BridgeServer(folder)
-    bridge.server.start()
-    bridge.server.stop()
+    make(bridge.data_dir)
     if sessions:
         fill(bridge.data_dir, sessions)
     return bridge

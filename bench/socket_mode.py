@@ -8,8 +8,12 @@ from pathlib import Path
 
 from bench.figures import Goal, Row, Scale, ratios
 from bench.frames import Plan, run
+from bench.history import stored
 from bench.machine import Server, free_port
+from bench.proof import wait_for
+from bench.tally import counted
 
+DELIVERIES = "select count(*) from delivery"
 BRIDGE, LOOP, BOLT = "socket_bridge", "socket_loop", "socket_bolt"
 
 
@@ -24,9 +28,23 @@ class Receiver:
         """Put it under load once, in a process of its own."""
         folder.mkdir()
         port = free_port()
+        keeps = folder if self.name == BRIDGE else folder / "tally"
         module = f"bench.receivers.{self.name}"
-        with Server(module, str(port), str(folder), port=port, log=folder / "log"):
-            self.rates.append(run(Plan(port, scale.deliveries)).per_second)
+        with Server(module, str(port), str(keeps), port=port, log=folder / "log"):
+            rate = run(Plan(port, scale.deliveries, scale.warm_up)).per_second
+            self.prove(keeps, scale.deliveries + scale.warm_up)
+        self.rates.append(rate)
+
+    def prove(self, keeps: Path, sent: int) -> None:
+        """Make sure that it has dealt with every frame.
+
+        Raises:
+            Unproven: it has not.
+        """
+        if self.name == BRIDGE:
+            wait_for(lambda: stored(keeps, DELIVERIES), sent, "frames in the store")
+        else:
+            wait_for(lambda: counted(keeps), sent, f"frames that {self.name} dealt with")
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:

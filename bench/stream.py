@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,15 +23,21 @@ from acp import Client, spawn_agent_process, text_block
 
 from app.core.inbound import Delivery
 from app.core.stores.sessions import TurnStore
-from app.main import Bridge, founded
+from app.core.types import TurnState
+from app.core.update_router import ANSWER_CHARACTERS
+from app.main import Bridge, open_resources
 from app.store.stores import Stores
+from bench.agents.emitter import TEXT
 from bench.bridge import AGENT, BenchAdapter, configured, surroundings
 from bench.figures import Goal, Row, Scale, ratios
 from bench.machine import LOAD_CORE, ROOT, SERVER_CORE, output_of, pin
+from bench.proof import PROOF_SECONDS, prove, prove_equal
 
 EMITTER = ROOT / "bench" / "agents" / "emitter.py"
 TURN_SECONDS = 120.0
 """How long one stream may take on a busy machine."""
+LATE_SECONDS = 5.0
+"""How long updates may come after the answer that ends their turn."""
 
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
@@ -82,9 +89,9 @@ class Stream:
         return cls(time.perf_counter(), time.process_time())
 
 
-def emitter(count: int) -> list[str]:
+def emitter(count: int, program: Path = EMITTER) -> list[str]:
     """Name the program that emits and its arguments."""
-    return [str(EMITTER), str(count), str(LOAD_CORE)]
+    return [str(program), str(count), str(LOAD_CORE)]
 
 
 class Watched:
@@ -93,34 +100,38 @@ class Watched:
     def __init__(self, turns: TurnStore) -> None:
         self._turns = turns
         self.began = Stream.now()
-        self.took: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
+        self.took: asyncio.Future[tuple[int, Stream]] = asyncio.get_running_loop().create_future()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._turns, name)
 
-    async def prompted(self, *arguments: Any) -> Any:
+    async def prompted(self, *arguments: Any, **named: Any) -> Any:
         """Start the watch."""
-        done = await self._turns.prompted(*arguments)
+        done = await self._turns.prompted(*arguments, **named)
         self.began = Stream.now()
         return done
 
-    async def finish(self, *arguments: Any) -> Any:
+    async def finish(self, turn_id: int, *arguments: Any, **named: Any) -> Any:
         """Stop the watch."""
-        done = await self._turns.finish(*arguments)
-        self.took.set_result(Stream.since(self.began))
+        done = await self._turns.finish(turn_id, *arguments, **named)
+        self.took.set_result((turn_id, Stream.since(self.began)))
         return done
 
 
-async def through_bridge(count: int, folder: Path) -> Stream:
-    """Let a whole bridge run one turn of an agent that emits."""
-    environment = surroundings(folder, 1, emitter(count), "none")
+async def through_bridge(count: int, folder: Path, program: Path = EMITTER) -> Stream:
+    """Let a whole bridge run one turn of an agent that emits.
+
+    Raises:
+        Unproven: the turn is not done, or not every character of it is kept and posted.
+    """
+    environment = surroundings(folder, 1, emitter(count, program), "none")
     watch: list[Watched] = []
 
     def wrap(stores: Stores) -> Stores:
         watch.append(Watched(stores.turns))
         return replace(stores, turns=cast("TurnStore", watch[0]))
 
-    with founded(configured(environment, folder), wrap=wrap) as base:
+    with open_resources(configured(environment, folder), wrap=wrap) as base:
         adapter = BenchAdapter(AGENT)
         bridge = Bridge(base, [adapter])
         await bridge.start()
@@ -128,36 +139,68 @@ async def through_bridge(count: int, folder: Path) -> Stream:
         await bridge.intake.settle(Delivery(adapter.service_name, "1", None, {}, body, 0.0))
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                return await watch[0].took
+                turn, took = await watch[0].took
+            await _prove_stream(base.stores, turn, count, adapter)
         finally:
             await bridge.stop()
+    return took
 
 
-async def through_sdk(count: int, folder: Path) -> Stream:
-    """Let the SDK's own client count."""
+async def _prove_stream(stores: Stores, turn: int, count: int, adapter: BenchAdapter) -> None:
+    found = stores.turns.turn(turn)
+    assert found is not None
+    prove(found.state is TurnState.DONE, f"the turn is {found.state}: {found.error}")
+    rows = await stores.transcript.read(found.session, after=0, limit=count)
+    kept = "".join(row.text for row in rows if row.kind == "text")
+    prove_characters(len(kept), count)
+    prove(kept == TEXT * count, "the transcript says something else than the agent")
+    async with asyncio.timeout(PROOF_SECONDS):
+        await adapter.ended.wait()
+    assert adapter.shown is not None
+    posted = adapter.shown.text.startswith(kept[:ANSWER_CHARACTERS])
+    prove(posted, "the post says something else than the agent")
+    prove_equal(adapter.shown.note, "", "what the bridge had to say about the turn")
+
+
+async def through_sdk(count: int, folder: Path, program: Path = EMITTER) -> Stream:
+    """Let the SDK's own client count.
+
+    Raises:
+        Unproven: not every character came.
+    """
 
     class Counting(Client):
-        heard = 0
+        heard = characters = 0
 
-        async def session_update(self, *_: Any, **__: Any) -> None:
-            Counting.heard += 1
-            if Counting.heard == count:
+        async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002
+            self.heard += 1
+            self.characters += len(update.content.text)
+            if self.heard == count:
                 all_heard.set()
 
     all_heard = asyncio.Event()
-    async with spawn_agent_process(Counting(), sys.executable, *emitter(count)) as (agent, _):  # type: ignore[abstract]  # the agent asks for nothing
+    client = Counting()  # type: ignore[abstract]  # the agent asks for nothing
+    async with spawn_agent_process(client, sys.executable, *emitter(count, program)) as (agent, _):
         await agent.initialize(protocol_version=1)
         session = await agent.new_session(cwd=str(folder), mcp_servers=[])
         began = Stream.now()
-        await agent.prompt(session_id=session.session_id, prompt=[text_block("go")])
-        await all_heard.wait()
-        return Stream.since(began)
+        answer = await agent.prompt(session_id=session.session_id, prompt=[text_block("go")])
+        with suppress(TimeoutError):
+            await asyncio.wait_for(all_heard.wait(), LATE_SECONDS)
+        took = Stream.since(began)
+    prove_equal(answer.stop_reason, "end_turn", "end of the turn")
+    prove_characters(client.characters, count)
+    return took
 
 
-def through_blocking_loop(count: int, folder: Path) -> Stream:
-    """Read line by line and parse, nothing else."""
+def through_blocking_loop(count: int, folder: Path, program: Path = EMITTER) -> Stream:
+    """Read line by line and parse, nothing else.
+
+    Raises:
+        Unproven: not every character came.
+    """
     with subprocess.Popen(
-        [sys.executable, *emitter(count)],
+        [sys.executable, *emitter(count, program)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=folder,
@@ -171,15 +214,27 @@ def through_blocking_loop(count: int, folder: Path) -> Stream:
         began = Stream.now()
         child.stdin.write(_call("session/prompt"))
         child.stdin.flush()
-        heard = 0
+        characters, end = 0, None
         for line in child.stdout:
-            if "result" in orjson.loads(line):
+            frame = orjson.loads(line)
+            if "result" in frame:
+                end = frame["result"].get("stopReason")
                 break
-            heard += 1
+            characters += len(frame["params"]["update"]["content"]["text"])
         took = Stream.since(began)
         child.stdin.close()
-    assert heard == count
+    prove_equal(end, "end_turn", "end of the turn")
+    prove_characters(characters, count)
     return took
+
+
+def prove_characters(found: int, count: int) -> None:
+    """Make sure that as many characters came as so many updates have.
+
+    Raises:
+        Unproven: there are fewer or more.
+    """
+    prove_equal(found, count * len(TEXT), "characters that came")
 
 
 def _call(method: str) -> bytes:

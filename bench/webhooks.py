@@ -28,9 +28,10 @@ def is_signed(headers: dict[bytes, bytes], body: bytes) -> bool:
     return hmac.compare_digest(signature(body).encode(), headers.get(SIGNATURE_HEADER, b""))
 
 
-def request(event: dict[str, Any], delivery_id: str, port: int) -> bytes:
-    """Make the whole HTTP request of an event."""
+def request(event: dict[str, Any], delivery_id: str, port: int, *, forged: bool = False) -> bytes:
+    """Make the whole HTTP request of an event; a forged one has the signature of another."""
     body = json.dumps(event).encode()
+    signed = signature(b"" if forged else body)
     head = (
         f"POST {PATH} HTTP/1.1\r\n"
         f"Host: 127.0.0.1:{port}\r\n"
@@ -40,7 +41,7 @@ def request(event: dict[str, Any], delivery_id: str, port: int) -> bytes:
         "X-GitHub-Event: issue_comment\r\n"
         f"X-GitHub-Delivery: {delivery_id}\r\n"
         "X-GitHub-Hook-ID: 1\r\n"
-        f"X-Hub-Signature-256: {signature(body)}\r\n"
+        f"X-Hub-Signature-256: {signed}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body

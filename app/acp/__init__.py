@@ -1,1 +1,1 @@
-"""The agent's side: ACP over the pipes of a child process, told to the core in its own words."""
+"""Talks ACP with agent processes and translates it to and from the core's types."""

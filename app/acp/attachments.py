@@ -1,7 +1,7 @@
-"""Files that go along with a prompt, each in the richest form that the agent says it takes.
+"""Attaches files to a prompt, each in the richest form that the agent accepts.
 
-What a file is called is not believed: an image is one only if it begins like one, because a model
-that is sent something else under that name refuses the whole conversation from then on.
+The name of a file is not trusted: an image is one only if it begins like one, because a model that
+gets something else as an image refuses the whole conversation from then on.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _IMAGES |= dict.fromkeys((b"GIF87a", b"GIF89a"), "image/gif")
 
 
 def blocks_of(files: Sequence[Attachment], capabilities: PromptCapabilities) -> list[Block]:
-    """Put files into content blocks; one that cannot be read or sent is only pointed at."""
+    """Convert files to content blocks; one that cannot be read or sent becomes a link."""
     blocks: list[Block] = []
     room = ALL_BYTES
     for file in files:
@@ -58,9 +58,9 @@ def _rich(file: Attachment, data: bytes, capabilities: PromptCapabilities) -> Bl
     image = _image_type(data)
     if image is not None:
         fits = capabilities.image and len(data) <= IMAGE_BYTES
-        return image_block(_encoded(data), image, uri=file.path.as_uri()) if fits else None
+        return image_block(_encode(data), image, uri=file.path.as_uri()) if fits else None
     if file.media_type.startswith("audio/"):
-        return audio_block(_encoded(data), file.media_type) if capabilities.audio else None
+        return audio_block(_encode(data), file.media_type) if capabilities.audio else None
     if not capabilities.embedded_context or len(data) > TEXT_BYTES:
         return None
     text = _text(data)
@@ -78,7 +78,7 @@ def _link(file: Attachment) -> Block:
 
 
 def _read(path: Path, limit: int) -> bytes | None:
-    """Read a file that is not too large, and nothing that only points at one."""
+    """Read a file that is not too large; links are not followed."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -105,5 +105,5 @@ def _text(data: bytes) -> str | None:
     return None if "\0" in text else text
 
 
-def _encoded(data: bytes) -> str:
+def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode()

@@ -1,8 +1,8 @@
-"""Who hears an agent: the listener of its turn, or, between turns, whoever opened its session.
+"""Routes what an agent sends to the listener of its turn or, between turns, to its session.
 
 Pieces of text that arrived together are passed on together. Between turns only the state of the
-session is news, and the next turn begins with it: a replayed history and whatever comes too late
-are dropped and counted.
+session is news, and the next turn begins with it: a replayed history and late updates are
+dropped and counted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from app.core.ports import AgentListener
 from app.core.updates import (
     AskRequest,
     BridgeUpdate,
+    NoticeUpdate,
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
@@ -29,10 +30,12 @@ logger = logging.getLogger(__name__)
 
 _JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpdate}
 _NOBODY = object()
+_KEPT_NOTICES = 20
+"""Notices kept for the next turn: an agent may try things between turns for days."""
 
 
 class Audience:
-    """Hears the updates and asks of one session."""
+    """Receives the updates and asks of one session."""
 
     def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
         self._between = between
@@ -44,23 +47,26 @@ class Audience:
         self._hushed = False
         self._state: dict[str, StateUpdate] = {}
         self._news: dict[str, StateUpdate] = {}
+        self._notices: list[NoticeUpdate] = []
         self.session_id: str | None = None
-        """The agent's name of the session; until it is known, every update is taken for ours."""
+        """The agent's id of the session; until it is known, every update is taken as ours."""
         self.heard_usage = False
-        """Whether the agent said in this turn how much it has used."""
+        """Whether the agent reported its usage in this turn."""
 
-    def listen(self, listener: AgentListener) -> tuple[StateUpdate, ...]:
+    def listen(self, listener: AgentListener) -> tuple[StateUpdate | NoticeUpdate, ...]:
         """Begin a turn; returns what changed about the session since the last one."""
         self._listener = listener
         self._joining = TextUpdate
         self._hushed = False
         self.heard_usage = False
-        news = tuple(self._news.values())
+        news: tuple[StateUpdate | NoticeUpdate, ...]
+        news = (*self._news.values(), *self._notices)
         self._news.clear()
+        self._notices.clear()
         return news
 
     def leave(self) -> None:
-        """End the turn: nothing of it is heard any more."""
+        """End the turn: its listener gets nothing any more."""
         self.hush()
         self._listener = None
         self._joining = _NOBODY
@@ -75,7 +81,7 @@ class Audience:
                 scope.reschedule(now)
 
     def take(self, params: Any) -> Awaitable[None] | None:
-        """Hear one update; the usual piece of text only costs a look and is passed on later."""
+        """Take one update; the usual piece of text is only queued and passed on later."""
         try:
             update = params["update"]
             content = update["content"]
@@ -98,7 +104,7 @@ class Audience:
         return self._flush() if self._pieces else None
 
     async def ask(self, request: AskRequest) -> str | None:
-        """Get a person's answer: an option, words where they count, or None for cancelled."""
+        """Get a person's answer: an option, free text where it is allowed, or None if cancelled."""
         listener = self._listener
         if listener is None or self._hushed:
             self._count("late_ask")
@@ -116,6 +122,14 @@ class Audience:
         if request.free_text or any(option.id == answer for option in request.options):
             return answer
         return None
+
+    async def note(self, words: str) -> None:
+        """Put a notice into the transcript: into this turn, or else into the next one."""
+        notice = NoticeUpdate(words)
+        if self._listener is None:
+            self._notices = [*self._notices, notice][-_KEPT_NOTICES:]
+        else:
+            await self._tell(self._listener, notice)
 
     async def _hear(self, params: Any) -> None:
         if not isinstance(params, dict) or "update" not in params:
@@ -151,7 +165,7 @@ class Audience:
             await listener.on_update(update)
 
     def _note(self, update: StateUpdate) -> None:
-        """Keep what the next turn has to be told; a title is kept at once, by whoever listens."""
+        """Keep news for the next turn; the listener stores a title at once."""
         if update.what != "title" and self._state.get(update.what) != update:
             self._state[update.what] = self._news[update.what] = update
 
@@ -159,8 +173,8 @@ class Audience:
         try:
             await self._between.on_update(update)
         except BridgeError:
-            # A title that cannot be kept now is no reason to lose the agent.
-            logger.warning("the %s of a session could not be kept", update.what, exc_info=True)
+            # A title that cannot be stored now is no reason to lose the agent.
+            logger.warning("could not store the %s of a session", update.what, exc_info=True)
 
     async def _flush(self) -> None:
         text = "".join(self._pieces)

@@ -1,7 +1,6 @@
-"""The conformance card of an agent: what a probe saw it do, kept beside the agent's other files.
+"""Stores the conformance card of an agent: what a probe saw it do.
 
-Whoever reads it needs neither the agent nor the protocol. A card speaks of one version of one
-command: for any other it says nothing.
+A reader needs neither the agent nor the protocol. A card is valid for one version of one command.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Card:
     agent: str
     command: tuple[str, ...]
     version: str
-    """As the agent itself told it."""
+    """As the agent reported it."""
     at: float
     steps: tuple[Step, ...]
 
@@ -42,28 +41,28 @@ class Card:
         return any(step.name == name and step.verdict == "fails" for step in self.steps)
 
     def of(self, verdict: Verdict) -> list[str]:
-        """Name the steps that ended like this."""
+        """List the steps that ended like this."""
         return [step.name for step in self.steps if step.verdict == verdict]
 
     @property
     def words(self) -> str:
-        """Say in a few words how it stands."""
+        """Summarise the card in a few words."""
         failing = self.of("fails")
         works = f"{len(self.of('works'))} of {len(self.steps)} work"
         return f"{works}, fails: {', '.join(failing)}" if failing else works
 
-    def speaks_of(self, command: Sequence[str], version: str | None = None) -> bool:
-        """Tell whether it is about this command and, where that is known, this version."""
+    def is_about(self, command: Sequence[str], version: str | None = None) -> bool:
+        """Tell whether the card is for this command and, if given, this version."""
         return self.command == tuple(command) and version in (None, self.version)
 
 
 def card_path(data_dir: Path, agent: str) -> Path:
-    """Name the file that an agent's card is kept in."""
+    """Return the path of an agent's card."""
     return data_dir / "agents" / agent / "card.json"
 
 
 def write_card(path: Path, card: Card) -> None:
-    """Keep a card in place of the one before.
+    """Store a card in place of the previous one.
 
     Raises:
         OSError: it cannot be written.

@@ -1,7 +1,6 @@
-"""What an agent may ask of the bridge: permission and questions to people, and nothing else.
+"""Handles requests from an agent: permissions and questions for people, nothing else.
 
-Files and terminals are the agent's own business, in its own workspace; whoever asks for them all
-the same is told that there is no such method.
+Agents use files and terminals in their own workspace; requests for them get "method not found".
 """
 
 from __future__ import annotations
@@ -72,13 +71,13 @@ class BridgeAcpClient(Client):
         options: list[PermissionOption],
         **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
     ) -> RequestPermissionResponse:
-        """Let a person decide; without one, or without a sensible answer, it is cancelled."""
+        """Let a person decide; without a valid answer it is cancelled."""
         if self._audience.session_id not in (None, session_id):
             return _CANCELLED
         try:
             answer = await self._audience.ask(_request(tool_call, options))
         except (BridgeError, ValueError):
-            logger.exception("a permission request could not be put to anybody")
+            logger.exception("failed to ask for a permission")
             return _CANCELLED
         if answer is None:
             return _CANCELLED
@@ -102,7 +101,7 @@ class BridgeAcpClient(Client):
                 return await self._fill_in(message, mode, call)
             return await self._visit(message, mode, call)
         except (BridgeError, ValueError):
-            logger.exception("a question could not be put to anybody")
+            logger.exception("failed to ask a question")
             return _GIVEN_UP
 
     async def _visit(self, message: str, mode: UrlMode, call: str) -> Elicited:
@@ -143,7 +142,7 @@ class BridgeAcpClient(Client):
         return _GIVEN_UP
 
     async def session_update(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: updates are heard by the transport and never come here."""
+        """Do nothing: the transport handles updates."""
 
     write_text_file = _refusal("fs_write_text_file")
     read_text_file = _refusal("fs_read_text_file")
@@ -179,7 +178,7 @@ def _plain(answer: str | None) -> Elicited:
 
 
 def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskRequest:
-    # Taken apart by hand: dumping a model fails on deeply nested input, which is the agent's.
+    # By hand: dumping a model fails on deeply nested input, and the agent controls the input.
     call = {
         "toolCallId": tool_call.tool_call_id,
         "title": tool_call.title,

@@ -1,7 +1,7 @@
-"""What stands in content blocks, put into words: text as it is, everything else by name and size.
+"""Converts content blocks to text: text as it is, everything else by name and size.
 
-Pure. A file in the midst of a message is for people: it is handed on beside the words that stand
-for it. What a tool was shown or gave is named and not kept.
+Pure. A file inside a message is for people: it is passed on together with the text that names it.
+Files in tool input and output are named and not kept.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from app.acp.json_values import Json, count, mapping, objects, string
 from app.core.files.names import ending, size_words
 from app.core.updates import FileUpdate
 
-MAX_NAME = 200  # characters of a name or an address; longer ones are no names
+MAX_NAME = 200  # characters of a name or an address
 MAX_ADDRESS = 4096  # characters: no path on Linux is longer
 TERMINAL = "[output in a terminal of the agent]"
 
 
 def block_words(block: object) -> str:
-    """Put one content block into words; nothing for what makes no sense."""
+    """Convert one content block to text; empty for an invalid one."""
     content = mapping(block)
     match content.get("type"):
         case "text":
@@ -36,13 +36,13 @@ def block_words(block: object) -> str:
 
 
 def message_words(block: object) -> str:
-    """Put a block of a message into words; what is no text stands on a line of its own."""
+    """Convert a block of a message to text; anything but text gets its own line."""
     words = block_words(block)
     return words if not words or mapping(block).get("type") == "text" else f"\n{words}\n"
 
 
 def message_file(block: object) -> FileUpdate | None:
-    """Take a file out of a block of a message: its bytes, or where the agent says it lies."""
+    """Take a file out of a block of a message: its bytes, or the path that the agent names."""
     content = mapping(block)
     words = message_words(block)
     match content.get("type"):
@@ -64,7 +64,7 @@ def message_file(block: object) -> FileUpdate | None:
 
 
 def tool_words(content: object) -> str:
-    """Put what a tool call shows into words; changes of files are shown elsewhere."""
+    """Convert what a tool call shows to text; file changes are shown elsewhere."""
     words = (
         TERMINAL if item.get("type") == "terminal" else block_words(item.get("content"))
         for item in objects(content)
@@ -112,6 +112,6 @@ def _short(value: object) -> str:
 
 
 def _size(data: object) -> int | None:
-    """Tell how many bytes stand behind base64."""
+    """Return the number of bytes that base64 text decodes to."""
     text = string(data)
     return None if text is None else len(text) * 3 // 4 - text[-2:].count("=")

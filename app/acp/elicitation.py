@@ -1,7 +1,7 @@
-"""Forms that an agent wants filled in: one question per field, and answers that fit the field.
+"""Turns an agent's form into one question per field, and answers into the form's values.
 
-Pure: from the agent's form to asks, and from what a person answered to what the agent gets.
-Patterns and formats are left to the agent: a pattern of its making could keep us busy for ever.
+Pure. Patterns and formats are left to the agent: a hostile pattern could keep the bridge busy
+forever.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from acp.schema import (
 )
 
 from app.acp.json_values import amount
+from app.core.ask_view import AskFact
 from app.core.updates import AskOption, AskRequest
 
-MAX_FIELDS = 20  # questions one after another; who asks for more is not asking a person
-MAX_TRIES = 3  # answers that do not fit, until the form is given up
+MAX_FIELDS = 20  # questions one after another; more is too much for a person
+MAX_TRIES = 3  # invalid answers before the form is cancelled
 
 URL_CHARACTERS = 2_000
-"""What browsers and platforms take as an address; a longer one is shown as words only."""
+"""What browsers and platforms accept as an address; a longer one is shown as text only."""
 
 DECLINE = AskOption("decline", "Decline", "reject_once")
 SKIP = AskOption("skip", "Skip", "skip")
@@ -42,7 +43,7 @@ Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value that a field may have, and what it is called."""
+    """One value that a field may have, and its name."""
 
     value: str
     name: str
@@ -63,7 +64,7 @@ class Field:
     """The smallest number, the shortest text or the fewest choices."""
     most: float | None = None
     other: str | None = None
-    """The field that takes words of one's own, where those offered do not fit."""
+    """The field for free text, where no offered choice fits."""
 
     @property
     def options(self) -> tuple[AskOption, ...]:
@@ -76,7 +77,7 @@ class Field:
 
     @property
     def free_text(self) -> bool:
-        """Whether words of one's own may be an answer."""
+        """Whether free text may be an answer."""
         return self.kind not in ("boolean", "choice") or self.other is not None
 
 
@@ -85,14 +86,14 @@ class Unfit(ValueError):
 
 
 def fields_of(form: ElicitationSchema) -> tuple[Field, ...] | None:
-    """Read the fields of a form; None if it wants something that nobody here can give."""
+    """Read the fields of a form; None if a field has a type that people cannot fill in."""
     properties = form.properties or {}
     required = set(form.required or ())
     fields: list[Field] = []
     for name, schema in properties.items():
         before = fields[-1] if fields else None
         if before is not None and before.choices and name == f"{before.name}_custom":
-            # How Claude lets people answer in their own words: a field beside the choice.
+            # How Claude lets people answer in their own words: a second field for free text.
             fields[-1] = replace(before, other=name)
             continue
         field = _field(name, schema, required=name in required)
@@ -110,7 +111,7 @@ def question(
     heading = "" if alone and (message or field.description) else field.title or field.name
     label = ": ".join(filter(None, (heading, field.description)))
     described = [f"- {each.name}: {each.description}" for each in field.choices if each.description]
-    several = "(Several may be named, separated by commas.)" if field.kind == "choices" else ""
+    several = "(You can name several, separated by commas.)" if field.kind == "choices" else ""
     title = "\n".join(filter(None, (note, message, label, *described, several)))
     names = [choice.name for choice in field.choices]
     return AskRequest(
@@ -124,10 +125,11 @@ def question(
 
 
 def consent(message: str, *, url: str = "", call: str = "") -> AskRequest:
-    """Make the ask for something that needs no words: an address to open, or a plain yes."""
+    """Make the ask that needs no text: an address to open, or a plain yes."""
     return AskRequest(
         call=call,
         title="\n".join(filter(None, (message, url))),
+        facts=(AskFact("address", url),) if url else (),
         options=(DONE, DECLINE),
         arguments_hash=_hash([message, url]),
         kind="question",
@@ -136,7 +138,7 @@ def consent(message: str, *, url: str = "", call: str = "") -> AskRequest:
 
 
 def value_of(field: Field, answer: str) -> dict[str, Value]:
-    """Make an answer into what the form gets for this field; nothing if it was skipped.
+    """Convert an answer to the form's values for this field; empty if it was skipped.
 
     Raises:
         Unfit: it does not fit.
@@ -158,7 +160,7 @@ def value_of(field: Field, answer: str) -> dict[str, Value]:
 
 
 def _named(field: Field, words: str) -> dict[str, Value]:
-    """Find choices by the words people use for them."""
+    """Find choices by their values or names."""
     known = {
         word.casefold(): choice.value
         for choice in reversed(field.choices)
@@ -173,7 +175,7 @@ def _named(field: Field, words: str) -> dict[str, Value]:
     if field.other is not None and words:
         return {field.other: words}
     names = ", ".join(choice.name for choice in field.choices)
-    raise Unfit(f"That is none of the answers: {names}.")
+    raise Unfit(f"That is not one of the answers: {names}.")
 
 
 def _chosen(field: Field, values: list[str]) -> Value:
@@ -182,17 +184,17 @@ def _chosen(field: Field, values: list[str]) -> Value:
     if field.kind == "choice":
         return values[0]
     if field.least is not None and len(values) < field.least:
-        raise Unfit(f"At least {field.least:g} have to be named.")
+        raise Unfit(f"Name at least {field.least:g}.")
     if field.most is not None and len(values) > field.most:
-        raise Unfit(f"At most {field.most:g} may be named.")
+        raise Unfit(f"Name at most {field.most:g}.")
     return values
 
 
 def _fitting_text(field: Field, words: str) -> str:
     if field.least is not None and len(words) < field.least:
-        raise Unfit(f"That is too short: it needs {field.least:g} characters.")
+        raise Unfit(f"That is too short: use at least {field.least:g} characters.")
     if field.most is not None and len(words) > field.most:
-        raise Unfit(f"That is too long: {field.most:g} characters are allowed.")
+        raise Unfit(f"That is too long: use at most {field.most:g} characters.")
     return words
 
 
@@ -202,11 +204,13 @@ def _number(field: Field, words: str) -> int | float:
     except ValueError:
         number = None
     if number is None:
-        raise Unfit("That is not a whole number." if field.kind == "integer" else "No number.")
+        raise Unfit(
+            "That is not a whole number." if field.kind == "integer" else "That is not a number."
+        )
     if field.least is not None and number < field.least:
-        raise Unfit(f"That is too small: the least is {field.least:g}.")
+        raise Unfit(f"That is too small: the minimum is {field.least:g}.")
     if field.most is not None and number > field.most:
-        raise Unfit(f"That is too large: the most is {field.most:g}.")
+        raise Unfit(f"That is too large: the maximum is {field.most:g}.")
     return int(words) if field.kind == "integer" else number
 
 

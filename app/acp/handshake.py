@@ -1,6 +1,6 @@
-"""The first words with an agent: who we are, what it can do, and which conversation it is.
+"""Initializes an agent and opens its conversation: new, resumed or loaded.
 
-What the agent replays of an old conversation is heard by nobody: everybody has seen it.
+When a conversation is loaded, its replayed history is dropped: people have seen it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Restored = Literal["resumed", "loaded"]
 WAYS_BACK: dict[Restored, str] = {"resumed": "session/resume", "loaded": "session/load"}
 
-# Said in full: the SDK leaves out what is false, and an agent may take silence for a yes.
+# Sent in full: the SDK leaves out what is false, and an agent may read a missing value as yes.
 CAPABILITIES = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
@@ -56,12 +56,12 @@ CLIENT = {"name": "agent-bridge", "title": "Agent Bridge", "version": _own_versi
 
 
 class NotRestored(AgentError):
-    """The agent broke down over an old conversation."""
+    """The agent failed while it restored an old conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The conversation that a handshake led to."""
+    """The conversation that a handshake opened."""
 
     session_id: str
     offers: Offers
@@ -70,7 +70,7 @@ class Begun:
 
 
 class Handshake:
-    """The beginning of one conversation in one workspace."""
+    """Opens one conversation in one workspace."""
 
     def __init__(
         self, peer: AgentPeer, launch: AgentLaunch, workspace: Path, timeouts: AgentTimeouts
@@ -82,10 +82,10 @@ class Handshake:
         self._capabilities = AgentCapabilities()
 
     async def begin(self, known: str | None) -> Begun:
-        """Introduce the bridge and begin a conversation, the known one if there is one.
+        """Initialize the agent and open a conversation, the known one if there is one.
 
         Raises:
-            NotRestored: it broke down over the known one; another process may do better.
+            NotRestored: it failed while it restored the known one; a new process may do better.
             AgentError: it did not answer, or not as it should.
         """
         await self.introduce()
@@ -96,7 +96,7 @@ class Handshake:
         return restored or await self.new("lost")
 
     async def introduce(self) -> InitializeResponse:
-        """Say who we are, and hear who the agent is and what it can do.
+        """Exchange names, versions and capabilities with the agent.
 
         Raises:
             AgentError: it did not answer, or speaks another version.
@@ -113,46 +113,46 @@ class Handshake:
         if answer.protocol_version != PROTOCOL_VERSION:
             raise AgentMisbehaved(
                 self._peer.name,
-                f"it speaks version {answer.protocol_version} of it, not {PROTOCOL_VERSION}",
+                f"it speaks ACP version {answer.protocol_version}, not {PROTOCOL_VERSION}",
             )
         offered = answer.agent_capabilities or AgentCapabilities()
-        self._capabilities = without_failed(offered, await self._card(answer))
+        self._capabilities = drop_failed(offered, await self._card(answer))
         return answer
 
     async def authenticate(self) -> None:
         """Log in by the configured method, if there is one.
 
         Raises:
-            AgentError: it does not let us in.
+            AgentError: it refused the login.
         """
         if self._launch.auth is not None:
             async with self._peer.step("authenticate", self._timeouts.authenticate):
                 await self._peer.connection.authenticate(method_id=self._launch.auth)
 
     async def _card(self, answer: InitializeResponse) -> Card | None:
-        """Read what a probe saw of the very same agent."""
+        """Read the card of the same agent and version."""
         path = self._launch.card
         card = None if path is None else await asyncio.to_thread(read_card, path)
         version = answer.agent_info.version if answer.agent_info is not None else ""
-        return card if card is not None and card.speaks_of(self._launch.argv, version) else None
+        return card if card is not None and card.is_about(self._launch.argv, version) else None
 
     async def new(self, how: Literal["new", "lost"] = "new") -> Begun:
         """Begin a conversation.
 
         Raises:
-            AgentLoginNeeded: it wants to be logged in first.
+            AgentLoginNeeded: it needs a login first.
             AgentError: it did not answer, or not as it should.
         """
         async with self._peer.step("session/new", self._timeouts.new):
             answer = await self._ask("session/new")
         session_id = string(answer.get("sessionId"))
         if session_id is None:
-            raise AgentMisbehaved(self._peer.name, "its answer to session/new makes no sense")
+            raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
         return Begun(session_id, Offers.of(answer), how, self._capabilities)
 
     def ways_back(self) -> Iterator[Restored]:
-        """List the ways to bring a conversation back, the best first."""
+        """List the ways to restore a conversation, the best first."""
         sessions = self._capabilities.session_capabilities
         if sessions is not None and sessions.resume is not None:
             yield "resumed"
@@ -160,7 +160,7 @@ class Handshake:
             yield "loaded"
 
     async def bring_back(self, way: Restored, known: str) -> Begun:
-        """Bring a conversation back in one of the ways that are offered.
+        """Restore a conversation in one of the ways that are offered.
 
         Raises:
             AgentRefused: not in this way.
@@ -179,14 +179,14 @@ class Handshake:
             except AgentLoginNeeded:
                 raise
             except AgentRefused as refusal:
-                logger.warning("a conversation was not %s: %s", way, refusal)
+                logger.warning("the conversation could not be %s: %s", way, refusal)
             except AgentError as error:
                 raise NotRestored(str(error)) from error
         self._peer.audience.session_id = None
         return None
 
     async def _ask(self, method: str, **params: str) -> Json:
-        """Begin a conversation; in raw words, since the SDK drops what it does not know."""
+        """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
         words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
         if self._launch.meta:
             words["_meta"] = dict(self._launch.meta)
@@ -205,12 +205,14 @@ class Handshake:
             if known.get(type(server)):
                 usable.append(server)
             else:
-                logger.warning("it cannot reach the tool server %s", server.name)
+                logger.warning(
+                    "it does not support the transport of the tool server %s", server.name
+                )
         return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in usable]
 
 
-def without_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:
-    """Take back what an agent offers and could not do when it was probed."""
+def drop_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:
+    """Remove capabilities that an agent offers but that failed in a probe."""
     if card is None:
         return capabilities
     sessions = capabilities.session_capabilities or SessionCapabilities()

@@ -1,6 +1,6 @@
-"""Reads JSON of which nothing is known: every look gives the wanted kind of value, or nothing.
+"""Reads untrusted JSON: each function returns the wanted type, or nothing.
 
-Pure, and nothing here raises, whatever an agent sent.
+Pure; nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def string(value: object) -> str | None:
 
 
 def count(value: object) -> int | None:
-    """Read a number of things."""
+    """Read a whole number that is not negative."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -39,12 +39,12 @@ def mapping(value: object) -> Json:
 
 
 def objects(value: object) -> list[Json]:
-    """Read the objects of a list, and leave out whatever else stands in it."""
+    """Read the objects of a list and skip everything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def shallow(value: object, depth: int) -> bool:
-    """Tell whether a value is nested no deeper than so many levels."""
+def is_shallow(value: object, depth: int) -> bool:
+    """Tell whether a value is nested at most `depth` levels deep."""
     level = [value]
     for _ in range(depth):
         level = [

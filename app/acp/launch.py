@@ -1,29 +1,42 @@
-"""What decides how one agent's process is started, and the start itself."""
+"""Holds how one agent's process is started, and starts it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
 from app.acp.offers import Value
+from app.children.command import Command, Handover
+from app.children.homes import SessionHomes
 from app.children.layout import Confinement
+from app.children.limits import ResourceLimits
+from app.children.network.access import SessionHosts
+from app.children.network.link import Link, NetworkPlan
 from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
-from app.core.folders import beside
+from app.children.stop import spawn_linked
+from app.children.users import give
+from app.core.folders import beside, folder_name
 from app.core.types import Session
+from app.core.workspaces import Workspace
 from app.errors import AgentNotStarted
 
 OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
-"""Names the folder for what people shall get, for whatever an agent runs."""
+"""Names the folder for files that people get, to the agent and the programs it runs."""
 
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
+
+async def _allow_start() -> None:
+    """Let it start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,86 +46,140 @@ class AgentLaunch:
     name: str
     argv: tuple[str, ...]
     home: Path
+    """The HOME of its processes; with `homes`, the template for the homes of sessions."""
     environment: Callable[[str], Mapping[str, str]]
-    """Makes the whole environment of its process, given the marker that it must hold."""
+    """Makes the whole environment of its process, which must contain the given marker."""
     sandbox: Sandbox = field(default_factory=Plain)
     confinement: Confinement | None = None
     """What it may see and write; home and workspace are filled in. None: it is not confined."""
+    limits: ResourceLimits | None = None
+    """What one session may use; None: it is not watched."""
+    homes: SessionHomes | None = None
+    """Makes a home for each session; None: all sessions share one."""
+    home_readonly: tuple[Path, ...] = ()
+    """Paths in its home that it must not change."""
     mode: str | None = None
     model: str | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
     auth: str | None = None
-    """The id of the method to authenticate with, for agents that want that over ACP."""
+    """The id of the login method, for agents that need one over ACP."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Sent as `_meta` with new, load and resume."""
     mcp_servers: tuple[McpServer, ...] = ()
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
     card: Path | None = None
-    """Where the card is kept that says what it cannot do although it offers it."""
+    """The path of its card, which lists what it offers but cannot do."""
     trailing_slash: bool = False
-    """Whether its folder is named to it with a slash at the end."""
+    """Whether the path of its folder is sent with a slash at the end."""
     obeys: tuple[str, ...] = ()
-    """Files that it would obey before anybody is asked: a workspace that holds one is refused."""
-    sees: Callable[[Path], tuple[Path, ...]] = lambda _workspace: ()
-    """Tells what else it must see that works in a workspace."""
-    outgoing: Callable[[Session], Path | None] = lambda _session: None
-    """Tells where it lays what people shall get."""
-    knows: Callable[[Path], Mapping[str, str]] = lambda _workspace: {}
-    """Tells which variables it gets in a workspace, beside its own and never in their place."""
+    """Files that it would obey without asking: a workspace that holds one is refused."""
+    admit: Callable[[], Awaitable[None]] = _allow_start
+    """Raises AgentNotStarted if it may not start."""
+    network: NetworkPlan | None = None
+    """Its own network, if it has one."""
     settle_seconds_before_load: float = 0.0
-    """How long a conversation must have rested before it is brought back."""
+    """How long a conversation must have been idle before it is restored."""
 
 
 async def start(
-    launch: AgentLaunch, workspace: Path, marker: str, outgoing: Path | None = None
+    launch: AgentLaunch,
+    workspace: Workspace,
+    marker: str,
+    hosts: SessionHosts | None = None,
 ) -> Child:
-    """Start an agent's process in a workspace; `outgoing` is a further folder of its own.
+    """Start an agent's process in a workspace.
+
+    `hosts` are the hosts that its session tried to connect to; new ones are added.
 
     Raises:
         AgentNotStarted: its command is missing or cannot be run, or its workspace is not safe.
     """
-    environment = {**launch.knows(workspace), **launch.environment(marker)}
-    if outgoing is not None:
-        environment[OUTGOING] = str(outgoing)
-    sees = launch.sees(workspace)  # here: what it looks at belongs to the event loop
-    writes = () if outgoing is None else (outgoing,)
-    path = environment.get("PATH", "")
-    argv = await asyncio.to_thread(prepare, launch, workspace, path, sees, writes)
-    return await spawn(argv, name=launch.name, env=environment, cwd=workspace)
+    await launch.admit()
+    own = {**launch.environment(marker), "HOME": str(launch.home)}
+    environment = {**workspace.variables, **own}
+    if workspace.outgoing is not None:
+        environment[OUTGOING] = str(workspace.outgoing)
+    prepared = partial(prepare, launch, workspace, environment.get("PATH", ""))
+    if launch.network is None:
+        command = await asyncio.to_thread(prepared)
+        return await spawn(command, name=launch.name, env=environment, cwd=workspace.folder)
+    link = Link(launch.network, launch.name, hosts)
+    try:
+        command = await asyncio.to_thread(prepared, handover=link.handover)
+        return await spawn_linked(
+            command, link, name=launch.name, env=environment, cwd=workspace.folder
+        )
+    except BaseException:
+        await link.close()
+        raise
+
+
+def make_workspace(launch: AgentLaunch, folder: Path) -> Workspace:
+    """Make a workspace outside of any conversation, with a folder for attachments next to it."""
+    attachments = beside(folder)
+    for made in (folder, attachments):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        give(made, launch.confinement.user if launch.confinement else None)
+    return Workspace(folder, visible=(attachments,))
+
+
+async def open_home(launch: AgentLaunch, session: Session) -> AgentLaunch:
+    """Use the session's own home, if each session has one.
+
+    Raises:
+        AgentNotStarted: the home cannot be created.
+    """
+    if launch.homes is None:
+        return launch
+    name, conversation = folder_name(session), session.acp_session_id
+    try:
+        home = await asyncio.to_thread(launch.homes.open, name, conversation)
+    except OSError as error:
+        raise AgentNotStarted(
+            launch.name,
+            f"a home for this session cannot be created ({error})",
+            "Check the disk and the permissions of DATA_DIR.",
+        ) from error
+    return replace(launch, home=home.path, home_readonly=home.readonly)
 
 
 def prepare(
-    launch: AgentLaunch,
-    workspace: Path,
-    path: str,
-    sees: Sequence[Path] = (),
-    writes: Sequence[Path] = (),
-) -> list[str]:
-    """Look at the disk: is the command there, and what has to be shown to it.
+    launch: AgentLaunch, workspace: Workspace, path: str, *, handover: Handover | None = None
+) -> Command:
+    """Check the command and the workspace, and build the sandboxed command line.
 
     Raises:
-        AgentNotStarted: the command is missing.
+        AgentNotStarted: the command is missing, or the workspace is not safe.
     """
     command = launch.argv[0]
     if shutil.which(command, path=path) is None:
         raise AgentNotStarted(launch.name, f"the command {command!r} was not found", launch.install)
     for name in launch.obeys:
-        if os.path.lexists(workspace / name):
+        if os.path.lexists(workspace.folder / name):
             raise AgentNotStarted(
                 launch.name,
-                f"the checkout holds {name}, which it would obey before anybody is asked",
-                "Give this work to another agent, or take that out of the checkout.",
+                f"the checkout contains {name}, which it would obey without asking",
+                "Use another agent, or remove that file from the checkout.",
             )
     launch.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if launch.confinement is None:
-        return list(launch.argv)
-    attachments = beside(workspace)
+        return Command(launch.argv)
+    writable = () if workspace.outgoing is None else (workspace.outgoing,)
+    user = launch.confinement.user
+    if user is not None:
+        # A folder in place keeps its owner, and the agent works there as that user.
+        user = workspace.folder.stat().st_uid
+        for own in (launch.home, *writable):
+            give(own, user, always=user != launch.confinement.user)
     confinement = replace(
         launch.confinement,
+        user=user or None,
         home=launch.home,
-        workspace=workspace,
-        visible=(*launch.confinement.visible, attachments, *sees),
-        writable=(*launch.confinement.writable, *writes),
+        workspace=workspace.folder,
+        visible=(*launch.confinement.visible, *workspace.visible),
+        writable=(*launch.confinement.writable, *writable),
+        readonly=(*launch.confinement.readonly, *workspace.readonly, *launch.home_readonly),
+        handover=handover,
     )
     return launch.sandbox.wrap(launch.argv, confinement)

@@ -1,7 +1,7 @@
-"""How an agent is brought to life: its process, the handshake, and its conversation, old or new.
+"""Starts agents: the process, the handshake, and the conversation, new or restored.
 
-The mode an agent wakes up in is never trusted: the configured one is set after every beginning,
-or the agent is ended. Whatever fails or is cancelled on the way leaves no process behind.
+The mode that an agent starts in is never trusted: the configured one is set after every start, or
+the agent is ended. A start that fails or is cancelled leaves no process behind.
 """
 
 from __future__ import annotations
@@ -14,34 +14,38 @@ from pathlib import Path
 from typing import Literal
 
 from app.acp.handshake import Handshake, NotRestored
-from app.acp.launch import AgentLaunch, start
+from app.acp.launch import AgentLaunch, open_home, start
 from app.acp.peer import AT_ONCE, POLITE, AgentPeer, AgentTimeouts
 from app.acp.session import AcpSession
-from app.children.census import new_marker
+from app.children.network.access import SessionHosts
+from app.children.proc_table import new_marker
 from app.children.process import Child
-from app.core.clock import persist
+from app.children.warden import Ward, Warden
+from app.core.folders import folder_name
 from app.core.ports import AgentListener, Clock, Counters
+from app.core.retry import persist
 from app.core.stores.housekeeping import ProcessStore
 from app.core.tasks import Tasks
 from app.core.types import ProcessRecord, Session
+from app.core.workspaces import Workspace
 from app.errors import NotFound
 from app.logs import bind
 
 logger = logging.getLogger(__name__)
 
-CLOSE_SECONDS = 10.0  # what the polite end of a process takes at most, all its steps together
+CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What came of bringing an agent to life."""
+    """An agent that was started, and how its conversation began."""
 
     session: AcpSession
     how: Literal["new", "resumed", "loaded", "lost"]
 
 
 class AcpLauncher:
-    """Brings agents to life; implements the core's port `AgentLauncher`."""
+    """Starts agents; implements the core's port `AgentLauncher`."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class AcpLauncher:
         counters: Counters,
         *,
         bridge: str,
+        warden: Warden | None = None,
         timeouts: AgentTimeouts | None = None,
     ) -> None:
         self._agents = agents
@@ -58,11 +63,15 @@ class AcpLauncher:
         self._clock = clock
         self._counters = counters
         self._bridge = bridge
+        self._warden = warden
         self._timeouts = timeouts or AgentTimeouts()
         self._tasks = Tasks("acp")
         self._peers: dict[str, AgentPeer] = {}
+        self._wards: dict[str, Ward] = {}
+        self._hosts: dict[int, SessionHosts] = {}
+        """The hosts that each session tried; lost when the bridge ends."""
 
-    async def open(self, session: Session, workspace: Path, listener: AgentListener) -> Opened:
+    async def open(self, session: Session, workspace: Workspace, listener: AgentListener) -> Opened:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -72,35 +81,37 @@ class AcpLauncher:
         launch = self._agents.get(session.key.agent)
         if launch is None:
             raise NotFound("agent", session.key.agent)
-        # Tasks inherit this: whatever is logged for the agent from now on names it.
+        # Tasks inherit this: every line that is logged for the agent from now on names it.
         with bind(agent=launch.name, session=str(session.key)):
-            await self._rest(launch, session)
+            await self._wait_until_settled(launch, session)
             try:
-                return await self._bring_to_life(launch, session, workspace, listener)
+                return await self._start_session(launch, session, workspace, listener)
             except NotRestored as failure:
-                logger.warning("it starts without its conversation: %s", failure)
+                logger.warning("starting without the old conversation: %s", failure)
             blank = replace(session, acp_session_id=None)
-            opened = await self._bring_to_life(launch, blank, workspace, listener)
+            opened = await self._start_session(launch, blank, workspace, listener)
             return replace(opened, how="lost")
 
     async def close(self) -> None:
-        """End every process that is still there."""
+        """End every process that still runs."""
         for peer in self._peers.values():
             peer.abandon(POLITE)
         await self._tasks.close(grace=CLOSE_SECONDS)
 
-    async def _rest(self, launch: AgentLaunch, session: Session) -> None:
-        """Let a conversation settle on the agent's disk before it is read again."""
+    async def _wait_until_settled(self, launch: AgentLaunch, session: Session) -> None:
+        """Wait until the conversation is settled on the agent's disk before it is read again."""
         rested = self._clock.now() - session.updated_at
         missing = launch.settle_seconds_before_load - rested
         if session.acp_session_id is not None and missing > 0:
             await self._clock.sleep(missing)
 
-    async def _bring_to_life(
-        self, launch: AgentLaunch, session: Session, workspace: Path, listener: AgentListener
+    async def _start_session(
+        self, launch: AgentLaunch, session: Session, workspace: Workspace, listener: AgentListener
     ) -> Opened:
         marker = new_marker(self._bridge)
-        child = await start(launch, workspace, marker, launch.outgoing(session))
+        launch = await open_home(launch, session)
+        hosts = self._hosts.setdefault(session.id, SessionHosts())
+        child = await start(launch, workspace, marker, hosts)
         recording = self._record(child, session)
         peer = AgentPeer(
             launch.name,
@@ -108,11 +119,12 @@ class AcpLauncher:
             listener,
             counters=self._counters,
             tasks=self._tasks,
-            forget=lambda: self._forget(child, recording),
+            forget=lambda: self._forget(launch, session, child, recording),
         )
         self._peers[child.marker] = peer
+        self._admit(launch, workspace.folder, peer, child)
         try:
-            begun = await Handshake(peer, launch, workspace, self._timeouts).begin(
+            begun = await Handshake(peer, launch, workspace.folder, self._timeouts).begin(
                 session.acp_session_id
             )
             conversation = AcpSession(peer, begun, self._timeouts)
@@ -126,10 +138,18 @@ class AcpLauncher:
             raise
         return Opened(conversation, begun.how)
 
-    def _record(self, child: Child, session: Session) -> asyncio.Task[None]:
-        """Begin to write the process down.
+    def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
+        """Watch the resources of an agent for as long as its process lives."""
+        if self._warden is None or launch.limits is None:
+            return
+        ward = Ward(launch.name, child.pid, launch.limits, (workspace, launch.home), peer.halt)
+        self._warden.admit(ward)
+        self._wards[child.marker] = ward
 
-        Beside the handshake, not before it: that costs no time, and what a crash leaves behind
+    def _record(self, child: Child, session: Session) -> asyncio.Task[None]:
+        """Start to record the process.
+
+        During the handshake, not before it: that costs no time, and what a crash leaves behind
         meanwhile is found by its marker.
         """
         record = ProcessRecord(
@@ -139,8 +159,18 @@ class AcpLauncher:
             persist(self._clock, self._processes.started, record), name=f"record {child.name}"
         )
 
-    async def _forget(self, child: Child, recording: asyncio.Task[None]) -> None:
+    async def _forget(
+        self,
+        launch: AgentLaunch,
+        session: Session,
+        child: Child,
+        recording: asyncio.Task[None],
+    ) -> None:
         self._peers.pop(child.marker, None)
+        if self._warden is not None and (ward := self._wards.pop(child.marker, None)) is not None:
+            self._warden.dismiss(ward)
+        if launch.homes is not None:
+            await asyncio.to_thread(launch.homes.close, folder_name(session))
         recording.cancel()
         await asyncio.wait([recording])
         await self._processes.ended(child.marker)

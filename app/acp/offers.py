@@ -1,7 +1,7 @@
-"""What an agent lets people choose: modes, models and options, and how each of them is set.
+"""Reads which modes, models and options an agent offers, and how each is set.
 
-Pure: from the answer of `session/new`, `load` or `resume` and a wish to the one call that grants
-it, or to the reason why there is none.
+Pure: maps the answer of `session/new`, `load` or `resume` and a wanted setting to the one call that
+sets it, or to the reason why there is none.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Value = str | bool
 
 @dataclass(frozen=True, slots=True)
 class SetMode:
-    """Grant a wish by `session/set_mode`."""
+    """Set it by `session/set_mode`."""
 
     mode: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """Grant a wish by `session/set_config_option`."""
+    """Set it by `session/set_config_option`."""
 
     option: str
     value: Value
@@ -41,14 +41,14 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class SetModel:
-    """Grant a wish by `session/set_model`, which only agents of an older draft know."""
+    """Set it by `session/set_model`, which only agents of an older draft know."""
 
     model: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotOffered:
-    """There is no way to grant a wish."""
+    """There is no way to set it."""
 
     reason: str
 
@@ -64,7 +64,7 @@ class Offers:
     options: tuple[ConfigOption, ...] | None = None
     models: tuple[str, ...] | None = None
     restored: bool = False
-    """Of an old conversation an agent may offer what it does not repeat: it has to be tried."""
+    """An agent may not repeat its offers for an old conversation: a setting has to be tried."""
 
     @classmethod
     def of(cls, answer: Json, *, restored: bool = False) -> Offers:
@@ -110,7 +110,7 @@ class Offers:
             return SetModel(model) if offered else NotOffered(_refusal("model", model, self.models))
         if self._may_have_more:
             return SetOption("model", model)
-        return NotOffered("it does not let anybody choose its model")
+        return NotOffered("it does not offer a choice of models")
 
     def option(self, name: str, value: Value) -> Way:
         """Find the way to an option by its id."""

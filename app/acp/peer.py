@@ -1,6 +1,6 @@
-"""One live agent process and the connection to it: what fails between them, and how it ends.
+"""Owns one live agent process and the connection to it, until both have ended.
 
-When the stream of an agent ends, for whatever reason, its process and all that it started end too.
+When an agent's stream ends for any reason, its process and everything that it started end too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
+from app.acp.network import AudienceWitness
 from app.acp.transport import AgentTransport
 from app.children.process import Child, StopReport
 from app.children.stop import StopSteps, stop
@@ -23,6 +24,7 @@ from app.core.ports import AgentListener, Counters
 from app.core.tasks import Tasks
 from app.errors import (
     AgentDied,
+    AgentError,
     AgentLoginNeeded,
     AgentMisbehaved,
     AgentRefused,
@@ -34,11 +36,13 @@ logger = logging.getLogger(__name__)
 
 POLITE = StopSteps()
 AT_ONCE = StopSteps(close=0.1, terminate=0.5, kill=2.0)
-"""For an agent that had its chance: it did not answer in time."""
+"""For an agent that did not answer in time."""
+NOW = StopSteps(close=0.0, terminate=0.0, kill=2.0)
+"""For an agent that uses up what others need."""
 BROKEN = StopSteps(close=1.0, terminate=0.5, kill=2.0)
-"""For an agent whose stream ended: most are gone already, and nobody can talk to the others."""
+"""For an agent whose stream ended: most have exited already, and the others cannot be reached."""
 LAST_WORDS = 500  # characters; the end of a traceback, and still one line in a thread
-LOGIN_NEEDED = -32000  # ACP's own meaning of this code of JSON-RPC
+LOGIN_NEEDED = -32000  # ACP's meaning of this JSON-RPC code
 DISCONNECT_SECONDS = 5.0  # handlers are cancelled, and cancelling takes no longer than a commit
 
 
@@ -51,15 +55,15 @@ class AgentTimeouts:
     authenticate: float = 60.0
     """One exchange with the agent's provider."""
     new: float = 60.0
-    """It may start tool servers of its own; the slowest took 1.5 s."""
+    """It may start its own tool servers; the slowest took 1.5 s."""
     load: float = 120.0
     """It replays the whole conversation."""
     configure: float = 20.0
-    """It notes a choice."""
+    """It stores a setting."""
     cancel: float = 5.0
-    """Twenty times the slowest that was seen; a person waits for it."""
+    """Twenty times the slowest measured; a person waits for it."""
     close: float = 2.0
-    """It lets go of what it holds; whatever it does not do in time ends with its process."""
+    """It frees what it holds; what it does not free in time ends with its process."""
 
 
 class AgentPeer:
@@ -85,16 +89,20 @@ class AgentPeer:
         self.connection = connect_to_agent(
             BridgeAcpClient(self.audience), self.transport, use_unstable_protocol=True
         )
+        if child.link is not None:
+            child.link.tell(AudienceWitness(name, self.audience))
         self._child = child
         self._tasks = tasks
         self._forget = forget
         self._closing: asyncio.Task[StopReport] | None = None
         self._wanted = False
+        self._reason: AgentError | None = None
+        """Why the bridge itself stopped it."""
         tasks.start(self._watch(), name=f"watch {name}")
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be talked to."""
+        """Whether it can still be reached."""
         return self._closing is None and self._child.status is None and not self._is_over
 
     @property
@@ -103,10 +111,10 @@ class AgentPeer:
 
     @asynccontextmanager
     async def step(self, name: str, seconds: float | None) -> AsyncIterator[None]:
-        """Bound one exchange with the agent and name what goes wrong in it.
+        """Limit the time of one exchange with the agent and name its errors.
 
         Raises:
-            AgentLoginNeeded: it wants to be logged in first.
+            AgentLoginNeeded: it needs a login first.
             AgentTimedOut, AgentRefused, AgentMisbehaved, AgentDied: the agent's fault.
         """
         try:
@@ -118,23 +126,25 @@ class AgentPeer:
             refusal = AgentLoginNeeded if error.code == LOGIN_NEEDED else AgentRefused
             raise refusal(self.name, error.code, _explain(error), error.data) from error
         except ValidationError as error:
-            raise AgentMisbehaved(self.name, f"its answer to {name} makes no sense") from error
+            raise AgentMisbehaved(self.name, f"its answer to {name} is invalid") from error
         except ConnectionError:
-            raise await self.downfall() from None
+            raise await self.end_and_explain() from None
 
     def last_words(self) -> str:
         """Return the end of what it wrote to stderr; not checked for secrets."""
         return self._child.last_words()
 
-    async def downfall(self) -> Exception:
-        """End what is left of the agent and say why it can no longer be talked to."""
+    async def end_and_explain(self) -> Exception:
+        """End what is left of the agent and return why it can no longer be reached."""
         report = await self._close(BROKEN)
+        if self._reason is not None:
+            return self._reason
         if self.transport.failure is not None:
             return self.transport.failure
         if self.transport.cause is not None:
             return AgentMisbehaved(self.name, self.transport.cause)
         if report.step not in ("exited", "closed") and not self._wanted:
-            return AgentMisbehaved(self.name, "it closed its output and went on running")
+            return AgentMisbehaved(self.name, "it closed its output but kept running")
         words = " ".join(self._child.last_words(LAST_WORDS).split())
         return AgentDied(self.name, status=report.status, last_words=words)
 
@@ -148,6 +158,12 @@ class AgentPeer:
         self._wanted = True
         self._begin_to_close(steps)
 
+    def halt(self, reason: AgentError) -> None:
+        """Kill it now; pending calls fail with the reason."""
+        logger.warning("%s", reason)
+        self._reason = reason
+        self._begin_to_close(NOW)
+
     async def _close(self, steps: StopSteps) -> StopReport:
         return await asyncio.shield(self._begin_to_close(steps))
 
@@ -159,18 +175,18 @@ class AgentPeer:
     async def _end(self, steps: StopSteps) -> StopReport:
         report = await stop(self._child, steps=steps)
         if report.remaining:
-            logger.error("%s left processes that cannot be killed: %s", self.name, report.remaining)
+            logger.error("%s: processes that cannot be killed: %s", self.name, report.remaining)
         self.transport.end()
         try:
             async with asyncio.timeout(DISCONNECT_SECONDS):
                 await self.connection.close()
         except TimeoutError:
-            logger.exception("%s: a handler of its messages does not end", self.name)
+            logger.exception("%s: a message handler does not end", self.name)
         try:
             await self._forget()
         except StoreUnavailable as error:
-            # The next start finds the record, and nobody who fits it.
-            logger.warning("%s: its end could not be noted: %s", self.name, error)
+            # The next start finds the record and no process that matches it.
+            logger.warning("%s: could not record its end: %s", self.name, error)
         return report
 
     async def _watch(self) -> None:
@@ -179,7 +195,7 @@ class AgentPeer:
 
 
 def _explain(error: RequestError) -> str:
-    """Put an agent's error into one line; the useful part often stands in its data."""
+    """Format an agent's error as one line; the useful part is often in its data."""
     details = error.data.get("details") if isinstance(error.data, dict) else error.data
     words = str(error)
     if isinstance(details, str) and details not in words:

@@ -1,6 +1,6 @@
-"""A conversation with one live agent: prompts, one at a time, and how they are cut short.
+"""Sends prompts to one live agent, one at a time, and cancels them.
 
-A prompt that nobody waits for any more must not go on: its agent is ended.
+A prompt that is no longer awaited must not continue: its agent is ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AcpSession:
         self._peer = peer
         self._session_id = begun.session_id
         self.offers = begun.offers
-        """What it can be set to, as the agent said last."""
+        """What it can be set to, as the agent last reported."""
         self.capabilities = begun.capabilities
         """What the agent can do."""
         self._timeouts = timeouts
@@ -44,7 +44,7 @@ class AcpSession:
 
     @property
     def acp_session_id(self) -> str:
-        """The agent's own name of the conversation."""
+        """The agent's id of the conversation."""
         return self._session_id
 
     @property
@@ -55,14 +55,14 @@ class AcpSession:
     async def prompt(
         self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
     ) -> PromptEnd:
-        """Say something and follow what happens until the agent ends its turn.
+        """Send a prompt and follow it until the agent ends its turn.
 
         Raises:
             Conflict: it is still at an earlier prompt.
             AgentError: it died, hung, misbehaved or answered with an error.
         """
         if not self._idle.is_set():
-            raise Conflict(f"{self._peer.name} is still at an earlier prompt")
+            raise Conflict(f"{self._peer.name} is still working on an earlier prompt")
         self._idle.clear()
         self._cancelled = False
         try:
@@ -88,7 +88,7 @@ class AcpSession:
             await self._peer.close(AT_ONCE)
             await self._idle.wait()
         except ConnectionError:
-            await self._idle.wait()  # it is gone, and its prompt ends with that
+            await self._idle.wait()  # it is gone, which ends its prompt
 
     async def configure(self, *, mode: str | None, model: str | None) -> None:
         """Set mode and model where the agent offers them.
@@ -131,7 +131,7 @@ class AcpSession:
     async def _blocks(
         self, text: str, files: Sequence[Attachment]
     ) -> list[TextContentBlock | Block]:
-        words = text_block(_sendable(text))
+        words = text_block(_replace_surrogates(text))
         if not files:
             return [words]
         offered = self.capabilities.prompt_capabilities or PromptCapabilities()
@@ -153,7 +153,7 @@ class AcpSession:
                         session_id=self._session_id, prompt=blocks
                     )
                 finally:
-                    # At once: what comes behind the answer belongs to no turn.
+                    # At once: what comes after the answer belongs to no turn.
                     audience.leave()
         except AgentRefused:
             if self._cancelled:  # some agents answer a cancelled prompt with an error
@@ -162,15 +162,15 @@ class AcpSession:
         except AgentError:
             await self._peer.close()
             if self._overdue:
-                raise self._too_late() from None
+                raise self._timed_out() from None
             raise
         return PromptEnd(answer.stop_reason, self._usage(answer.usage))
 
-    def _too_late(self) -> AgentTimedOut:
+    def _timed_out(self) -> AgentTimedOut:
         return AgentTimedOut(self._peer.name, "session/cancel", self._timeouts.cancel)
 
     def _usage(self, usage: Usage | None) -> UsageUpdate | None:
-        """Tell the tokens used, unless the agent told more about it before."""
+        """Return the tokens used, unless the agent reported more before."""
         if usage is None or self._peer.audience.heard_usage:
             return None
         return UsageUpdate(used=usage.total_tokens)
@@ -206,10 +206,10 @@ class AcpSession:
                 config_id=way.option, session_id=self._session_id, value=way.value
             )
         except ValidationError:
-            return  # it did as it was told, but does not say what is offered now
+            return  # it worked, but the agent does not say what is offered now
         self.offers = replace(self.offers, options=tuple(answer.config_options))
 
 
-def _sendable(text: str) -> str:
-    """Replace halves of surrogate pairs, which a platform may deliver and no JSON can carry."""
+def _replace_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which platforms may deliver and JSON cannot carry."""
     return text.encode(errors="replace").decode()

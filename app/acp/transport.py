@@ -1,8 +1,8 @@
-"""The wire between the bridge and one agent: frames of JSON over the pipes of its process.
+"""Exchanges JSON frames with one agent over the pipes of its process.
 
-Updates are heard here, in order, before anything that came after them is passed on, so that an
-answer never overtakes what happened before it. Whatever an agent writes costs bounded memory and
-never more than one block of the event loop's time; what makes no sense is dropped and counted.
+Updates are handled here, in order, before anything that came after them is passed on, so that an
+answer never overtakes what happened before it. Input costs bounded memory and never more than one
+block of the event loop's time; invalid input is dropped and counted.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from app.acp.wire import (
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 128 * 1024  # two fills of a pipe, a millisecond or two of work
-BATCH_FRAMES = 1000  # after so many others have their turn, however short the frames are
+BATCH_FRAMES = 1000  # after this many other tasks get their turn, however short the frames are
 MAX_OPEN_REQUESTS = 64  # an agent waits for a handful of answers at once, not for dozens
-MAX_OPEN_BYTES = 2 * MAX_FRAME_BYTES  # what those requests may hold of our memory together
-MAX_REFUSALS = 10_000  # who goes on asking after so many refusals is out of control
+MAX_OPEN_BYTES = 2 * MAX_FRAME_BYTES  # memory that those requests may hold together
+MAX_REFUSALS = 10_000  # an agent that keeps asking after so many refusals is out of control
 WRITE_SECONDS = 30.0  # an agent that is busy still reads its input from time to time
 
 TOO_MANY = {"code": -32000, "message": "too many open requests"}
@@ -41,12 +41,12 @@ class Reader(Protocol):
     """Where the agent's output arrives."""
 
     async def read(self, n: int, /) -> bytes:
-        """Return what is there, up to n bytes; nothing at its end."""
+        """Return what is available, up to n bytes; empty at the end."""
         ...
 
 
 class Pipes(Protocol):
-    """The agent's process as the wire sees it."""
+    """The agent's process as the transport uses it."""
 
     @property
     def stdout(self) -> Reader:
@@ -54,7 +54,7 @@ class Pipes(Protocol):
         ...
 
     def write(self, data: bytes, /) -> None:
-        """Put bytes on their way to the agent's input."""
+        """Queue bytes for the agent's input."""
         ...
 
     async def drain(self) -> None:
@@ -62,19 +62,19 @@ class Pipes(Protocol):
         ...
 
     def discard_output(self) -> None:
-        """End the reading and throw away what still comes."""
+        """Stop reading and discard further output."""
         ...
 
 
 class Hearer(Protocol):
-    """Whoever hears updates; each method returns something to wait for, or None."""
+    """A listener for updates; each method returns an awaitable or None."""
 
     def take(self, params: Any) -> Awaitable[None] | None:
-        """Hear the parameters of one `session/update`."""
+        """Take the parameters of one `session/update`."""
         ...
 
     def settle(self) -> Awaitable[None] | None:
-        """Pass on what was held back, because something else comes next."""
+        """Pass on what was queued, because something else comes next."""
         ...
 
 
@@ -96,16 +96,16 @@ class AgentTransport:
         self._open: dict[int | str, int] = {}
         self._refused = 0
         self.finished = asyncio.Event()
-        """Set when nothing will come any more."""
+        """Set when the stream has ended."""
         self.cause: str | None = None
-        """Which rule the agent broke when that ended the stream; None for a plain end."""
+        """The rule that the agent broke, if that ended the stream; None for a plain end."""
         self.failure: Exception | None = None
-        """What the hearer raised when that ended the stream."""
+        """What the hearer raised, if that ended the stream."""
 
-    # What the SDK calls.
+    # Called by the SDK.
 
     async def send(self, message: Message) -> None:
-        """Write one message; an answer that nobody can read any more is dropped.
+        """Write one message; an answer to an agent that has gone is dropped.
 
         Raises:
             ConnectionError: the agent cannot be told anything any more.
@@ -126,7 +126,7 @@ class AgentTransport:
     async def receive(self) -> Message | None:
         """Return the next request or answer of the agent; None at the end of the stream."""
         if self._returned:
-            # Whoever the last message was for must act before later updates are heard.
+            # The receiver of the last message must act before later updates are handled.
             self._returned = False
             await asyncio.sleep(0)
         try:
@@ -137,7 +137,7 @@ class AgentTransport:
                     return message
                 await self._refill()
         except Exception as error:
-            logger.exception("an update could not be handled")
+            logger.exception("could not handle an update")
             self.failure = error
             self.end()
         return None
@@ -146,10 +146,10 @@ class AgentTransport:
         """End the stream on our side."""
         self.end()
 
-    # What a session calls.
+    # Called by a session.
 
     async def request(self, method: str, params: Message) -> Any:
-        """Send a request that the SDK has no method for, or says in other words.
+        """Send a request that the SDK has no method for, or would change.
 
         Raises:
             RequestError: the agent answered with an error.
@@ -183,13 +183,13 @@ class AgentTransport:
     # In.
 
     async def _handle(self, frames: Iterator[bytes]) -> Message | None:
-        """Work through frames up to the first one that the SDK has to see."""
+        """Handle frames up to the first one that the SDK has to see."""
         loads, take = orjson.loads, self._hearer.take
         for frame in frames:
             try:
                 message = loads(frame)
             except orjson.JSONDecodeError:
-                self._garbage(frame)
+                self._drop_garbage(frame)
                 continue
             if type(message) is not dict:
                 self._count("not_an_object")
@@ -203,7 +203,7 @@ class AgentTransport:
         return None
 
     async def _refill(self) -> None:
-        await asyncio.sleep(0)  # a full pipe never suspends; others must have their turn
+        await asyncio.sleep(0)  # a full pipe never suspends; other tasks must get their turn
         if not self._batches:
             await self._read()
         self._frames = iter(self._batches.pop(0) if self._batches else ())
@@ -273,7 +273,7 @@ class AgentTransport:
         if waiting is not None:
             await waiting
 
-    def _garbage(self, frame: bytes) -> None:
+    def _drop_garbage(self, frame: bytes) -> None:
         if frame and not frame.isspace():
             self._count("not_json")
 

@@ -1,8 +1,8 @@
-"""What an agent says over ACP, put into the bridge's own words.
+"""Converts ACP session updates to the core's updates.
 
-Pure: values in, values out. Whatever JSON an agent sends, nothing here raises; what makes no sense
-becomes an `UnknownUpdate` or is left out. Nothing that leaves here is nested deeper than
-`MAX_DEPTH`, so that everybody behind may serialise it.
+Pure: values in, values out. Nothing here raises for any JSON; an invalid update becomes an
+`UnknownUpdate` or is left out. No result is nested deeper than `MAX_DEPTH`, so that all of them can
+be serialised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from app.acp.content import message_file, message_words, tool_words
-from app.acp.json_values import Json, amount, count, mapping, objects, shallow, string
+from app.acp.json_values import Json, amount, count, is_shallow, mapping, objects, string
 from app.core.updates import (
     AskOption,
     AskRequest,
@@ -31,13 +31,13 @@ from app.core.updates import (
 
 MAX_DEPTH = 64  # serialisers give up at 254 (orjson) or 1000 (json); no honest input comes near
 TOO_DEEP = "(nested too deeply to be shown)"
-MAX_TITLE = 300  # characters of a title that had to be made up from the tool's input
+MAX_TITLE = 300  # characters of a title that is made from the tool's input
 
 Status = Literal["pending", "in_progress", "completed"]
 
 
 def bridge_update(update: object) -> BridgeUpdate | None:
-    """Put one ACP update into our words; None for what tells nothing new."""
+    """Convert one ACP update; None if it holds nothing new."""
     if not isinstance(update, dict):
         return UnknownUpdate("", {})
     kind = update.get("sessionUpdate")
@@ -48,7 +48,7 @@ def bridge_update(update: object) -> BridgeUpdate | None:
 
 
 def ask_request(tool_call: Json, options: Sequence[Json]) -> AskRequest:
-    """Make a permission request into something that can be shown alone."""
+    """Convert a permission request to an ask that can be shown alone."""
     tool = _tool(tool_call)
     known = tool if isinstance(tool, ToolUpdate) else None
     return AskRequest(
@@ -61,15 +61,15 @@ def ask_request(tool_call: Json, options: Sequence[Json]) -> AskRequest:
 
 
 def arguments_hash(tool_call: Json) -> str:
-    """Tell two calls apart by what they would do; equal calls of two processes hash equally."""
+    """Hash what a call would do; equal calls of two processes have equal hashes."""
     facts = {name: tool_call.get(name) for name in ("kind", "title", "rawInput")}
-    # Some agents say nowhere else what they would write.
+    # Some agents report what they would write only here.
     facts["changes"] = [
         [item.get(name) for name in ("path", "oldText", "newText")]
         for item in objects(tool_call.get("content"))
         if item.get("type") == "diff"
     ]
-    if not shallow(facts, MAX_DEPTH + 1):
+    if not is_shallow(facts, MAX_DEPTH + 1):
         return ""
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
@@ -79,7 +79,7 @@ def _text(update: Json) -> BridgeUpdate | None:
     text = message_words(update.get("content"))
     if not text:
         return None
-    # What a sub-agent says is not the answer: the agent makes that of it.
+    # A sub-agent's text is not the answer: the agent writes that itself.
     if _parent(update) is not None:
         return ThoughtUpdate(text)
     return message_file(update.get("content")) or TextUpdate(text)
@@ -106,7 +106,7 @@ def _tool(update: Json) -> BridgeUpdate:
         title=string(update.get("title")),
         kind=string(update.get("kind")),
         status=string(update.get("status")),
-        input=raw_input if shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
+        input=raw_input if is_shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
         output=_output(content, update.get("rawOutput")),
         diffs=_diffs(content) if isinstance(content, list) else None,
         locations=_locations(locations) if isinstance(locations, list) else None,
@@ -115,7 +115,7 @@ def _tool(update: Json) -> BridgeUpdate:
 
 
 def _parent(update: Json) -> str | None:
-    """Find the call whose sub-agent this comes from; ACP has no word for it, two agents do."""
+    """Find the call whose sub-agent sent this; ACP has no field for it, two agents do."""
     meta = mapping(update.get("_meta"))
     claude = mapping(meta.get("claudeCode")).get("parentToolUseId")
     return string(claude) or string(meta.get("parentToolCallId")) or None
@@ -174,7 +174,7 @@ def _mode(update: Json) -> BridgeUpdate:
 
 def _config_options(update: Json) -> BridgeUpdate:
     options = objects(update.get("configOptions"))
-    return StateUpdate("options", [option for option in options if shallow(option, MAX_DEPTH)])
+    return StateUpdate("options", [option for option in options if is_shallow(option, MAX_DEPTH)])
 
 
 def _info(update: Json) -> BridgeUpdate | None:
@@ -184,7 +184,7 @@ def _info(update: Json) -> BridgeUpdate | None:
 
 
 def _unknown(kind: str, update: Json) -> UnknownUpdate:
-    return UnknownUpdate(kind, update if shallow(update, MAX_DEPTH) else {})
+    return UnknownUpdate(kind, update if is_shallow(update, MAX_DEPTH) else {})
 
 
 _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
@@ -209,7 +209,7 @@ def _output(content: object, raw: object) -> str | None:
         return tool_words(content) or string(raw) or ""
     if raw is None or isinstance(raw, str):
         return raw
-    if not shallow(raw, MAX_DEPTH):
+    if not is_shallow(raw, MAX_DEPTH):
         return TOO_DEEP
     return json.dumps(raw, ensure_ascii=False, default=str)
 

@@ -1,7 +1,7 @@
-"""What stands on the wire: one JSON text per line, none longer than a bound, and how errors look.
+"""Frames JSON-RPC on the wire: one JSON text per line, with a size limit, and error replies.
 
-Pure: bytes in, frames out, whatever pieces the bytes come in. What is held back for want of its
-end is never longer than the bound and one piece.
+Pure: bytes in, frames out, in chunks of any size. An incomplete frame never holds more than the
+limit and one chunk.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MAX_FRAME_BYTES = 8 * 1024 * 1024  # the longest honest frame is a tool's output
 
 
 class FrameTooLong(BridgeError):
-    """There is a frame beyond the bound, or the beginning of one."""
+    """A frame, or the beginning of one, exceeds the limit."""
 
     def __init__(self) -> None:
         super().__init__(f"a message of more than {MAX_FRAME_BYTES // 2**20} MiB")
 
 
 class Framing:
-    """Takes bytes as they come and gives frames back as soon as they are whole."""
+    """Takes bytes as they come and returns frames as soon as they are complete."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -60,7 +60,7 @@ def plain_answer(message: Message) -> Message:
 
 
 def plain_error(error: object) -> Message:
-    """Give an agent's error the shape that the SDK takes for granted."""
+    """Give an agent's error the shape that the SDK expects."""
     facts: Message = error if isinstance(error, dict) else {"message": error}
     code, message = facts.get("code"), facts.get("message")
     return {

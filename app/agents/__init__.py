@@ -1,1 +1,1 @@
-"""Who the agents are: the registry, and what is known about agent programs."""
+"""Describes the agents: the registry, and the facts about known agent programs."""

@@ -1,7 +1,7 @@
-"""The agent programs that the bridge knows, as data: one file in `known/` each.
+"""Reads the known agent programs, which are data: one file each in `known/`.
 
-What differs between agents stands in these files and nowhere in code. Every statement in them was
-measured or read (docs of the project, reference on ACP); what is not known is left out.
+What differs between agents is in these files and nowhere in code. Every statement in them was
+measured or read (the project's docs, the ACP reference); unknown facts are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from app.children.homes import HomeFiles
 from app.errors import ConfigurationError
 
 _FOLDER = Path(__file__).parent / "known"
@@ -27,14 +28,17 @@ _CHECKED = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quirks:
-    """Where a program behaves unlike the others."""
+    """How a program differs from the others."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
 
     load_after_seconds: int = 0
-    """How long after the start of a session it can be loaded again without loss."""
+    """How long after its start a session can be loaded again without loss."""
     reject_ends_turn: bool = False
     """Whether a refused permission ends the turn as cancelled."""
+    confines_commands: bool = False
+    """Whether it runs commands in its own sandbox, where they can change nothing, and asks before
+    one leaves it."""
     notes: tuple[str, ...] = ()
     """What else people should know."""
 
@@ -46,13 +50,13 @@ class AgentProgram:
     __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
 
     name: str
-    """What `driver` calls it: the name of its file."""
+    """Its name in `driver`: the name of its file."""
     title: str
-    """What people call it."""
+    """The name people see."""
     description: str = ""
-    """What it is, where its title does not say that."""
+    """What it is, if its title does not say so."""
     command: tuple[str, ...]
-    """How it is started as an ACP agent."""
+    """The command that starts it as an ACP agent."""
     match: tuple[str, ...]
     """File names of programs that are this agent, older names too."""
     packages: tuple[str, ...] = ()
@@ -62,44 +66,48 @@ class AgentProgram:
     node: int | None = None
     """The oldest version of node it runs on."""
     version: tuple[str, ...] = ()
-    """The command that prints its version; empty where only initialize tells it."""
+    """The command that prints its version; empty if only initialize reports it."""
     env: tuple[str, ...] = ()
     """Variables it may receive from the settings."""
     auth: tuple[str, ...] = ()
-    """The log-in methods it offers."""
+    """The login methods it offers."""
     login: str
     """How it gets access to its model, in one sentence."""
     login_command: tuple[str, ...] = ()
-    """Its own login for a terminal; empty where it has none that works without a screen."""
+    """Its own login command for a terminal; empty if it has none that works without a screen."""
     ask_mode: str | None = None
     """The id of the mode that asks before it acts; None if no mode decides that."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What its process is given whatever the settings say, to keep it asking and to keep settings,
-    hooks and servers of the checkout out."""
+    """Variables its process always gets, to keep it asking and to keep the checkout's settings,
+    hooks and servers out."""
     session_meta: Mapping[str, Any] = field(default_factory=dict)
-    """What goes along as `_meta` when a session starts, to keep it from loading settings, hooks
-    and servers out of the checkout."""
+    """Sent as `_meta` when a session starts, to keep it from loading settings, hooks and servers
+    from the checkout."""
     trailing_slash: bool = False
-    """Whether it is told its folder with a slash at the end: it takes the checkout for trusted
-    only under the exact name that it was given, and looks it up without the slash."""
+    """Whether it gets its folder with a trailing slash: it trusts the checkout only under the exact
+    name it was given, and looks it up without the slash."""
     obeys: tuple[str, ...] = ()
-    """What it obeys in a checkout and cannot be kept from: where one of these is, it is not
-    started."""
+    """Files in a checkout that it obeys and that cannot be disabled: it is not started where one
+    of them exists."""
+    home: HomeFiles = HomeFiles()  # noqa: RUF009 - frozen
+    """Which files in its home are logins, settings and conversations."""
+    hosts: tuple[str, ...] = ()
+    """The hosts of its model and its account there, for an agent with a list of hosts."""
     discover: bool = True
     """Whether it is offered when it is found on PATH."""
     examples: tuple[str, ...] = ()
-    """What a newcomer may say to it to see what happens."""
+    """Prompts to try it with."""
     quirks: Quirks = Quirks()
-    """Where it behaves unlike the others."""
+    """How it differs from the others."""
 
 
 def checkout_words(program: AgentProgram | None) -> str:
-    """Say what settings, hooks and servers in a checkout can do to an agent."""
+    """Describe what settings, hooks and servers in a checkout can do to an agent."""
     if program is None:
-        return "settings of a checkout may switch off asking: nothing is known about this agent"
+        return "a checkout's settings may turn off asking: this agent is unknown"
     if program.obeys:
-        return f"does not start where a checkout holds {', '.join(program.obeys)}"
-    return "settings of a checkout are kept out"
+        return f"does not start in a checkout with {', '.join(program.obeys)}"
+    return "ignores a checkout's settings"
 
 
 _SCHEMA = TypeAdapter(AgentProgram)
@@ -107,7 +115,7 @@ _SCHEMA = TypeAdapter(AgentProgram)
 
 @functools.cache
 def known_agents() -> tuple[AgentProgram, ...]:
-    """Return every agent program the bridge knows, in the order in which they are offered."""
+    """Return every known agent program, in the order in which they are offered."""
     return tuple(read_program(_FOLDER / f"{name}.toml") for name in _ORDER)
 
 
@@ -127,4 +135,4 @@ def read_program(path: Path) -> AgentProgram:
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except OSError:
         problem = "cannot be read"
-    raise ConfigurationError(f"known/{path.name}", problem, "Correct the file, or reinstall.")
+    raise ConfigurationError(f"known/{path.name}", problem, "Fix the file, or reinstall.")

@@ -1,145 +1,327 @@
-"""Decides how each agent is kept apart, and says honestly when it is not.
+"""Decides how each agent is isolated, and says honestly when it is not.
 
-As soon as others than the person at this machine reach an agent, it runs isolated or not at all,
-unless its entry says `"sandbox": "none"` in words.
+As soon as anyone but the user of this machine can reach an agent, it runs isolated or not at all,
+unless its entry says `"sandbox": "none"`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 from app.agents.catalog import known_agents
-from app.children.census import new_marker
-from app.children.environment import agent_environment
-from app.children.layout import Confinement
+from app.agents.network import network_plan, network_words, require_network
+from app.children.environment import CERTIFICATES, PROXIES, agent_environment
+from app.children.homes import Home, SessionHomes
+from app.children.layout import Confinement, hiding_folder
+from app.children.limits import MEBIBYTE, ResourceLimits, default_memory_bytes
+from app.children.network.link import NetworkPlan
+from app.children.network.outside import Internet, Outside
 from app.children.prefixes import visible_prefixes
-from app.children.probe import probe
-from app.children.sandbox import Bubblewrap, Plain, Sandbox, Unavailable, find_bubblewrap
+from app.children.probe import ProbeResult, probe
+from app.children.proc_table import new_marker
+from app.children.sandbox import (
+    Bubblewrap,
+    Plain,
+    Sandbox,
+    Unavailable,
+    entry_prefixes,
+    find_bubblewrap,
+)
+from app.children.users import allocate_users, give
 from app.config import AgentEntry, Configuration
 from app.errors import ConfigurationError
+
+_SHARED_HOME: Final = ", but its sessions share one home"
+_AS_ROOT: Final = "; it runs as root"
 
 
 @dataclass(frozen=True, slots=True)
 class Shelter:
-    """How one agent lives: its HOME, its sandbox, its environment."""
+    """One agent's HOME, sandbox and environment."""
 
     agent: str
     home: Path
+    """The home that holds its login; with `homes`, the template for its sessions' homes."""
+    homes: SessionHomes | None
+    """Creates a home for each session; None if they share one."""
     sandbox: Sandbox
     confinement: Confinement
+    limits: ResourceLimits
     base: Mapping[str, str]
     own: Mapping[str, str]
     words: str
-    """How it is kept apart, for people."""
+    """How it is isolated, for people."""
     remedy: str = ""
+    remark: str = ""
+    """What else an isolated agent can reach, for people; begins with a comma."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Variables that its programs need in this shelter; they hold no key."""
+    network: NetworkPlan | None = None
+    """Its network; None means this machine's."""
+
+    @property
+    def user(self) -> int | None:
+        """The user that its processes become, if not the bridge's own."""
+        return self.confinement.user
+
+    @property
+    def limit_words(self) -> str:
+        """What one of its sessions may use, and which limit cannot be enforced here."""
+        words = self.limits.description
+        if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.can_size:
+            words += "; /tmp has no separate limit: install bubblewrap 0.7 or later"
+        return words
 
     def environment(self, marker: str) -> dict[str, str]:
-        """Make the whole environment of its process."""
-        return agent_environment(self.base, home=self.home, own=self.own, marker=marker)
+        """Build the whole environment of its process."""
+        base, proxies = self.base, {}
+        if self.network is not None:
+            base = {name: value for name, value in base.items() if name not in PROXIES}
+            proxies = self.network.environment
+        own = {**self.own, **self.settings}
+        return agent_environment(base, home=self.home, own=own, marker=marker) | proxies
+
+    def home_of(self, name: str) -> Home:
+        """Return the home of one session, by its name."""
+        home = Home(self.home) if self.homes is None else self.homes.ensure(name)
+        give(home.path, self.user)
+        return home
+
+    def on_host_network(self) -> Shelter:
+        """Return the same shelter on this machine's network."""
+        confinement = replace(self.confinement, shares_network=True)
+        return replace(self, network=None, confinement=confinement)
 
 
-def shelter_all(configuration: Configuration) -> dict[str, Shelter]:
-    """Give every agent its shelter; makes their HOMEs.
+def shelter_all(configuration: Configuration, outside: Outside | None = None) -> dict[str, Shelter]:
+    """Create every agent's shelter and HOME; their proxies connect to `outside`.
 
     Raises:
         ConfigurationError: an agent must be isolated and cannot be.
     """
     wanted = any(entry.sandbox != "none" for entry in configuration.agents.values())
-    found = find_bubblewrap(configuration.path) if wanted else Unavailable("nobody wants it", "")
+    found = find_bubblewrap(configuration.path) if wanted else Unavailable("not needed", "")
+    users = _users(configuration, found)
+    outside = outside or Internet()
     shelters = {
-        name: _shelter(configuration, entry, found) for name, entry in configuration.agents.items()
+        name: _shelter(configuration, entry, found, users.get(name), outside)
+        for name, entry in configuration.agents.items()
     }
     for shelter in shelters.values():
         shelter.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        give(shelter.home, shelter.user)
     return shelters
 
 
-async def try_shelter(configuration: Configuration, shelter: Shelter) -> Shelter:
-    """Try from inside an agent's shoes to read what it must not; says what came of it."""
-    workspace = configuration.data_dir / "workspaces" / f"probe-{shelter.agent}"
-    await asyncio.to_thread(workspace.mkdir, mode=0o700, parents=True, exist_ok=True)
+def must_be_isolated(configuration: Configuration, entry: AgentEntry) -> bool:
+    """Tell whether an agent runs isolated or not at all."""
+    return not _is_open(entry) and (
+        entry.sandbox == "bubblewrap" or configuration.isolation_required
+    )
+
+
+async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeResult:
+    """Try from inside an agent's sandbox to read what it must not see."""
+    workspaces, name = configuration.data_dir / "workspaces", f"probe-{shelter.agent}"
+    home, other = await asyncio.to_thread(_two_homes, shelter, name)
+    for folder in (workspace := workspaces / name, workspaces / f"{name}-other"):
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(give, folder, shelter.user)
     hidden = {"DATA_DIR": configuration.data_dir}
-    elsewhere = _secret_paths(configuration) - {configuration.data_dir}
-    hidden |= {path.name: path for path in sorted(elsewhere)}
+    hidden |= {path.name: path for path in sorted(_secret_files(configuration))}
     others = _homes(configuration) - {shelter.home}
     hidden |= {f"the HOME of {home.name}": home for home in sorted(others) if home.is_dir()}
+    if home.path != other.path:
+        hidden["the home of another session"] = other.path
+    hidden["the workspace of another session"] = workspaces / f"{name}-other"
     result = await probe(
         shelter.sandbox,
-        replace(shelter.confinement, workspace=workspace),
-        env=shelter.environment(new_marker("probe")),
+        replace(shelter.confinement, home=home.path, workspace=workspace),
+        env={**shelter.environment(new_marker("probe")), "HOME": str(home.path)},
         hidden=hidden,
         remedy=shelter.remedy,
     )
-    return replace(shelter, words=result.words)
+    if result.isolated:
+        return replace(result, words=f"{result.words}{shelter.remark}")
+    reason, dot, rest = result.words.partition(". ")
+    return replace(result, words=f"{reason.removesuffix('.')}{shelter.remark}{dot or '.'}{rest}")
+
+
+def _two_homes(shelter: Shelter, name: str) -> tuple[Home, Home]:
+    return shelter.home_of(name), shelter.home_of(f"{name}-other")
 
 
 def home_of(configuration: Configuration, entry: AgentEntry) -> Path:
-    """Tell where an agent lives."""
+    """Return an agent's HOME."""
     if entry.home == "own":
         return configuration.data_dir / "homes" / entry.name
     return configuration.home if entry.home == "user" else Path(entry.home)
 
 
+def _users(configuration: Configuration, found: Bubblewrap | Unavailable) -> Mapping[str, int]:
+    """Give each isolated agent its own user, if the bridge is root and can."""
+    if os.geteuid() != 0 or not isinstance(found, Bubblewrap) or not found.changes_user:
+        return {}
+    isolated = [entry.name for entry in configuration.agents.values() if not _is_open(entry)]
+    return allocate_users(configuration.data_dir, isolated)
+
+
+def _is_open_to_others(entry: AgentEntry, path: str) -> bool:
+    """Tell whether another user could run an agent's program; folders above it do not matter."""
+    command = shutil.which(entry.command[0], path=path) or entry.command[0]
+    needed = visible_prefixes((command, *entry.command[1:]), path="")
+    return all(each.stat().st_mode & stat.S_IROTH for each in needed if each.exists())
+
+
+def _trust_mirrors(file: Path) -> None:
+    """Let git read mirrors that belong to the bridge's user, on top of the machine's settings."""
+    file.write_text("[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n")
+    file.chmod(0o644)
+
+
+def _is_open(entry: AgentEntry) -> bool:
+    """Tell whether an entry says that its agent is not isolated."""
+    return entry.sandbox == "none" or entry.home == "user"
+
+
+def homes_root(configuration: Configuration) -> Path:
+    """Return the folder of the sessions' homes."""
+    return configuration.data_dir / "session-homes"
+
+
 def _shelter(
-    configuration: Configuration, entry: AgentEntry, found: Bubblewrap | Unavailable
+    configuration: Configuration,
+    entry: AgentEntry,
+    found: Bubblewrap | Unavailable,
+    user: int | None,
+    outside: Outside,
 ) -> Shelter:
     home = home_of(configuration, entry)
     sandbox, words, remedy = _sandbox(configuration, entry, found)
+    if isinstance(sandbox, Plain) or not _is_open_to_others(entry, configuration.path):
+        user = None
+    if isinstance(sandbox, Bubblewrap):
+        _check_hidden(configuration, entry.name, home)
     keys = configuration.model_keys(entry.name)
     program = next((each for each in known_agents() if each.name == entry.driver), None)
+    files = program.home if program else None
+    root = homes_root(configuration)
+    homes = SessionHomes(home, root, files, user=user) if entry.home == "own" else None
     own = {name: key.get_secret_value() for name, key in keys.items()}
     own |= program.environment if program else {}
-    masked = _secret_paths(configuration) | (_homes(configuration) - {home, configuration.home})
+    trust = configuration.data_dir / "git.config"
+    if user is not None:
+        _trust_mirrors(trust)
+    limits = _limits(entry)
+    network = None
+    if isinstance(sandbox, Bubblewrap) and sandbox.own_network:
+        network = network_plan(configuration, entry, program, own, outside)
+    else:
+        require_network(entry)
+    confined = isinstance(sandbox, Bubblewrap)
+    remark = f", {network_words(network)}" if confined else ""
+    if os.geteuid() == 0 and user is None:
+        remark += f"{_AS_ROOT} and can read every file that is not hidden" if confined else _AS_ROOT
+    if homes is None and confined:
+        remark += _SHARED_HOME
+    masked = {configuration.data_dir} | (_homes(configuration) - {home, configuration.home})
     return Shelter(
         agent=entry.name,
         home=home,
+        homes=homes,
         sandbox=sandbox,
         confinement=Confinement(
             home=home,
             workspace=home,
             person=configuration.home,
             masked=tuple(sorted(masked)),
-            prefixes=visible_prefixes(entry.command, path=configuration.path),
+            user=user,
+            visible=() if user is None else (trust,),
+            secrets=tuple(sorted(_secret_files(configuration))),
+            prefixes=(
+                *visible_prefixes(entry.command, path=configuration.path),
+                *entry_prefixes(),
+                *_certificates(configuration),
+            ),
+            limits=limits.words,
+            scratch_bytes=limits.scratch_bytes,
         ),
+        limits=limits,
         base=configuration.surroundings,
         own=own,
-        words=words,
+        settings={} if user is None else {"GIT_CONFIG_SYSTEM": str(trust)},
+        words=f"{words}{remark}",
         remedy=remedy,
+        remark=remark,
+        network=network,
+    )
+
+
+def _limits(entry: AgentEntry) -> ResourceLimits:
+    own = entry.limits
+    memory = default_memory_bytes() if own.memory_mb is None else own.memory_mb * MEBIBYTE
+    return ResourceLimits(
+        processes=own.processes,
+        memory_bytes=memory,
+        open_files=own.open_files,
+        file_bytes=own.file_mb * MEBIBYTE,
+        disk_bytes=own.disk_mb * MEBIBYTE,
     )
 
 
 def _sandbox(
     configuration: Configuration, entry: AgentEntry, found: Bubblewrap | Unavailable
 ) -> tuple[Sandbox, str, str]:
-    if entry.sandbox == "none" or entry.home == "user":
-        return Plain(), "not isolated, as its entry says", ""
+    if _is_open(entry):
+        return Plain(), "not isolated, as configured", ""
     if isinstance(found, Bubblewrap):
         return found, "isolated (bubblewrap)", ""
-    if entry.sandbox == "bubblewrap" or configuration.isolation_required:
+    if must_be_isolated(configuration, entry):
         raise ConfigurationError(
             "AGENTS_JSON",
             f"agent {entry.name!r} cannot be isolated: {found.reason}",
-            f'{found.remedy} Or write "sandbox": "none" in its entry if that is meant.',
+            f'{found.remedy} Or write "sandbox": "none" in its entry to run it without isolation.',
         )
     return Plain(), f"not isolated: {found.reason}", found.remedy
 
 
-def _secret_paths(configuration: Configuration) -> set[Path]:
-    """List what no agent may see: the bridge's data, wherever it is, and every secret in a file."""
-    paths = {configuration.data_dir, *configuration.secret_files}
+def _secret_files(configuration: Configuration) -> set[Path]:
+    """List every file outside DATA_DIR that no agent may see."""
+    files = {*configuration.secret_files}
     database = Path(unquote(configuration.database_url.removeprefix("sqlite:///")))
     if not database.is_relative_to(configuration.data_dir):
-        paths |= {
-            database,
-            *(database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm")),
-        }
+        files.add(database)
     if configuration.dotenv is not None:
-        paths.add(configuration.dotenv)
-    return paths
+        files.add(configuration.dotenv)
+    return files
+
+
+def _check_hidden(configuration: Configuration, agent: str, home: Path) -> None:
+    """Refuse a secret file in a folder that an isolated agent must see."""
+    for file in sorted(_secret_files(configuration)):
+        if any(hiding_folder(each) is None for each in (file.absolute(), file.resolve())):
+            problem = f"{file} holds secrets, but its folder cannot be hidden from agents"
+        elif file.resolve().is_relative_to(home.resolve()):
+            problem = f"{file} holds secrets, but is inside the home of agent {agent!r}"
+        else:
+            continue
+        raise ConfigurationError(
+            str(file.name), problem, "Move it to a separate folder, such as /etc/agent-bridge."
+        )
+
+
+def _certificates(configuration: Configuration) -> tuple[Path, ...]:
+    """List the certificates that an agent's environment names."""
+    told = (configuration.surroundings.get(name) for name in sorted(CERTIFICATES))
+    return tuple(Path(path) for path in told if path and path.startswith("/"))
 
 
 def _homes(configuration: Configuration) -> set[Path]:

@@ -1,6 +1,6 @@
-"""Which agents there are, by name.
+"""Looks up agents by name.
 
-A name that is not there is an error, never a reason to take another agent.
+An unknown name is an error, never a reason to take another agent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Registry:
             raise NotFound("agent", name) from None
 
     def program(self, name: str) -> AgentProgram | None:
-        """Return what is known about the agent's program, or None.
+        """Return the agent's known program, or None.
 
         Raises:
             NotFound: there is no such agent.
@@ -57,7 +57,7 @@ class Registry:
         return self._programs.get(self.get(name).driver or "")
 
     def display_name(self, name: str) -> str:
-        """Return what people call the agent; two agents of one program keep their own names.
+        """Return the name people see; two agents of one program keep their own names.
 
         Raises:
             NotFound: there is no such agent.

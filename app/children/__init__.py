@@ -1,4 +1,4 @@
-"""Processes that the bridge starts: what they see, how they run, how they end.
+"""Runs child processes: what they see, how they start, run and stop.
 
-Nothing here knows what a process is for; `acp`, `repos` and `agents` say that.
+Nothing here knows what a process is for; that is up to `acp`, `repos` and `agents`.
 """

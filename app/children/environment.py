@@ -1,6 +1,6 @@
-"""The environment of a child: an allow-list of the bridge's own, plus what is the agent's.
+"""Builds a child's environment: an allow-list of the bridge's own, plus the agent's variables.
 
-A name that is not listed here is never handed on, however harmless it looks.
+A name that is not listed here is never passed on, however harmless it looks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Final
 
 MARKER: Final = "AGENT_BRIDGE_PROCESS"
-"""Inherited by every descendant: by it a process is known that left its group."""
+"""Inherited by every descendant: it identifies a process that left its group."""
 
 _PLAIN: Final = frozenset({"PATH", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"})
-_CERTIFICATES: Final = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
-_PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
-_ALLOWED: Final = _PLAIN | _CERTIFICATES | _PROXIES | {name.lower() for name in _PROXIES}
+CERTIFICATES: Final = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
+_PROXY_NAMES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
+PROXIES: Final = _PROXY_NAMES | {name.lower() for name in _PROXY_NAMES}
+_ALLOWED: Final = _PLAIN | CERTIFICATES | PROXIES
 
-# They point into the person's HOME, so they are right only for an agent that lives there.
+# They point into the user's HOME, so they are right only for an agent with that HOME.
 _FOLDERS: Final = frozenset(
     {"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"}
 )
@@ -26,7 +27,7 @@ _FOLDERS: Final = frozenset(
 def agent_environment(
     base: Mapping[str, str], *, home: Path, own: Mapping[str, str], marker: str
 ) -> dict[str, str]:
-    """Return all that a child of the bridge may know; `own` wins, but not over HOME and marker.
+    """Return a child's whole environment; `own` wins, but not over HOME and the marker.
 
     TMPDIR is left out: inside the sandbox `/tmp` is the agent's own, and any other folder is
     read-only or missing.

@@ -1,7 +1,10 @@
-"""The file system that a confined child sees: which path is hidden, shown, or its own to write.
+"""Plans the file system that a confined child sees: which paths are hidden, shown or writable.
 
-The deepest rule for a path wins, and what the bridge hides is never shown again because a folder
-above it is: a secret inside a visible folder is hidden inside it.
+The deepest rule for a path wins, and showing a folder never shows what the bridge hides below it:
+a secret inside a visible folder stays hidden.
+
+No single file is ever covered: a rename over it in the host's namespace (an editor, `sed -i`, a
+rotated secret) would lift the cover. Its whole folder is hidden instead.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
+from app.children.command import Handover
+
 _MAX_LINKS: Final = 40
 """Linux follows no more symbolic links than this in one path."""
 
@@ -21,7 +26,22 @@ _SCRATCH: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
 _RUN: Final = Path("/run")
 """Hidden as a whole: docker.sock, the buses of systemd, other people's agents, /run/secrets."""
 _RESOLVER: Final = Path("/etc/resolv.conf")
-"""Often a link into /run, and without it no name is found."""
+"""Often a link into /run, and without it no name resolves."""
+_KERNEL: Final = tuple(map(Path, ("/dev", "/proc", "/sys")))
+_SYSTEM: Final = frozenset(
+    map(
+        Path,
+        (
+            *("/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"),
+            *("/etc", "/etc/alternatives", "/etc/pki", "/etc/ssl", "/etc/ssl/certs"),
+            *("/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64"),
+            *("/usr/include", "/usr/libexec", "/usr/share", "/usr/local", "/usr/local/bin"),
+            *("/usr/local/sbin", "/usr/local/lib", "/usr/local/libexec", "/usr/local/share"),
+            *("/var", "/var/cache", "/var/lib", "/var/log", "/nix/store"),
+        ),
+    )
+)
+"""Folders that programs need: hiding one of them would hide the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +51,49 @@ class Confinement:
     home: Path
     workspace: Path
     person: Path | None = None
-    """HOME of whoever runs the bridge: hidden, but for the prefixes inside it."""
+    """HOME of the user who runs the bridge: hidden, except for the prefixes inside it."""
     masked: tuple[Path, ...] = ()
-    """Files and folders of the bridge and of other agents (`.env`, DATA_DIR, HOMEs): hidden."""
+    """Folders of the bridge and of other agents (DATA_DIR, HOMEs): hidden."""
+    secrets: tuple[Path, ...] = ()
+    """Files that hold secrets (`.env`, keys): the folders around them are hidden."""
     prefixes: tuple[Path, ...] = ()
-    """What the command needs in order to run; shown wherever only `person` would hide it."""
+    """What the command needs to run; shown wherever only `person` would hide it."""
     visible: tuple[Path, ...] = ()
     """Further paths to read, also inside a masked folder (the mirror of a repository)."""
     writable: tuple[Path, ...] = ()
     """Further paths to write, also inside a masked folder (the gate a branch is pushed to)."""
+    readonly: tuple[Path, ...] = ()
+    """Paths inside writable ones that can neither be changed nor moved out of the way."""
     cwd: Path | None = None
     """Where the child starts; the workspace if not given."""
+    user: int | None = None
+    """The user and group that the child of a root bridge becomes; None: the bridge's."""
+    limits: tuple[tuple[str, int], ...] = ()
+    """Resource limits, by the names of `setrlimit` in lower case; `oom` is `oom_score_adj`."""
+    scratch_bytes: int | None = None
+    """How large each of /tmp, /var/tmp and /dev/shm may get, if that is limited."""
+    handover: Handover | None = None
+    """The ports of its network that the bridge serves; None: it reaches only itself."""
+    shares_network: bool = False
+    """Whether it shares this machine's network, as a login in a terminal does."""
 
 
 class Rule(IntEnum):
-    """What happens at a path; of two rules for one path the greater one counts."""
+    """What happens at a path; of two rules for one path the greater one wins."""
 
     LINK = 0
     PREFIX = 1
-    SCRATCH = 2
-    VEIL = 3
-    SHOW = 4
-    MASK = 5
-    WRITE = 6
+    PIN = 2
+    SCRATCH = 3
+    VEIL = 4
+    SHOW = 5
+    MASK = 6
+    WRITE = 7
 
 
 _HIDING: Final = frozenset({Rule.SCRATCH, Rule.VEIL, Rule.MASK})
 _VEILING: Final = frozenset({Rule.SCRATCH, Rule.VEIL})
+_WRITABLE: Final = frozenset({Rule.WRITE, Rule.PIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +102,8 @@ class Mount:
 
     rule: Rule
     path: Path
-    is_folder: bool = True
     target: str = ""
-    """Of a link: where it points to."""
+    """For a link: its target."""
 
 
 def survey(confinement: Confinement) -> list[Mount]:
@@ -78,22 +113,101 @@ def survey(confinement: Confinement) -> list[Mount]:
     """
     disk = _Disk()
     resolver = disk.follow(str(_RESOLVER))
-    veiled = [_RUN] if confinement.person is None else [_RUN, confinement.person]
-    own = (confinement.home, confinement.workspace, *confinement.writable)
+    people = [_RUN] if confinement.person is None else [_RUN, confinement.person]
+    secrets = {real for path in confinement.secrets for real in disk.both(path)}
+    veiled = [*people, *(folder for file in secrets if (folder := hiding_folder(file)))]
+    prefixes = [
+        mount
+        for mount in disk.shown(Rule.PREFIX, (resolver, resolver.parent, *confinement.prefixes))
+        if mount.path not in secrets
+    ]
+    named = (confinement.home, confinement.workspace, *confinement.writable)
+    own = [disk.follow(str(path.absolute())) for path in named]
     return [
         *disk.rules(Rule.SCRATCH, _SCRATCH),
-        *(mount for mount in disk.rules(Rule.VEIL, veiled) if mount.path != Path("/")),
+        *(
+            mount
+            for mount in disk.rules(Rule.VEIL, veiled)
+            if mount.path != Path("/") and mount.path not in _SCRATCH
+        ),
         *disk.rules(Rule.MASK, confinement.masked),
-        *disk.shown(Rule.PREFIX, (resolver, resolver.parent, *confinement.prefixes)),
+        *(_hide_closed_folders(prefixes, own) if confinement.user is not None else ()),
+        *prefixes,
+        *_hide_secrets(secrets, prefixes, people),
         *disk.shown(Rule.SHOW, confinement.visible),
-        *(Mount(Rule.WRITE, disk.follow(str(path.absolute()))) for path in own),
+        *disk.rules(Rule.SHOW, confinement.readonly),
+        # A mount point cannot be renamed, but the folders above it can.
+        *(
+            Mount(Rule.PIN, folder)
+            for path in confinement.readonly
+            for folder in disk.follow(str(path.absolute())).parents
+            if any(writable in folder.parents for writable in own) and _exists(folder)
+        ),
+        *(Mount(Rule.WRITE, path) for path in own),
     ]
 
 
-def plan(mounts: Iterable[Mount]) -> list[Mount]:
-    """Order the rules so that each is laid upon the one around it; drop those that change nothing.
+def hiding_folder(file: Path) -> Path | None:
+    """Return the topmost folder around a file that can be hidden whole; None if there is none.
 
-    Pure: the argument is all it knows.
+    The topmost one, so that a folder that is replaced by a new one stays hidden too.
+    """
+    if any(file.is_relative_to(folder) for folder in _KERNEL):
+        return None
+    return next((folder for folder in reversed(file.parents) if folder not in _SYSTEM), None)
+
+
+def _hide_secrets(
+    secrets: set[Path], prefixes: Sequence[Mount], people: Sequence[Path]
+) -> Iterator[Mount]:
+    """Hide the folder of each secret inside a prefix, and show what else is in that folder.
+
+    Entries that begin with a dot or carry the secret's name stay hidden: editors and people keep
+    copies under such names.
+    """
+    shown = {mount.path for mount in prefixes if mount.rule is Rule.PREFIX}
+    shown = {path for path in shown if not any(each.is_relative_to(path) for each in people)}
+    for folder in {file.parent for file in secrets}:
+        if not any(folder.is_relative_to(path) for path in shown):
+            continue
+        yield Mount(Rule.VEIL, folder)
+        names = [file.name for file in secrets if file.parent == folder]
+        for entry in _entries(folder):
+            if not entry.name.startswith(".") and not any(name in entry.name for name in names):
+                yield Mount(Rule.PREFIX, Path(entry.path))
+
+
+def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iterator[Mount]:
+    """Hide each folder on the way to a needed path that another user may not enter.
+
+    What replaces it can be entered, and the path is shown there.
+    """
+    needed = [*(mount.path for mount in prefixes if mount.rule is Rule.PREFIX), *own]
+    closed = {
+        next((each for each in reversed(path.parents) if not _is_open(each)), None)
+        for path in needed
+        if _exists(path.parent)
+    }
+    return (Mount(Rule.VEIL, folder) for folder in closed if folder is not None)
+
+
+def _is_open(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_IXOTH)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """List what is in a folder, without links: they would be followed."""
+    try:
+        with os.scandir(folder) as found:
+            return [entry for entry in found if not entry.is_symlink()]
+    except OSError:
+        return []
+
+
+def plan(mounts: Iterable[Mount]) -> list[Mount]:
+    """Order the rules from the outside in; drop those that change nothing.
+
+    Pure: depends only on its argument.
     """
     strongest: dict[Path, Mount] = {}
     for mount in sorted(mounts, key=lambda mount: mount.rule):
@@ -109,16 +223,31 @@ def plan(mounts: Iterable[Mount]) -> list[Mount]:
     return laid
 
 
-def arguments(laid: Sequence[Mount]) -> list[str]:
-    """Spell ordered rules as options of bubblewrap; pure."""
+def arguments(laid: Sequence[Mount], scratch: Sequence[str] = ()) -> list[str]:
+    """Write ordered rules as bubblewrap options, with those for scratch folders; pure."""
     options: list[str] = []
+    rules = {mount.path: mount.rule for mount in laid}
     for mount in laid:
+        options += _path_options(mount.path, rules)
+        options += scratch if mount.rule is Rule.SCRATCH else ()
         options += _option(mount)
     for mount in laid:
-        # Hidden folders are empty and closed: what is written there would be lost without a word.
-        if mount.rule in (Rule.VEIL, Rule.MASK) and mount.is_folder:
+        # Hidden folders are empty and read-only: what is written there would be silently lost.
+        if mount.rule in (Rule.VEIL, Rule.MASK):
             options += ["--remount-ro", str(mount.path)]
     return options
+
+
+def _path_options(path: Path, rules: dict[Path, Rule]) -> Iterator[str]:
+    """Create the folders that lead through a hidden one to a path, open to every user.
+
+    bubblewrap would create them for root alone.
+    """
+    above = next((each for each in path.parents if each in rules), None)
+    if above is None or rules[above] not in _HIDING:
+        return
+    for folder in reversed(path.relative_to(above).parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(above / folder))
 
 
 def _changes(mount: Mount, around: Rule | None) -> bool:
@@ -126,9 +255,9 @@ def _changes(mount: Mount, around: Rule | None) -> bool:
         case Rule.LINK | Rule.PREFIX:
             return around in _VEILING
         case Rule.SHOW:
-            return around in _HIDING or around is Rule.WRITE
-        case Rule.MASK if not mount.is_folder:
-            return around not in _HIDING
+            return around in _HIDING or around in _WRITABLE
+        case Rule.PIN:
+            return around in _WRITABLE
         case Rule.MASK | Rule.VEIL:
             return around not in (Rule.MASK, Rule.VEIL)
         case _:
@@ -140,13 +269,10 @@ def _option(mount: Mount) -> list[str]:
     match mount.rule:
         case Rule.LINK:
             return ["--symlink", mount.target, path]
-        case Rule.WRITE:
+        case Rule.WRITE | Rule.PIN:
             return ["--bind", path, path]
         case Rule.PREFIX | Rule.SHOW:
             return ["--ro-bind", path, path]
-        case Rule.MASK if not mount.is_folder:
-            # A plain bind forbids devices and reading would fail; so it reads as empty.
-            return ["--dev-bind", "/dev/null", path]
         case _:
             return ["--tmpfs", path]
 
@@ -161,18 +287,23 @@ class _Disk:
         """Yield a rule for each path that exists."""
         for path in paths:
             real = self.follow(str(path.absolute()))
-            if (is_folder := _is_folder(real)) is not None:
-                yield Mount(rule, real, is_folder=is_folder)
+            if _exists(real):
+                yield Mount(rule, real)
 
     def shown(self, rule: Rule, paths: Iterable[Path]) -> Iterator[Mount]:
         """Yield a rule for each path that exists, and for each link on the way to it."""
         for path in dict.fromkeys(paths):
             links: dict[str, str] = {}
             real = self.follow(str(path.absolute()), links)
-            if (is_folder := _is_folder(real)) is not None:
-                yield Mount(rule, real, is_folder=is_folder)
+            if _exists(real):
+                yield Mount(rule, real)
                 for link, target in links.items():
                     yield Mount(Rule.LINK, Path(link), target=target)
+
+    def both(self, file: Path) -> tuple[Path, Path]:
+        """Return the real path of a file, and the path of the link to it, which may be replaced."""
+        folder = self.follow(str(file.parent.absolute()))
+        return self.follow(str(file.absolute())), folder / file.name
 
     def follow(self, path: str, links: dict[str, str] | None = None) -> Path:
         """Return the real path; note the links that were followed."""
@@ -200,9 +331,10 @@ class _Disk:
         return self._targets[path]
 
 
-def _is_folder(path: Path) -> bool | None:
-    """Tell folder from file; None for what is missing, or closed to the bridge and its children."""
+def _exists(path: Path) -> bool:
+    """Tell whether a path exists; what the bridge cannot access, its children cannot either."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode)
+        path.stat()
     except OSError:
-        return None
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Processes of an earlier life of the bridge: known by what was stored, killed at the next start.
+"""Kills processes that an earlier run of the bridge left, by the identities it stored.
 
 A group is killed only when its leader is still the process that was stored, or when one of its
 members carries the marker; a number alone proves nothing.
@@ -12,25 +12,25 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.children.census import (
-    Census,
+from app.children.proc_table import (
+    ProcTable,
     marker_of,
+    read_proc_table,
     reap_orphans,
     signal_exactly,
     started,
-    take_census,
     with_descendants,
 )
 
 _SWEEP_SECONDS: Final = 2.0
 """A killed process is gone in milliseconds; only one stuck in the kernel takes longer."""
 _PAUSE_SECONDS: Final = 0.005
-"""Between two looks: about what the kernel needs to tear a process down."""
+"""Between two checks: about what the kernel needs to end a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """What is stored about a child so that it is known again, and nobody else is taken for it."""
+    """What is stored about a child, to recognise it and no other process."""
 
     group: int
     started: str
@@ -44,7 +44,7 @@ class Sweep:
     killed: tuple[str, ...] = ()
     """Each as `name (pid)`, in the order of their numbers."""
     remaining: tuple[int, ...] = ()
-    """Those that were still there when the time was over."""
+    """Those that were still running when the time was up."""
 
 
 def kill_leftovers(
@@ -55,18 +55,18 @@ def kill_leftovers(
 ) -> Sweep:
     """Kill everything that belongs to these identities; blocking, so call it in a thread.
 
-    With `bridge`, also everything that carries a marker of that bridge, stored or not: a crash
-    between start and store leaves nobody behind. Only for whoever holds the lock on DATA_DIR.
+    With `bridge`, also everything that carries that bridge's marker, stored or not: a crash
+    between start and store leaves no process behind. The caller must hold the DATA_DIR lock.
     """
     killed: dict[int, str] = {}
     groups = {identity.group for identity in identities}
     deadline = time.monotonic() + seconds
     looks_in_doubt = 0
     while True:
-        census = take_census()
-        reap_orphans(census, killed=killed, groups=groups)
-        markers = _markers(census, oldest=0 if bridge else _oldest(identities))
-        alive = [census[pid] for pid in _family(census, markers, identities, bridge)]
+        proc_table = read_proc_table()
+        reap_orphans(proc_table, killed=killed, groups=groups)
+        markers = _markers(proc_table, oldest=0 if bridge else _oldest(identities))
+        alive = [proc_table[pid] for pid in _family(proc_table, markers, identities, bridge)]
         alive = [entry for entry in alive if entry.alive]
         for entry in alive:
             if signal_exactly(entry, signal.SIGKILL):
@@ -81,20 +81,20 @@ def kill_leftovers(
         time.sleep(_PAUSE_SECONDS)
 
 
-def _markers(census: Census, *, oldest: int) -> dict[int, str]:
-    """Return who carries which marker; empty for those of whom it cannot be said just now."""
+def _markers(proc_table: ProcTable, *, oldest: int) -> dict[int, str]:
+    """Return the marker of each process; empty where it cannot be read just now."""
     return {
         entry.pid: marker
-        for entry in census.values()
-        # Nobody is older than its own ancestor, and threads of the kernel, which never have an
-        # environment, are in no session: this spares most of the reading.
+        for entry in proc_table.values()
+        # No process is older than its ancestor, and kernel threads, which never have an
+        # environment, are in no session: this avoids most of the reading.
         if entry.alive and entry.ticks >= oldest and entry.session
         if (marker := marker_of(entry.pid)) is not None
     }
 
 
 def _family(
-    census: Census,
+    proc_table: ProcTable,
     markers: Mapping[int, str],
     identities: Collection[ProcessIdentity],
     bridge: str,
@@ -106,15 +106,17 @@ def _family(
         if marker in wanted or (bridge and marker.startswith(f"{bridge}."))
     }
     for identity in identities:
-        found |= _group(census, identity, markers)
-    return with_descendants(census, found)
+        found |= _group(proc_table, identity, markers)
+    return with_descendants(proc_table, found)
 
 
-def _group(census: Census, identity: ProcessIdentity, markers: Mapping[int, str]) -> set[int]:
+def _group(
+    proc_table: ProcTable, identity: ProcessIdentity, markers: Mapping[int, str]
+) -> set[int]:
     members = {
-        entry.pid for entry in census.values() if identity.group in (entry.group, entry.session)
+        entry.pid for entry in proc_table.values() if identity.group in (entry.group, entry.session)
     }
-    leader = census.get(identity.group)
+    leader = proc_table.get(identity.group)
     is_ours = leader is not None and identity.started and started(leader) == identity.started
     if is_ours or any(markers.get(pid) == identity.marker != "" for pid in members):
         return members

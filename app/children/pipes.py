@@ -1,7 +1,7 @@
-"""The three pipes of a child: output with back-pressure, the tail of its errors, its input.
+"""Handles a child's three pipes: output with back-pressure, the tail of stderr, input.
 
-Errors are always read and output is read until its buffer is full, so memory stays bounded
-whatever a child writes.
+Stderr is always read and output is read until its buffer is full, so memory stays bounded however
+much a child writes.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Final, cast
 _FULL_BYTES: Final = 512 * 1024
 """Where reading pauses: two of the event loop's largest reads, so a fast reader never waits."""
 _LOW_BYTES: Final = 128 * 1024
-"""Where reading goes on: early enough that the pipe (64 KiB) is filled meanwhile."""
+"""Where reading resumes: early enough that the pipe (64 KiB) fills up meanwhile."""
 _TAIL_BYTES: Final = 64 * 1024
 """Enough for any traceback, little enough to hold for every child."""
 _LINGER_SECONDS: Final = 0.25
 """How long after a child's end its output may still arrive: a grandchild may hold the pipe open
-for ever, while what the child itself wrote already lies in it."""
+for ever, but what the child itself wrote is already in it."""
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 class Output:
-    """What a child writes, for one reader; `read` is that of `asyncio.StreamReader`."""
+    """A child's output, for one reader; `read` works like that of `asyncio.StreamReader`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -63,11 +63,11 @@ class Output:
         return self._paused
 
     def attach(self, transport: asyncio.ReadTransport) -> None:
-        """Say whom to pause."""
+        """Set the transport to pause."""
         self._transport = transport
 
     def feed(self, data: bytes) -> None:
-        """Take what arrived."""
+        """Add what arrived."""
         if self._ended or self._discarding:
             return
         self._buffer += data
@@ -82,7 +82,7 @@ class Output:
         self._wake()
 
     def discard(self) -> None:
-        """End, and throw away what still comes, so that the child never blocks on a full pipe."""
+        """End, and discard what still arrives, so that the child never blocks on a full pipe."""
         self._discarding = True
         if self._paused:
             self._resume()
@@ -99,19 +99,19 @@ class Output:
 
 
 class Tail:
-    """The last bytes of a stream that nobody reads."""
+    """The last bytes of a stream that has no reader."""
 
     def __init__(self, size: int = _TAIL_BYTES) -> None:
         self._size = size
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take what arrived and forget what is too old."""
+        """Add what arrived and drop the oldest bytes."""
         self._bytes += data[-self._size :]
         del self._bytes[: -self._size]
 
     def text(self, limit: int) -> str:
-        """Return the last characters, whole lines where it can."""
+        """Return the last characters, in whole lines if possible."""
         text = self._bytes.decode(errors="replace").strip()
         if len(text) <= limit:
             return text
@@ -120,14 +120,14 @@ class Tail:
 
 
 class Plumbing(asyncio.SubprocessProtocol):
-    """Joins the event loop's callbacks to output, tail, input and exit of one child."""
+    """Connects the event loop's callbacks to one child's output, tail, input and exit."""
 
     def __init__(self) -> None:
         self.output = Output()
         self.errors = Tail()
         self.exited = asyncio.Event()
         self.settled = asyncio.Event()
-        """Exited, and all it wrote has arrived, or had its time to."""
+        """Exited, and all it wrote has arrived or had time to."""
         self._unread = {_STDOUT, _STDERR}
         self._stdin: asyncio.WriteTransport | None = None
         self._may_write = asyncio.Event()
@@ -135,20 +135,20 @@ class Plumbing(asyncio.SubprocessProtocol):
         self._linger: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take hold of the pipes."""
+        """Connect the pipes."""
         process = cast("asyncio.SubprocessTransport", transport)
         self._stdin = cast("asyncio.WriteTransport", process.get_pipe_transport(_STDIN))
         self.output.attach(cast("asyncio.ReadTransport", process.get_pipe_transport(_STDOUT)))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Hand on what the child wrote."""
+        """Pass on what the child wrote."""
         if fd == _STDOUT:
             self.output.feed(data)
         else:
             self.errors.feed(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        """Notice that one pipe is closed."""
+        """Record that one pipe is closed."""
         self._unread.discard(fd)
         if fd == _STDOUT:
             self.output.end()
@@ -158,7 +158,7 @@ class Plumbing(asyncio.SubprocessProtocol):
         self._settle()
 
     def process_exited(self) -> None:
-        """Notice the end, which may come long before that of the pipes."""
+        """Record the exit, which may come long before the pipes close."""
         self.exited.set()
         self._settle()
         self._linger = asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._end_output)
@@ -168,7 +168,7 @@ class Plumbing(asyncio.SubprocessProtocol):
         self._may_write.clear()
 
     def resume_writing(self) -> None:
-        """Let writers go on."""
+        """Let writers continue."""
         self._may_write.set()
 
     def write(self, data: bytes) -> None:
@@ -182,7 +182,7 @@ class Plumbing(asyncio.SubprocessProtocol):
         self._stdin.write(data)
 
     async def drain(self) -> None:
-        """Wait until the child has taken enough of what was written.
+        """Wait until the child has read enough of what was written.
 
         Raises:
             BrokenPipeError: its input was closed before that.
@@ -198,7 +198,7 @@ class Plumbing(asyncio.SubprocessProtocol):
         self._may_write.set()
 
     def release(self) -> None:
-        """Let go of everything that waits."""
+        """Release everything that waits."""
         if self._linger is not None:
             self._linger.cancel()
         self.settled.set()

@@ -1,7 +1,7 @@
-"""What a command needs to see in order to run: its folders, its interpreter, its packages.
+"""Finds what a command must see to run: its folders, its interpreter, its packages.
 
 Never more than that: `~/.local/bin` brings `~/.local/lib` along, not `~/.local/share`, where
-other programs keep their log-ins.
+other programs keep their logins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_STEPS: Final = 10
 _SHEBANG_BYTES: Final = 256
 """Linux reads no more of a script's first line (BINPRM_BUF_SIZE)."""
 _BESIDE_BIN: Final = ("lib", "lib64", "libexec", "include")
-# A folder with one of these is an installation of its own: venv, conda, pyenv and its kin.
+# A folder with one of these is a separate installation: venv, conda, pyenv and similar.
 _WHOLE: Final = ("pyvenv.cfg", "conda-meta", "shims")
 _PROJECT: Final = ("package.json", "pyproject.toml")
 # Only a program brings its folder along: an argument may as well be `~/.ssh/id_ed25519`.
@@ -52,7 +52,7 @@ def _program(command: Path, path: str) -> Iterator[Path]:
 def _package(file: Path) -> Iterator[Path]:
     parts = file.parts
     if "node_modules" in parts:
-        # The outermost one: packages lean on those that lie beside them.
+        # The outermost one: packages depend on their siblings.
         yield Path(*parts[: parts.index("node_modules") + 1])
     yield from _installation(file.parent)
 
@@ -79,7 +79,7 @@ def _editable(environment: Path) -> Iterator[Path]:
 
 
 def _project(argument: Path) -> Iterator[Path]:
-    """Yield the program that an interpreter is told to run, with the project it belongs to."""
+    """Yield the program that an interpreter runs, with the project it belongs to."""
     yield argument
     if argument.suffix in _SCRIPTS:
         yield argument.parent
@@ -101,7 +101,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
-        return False  # closed to the bridge, and so to its children
+        return False  # not accessible to the bridge, so not to its children either
 
 
 def _interpreter(script: Path, path: str) -> Path | None:

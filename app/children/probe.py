@@ -1,7 +1,7 @@
-"""The start-up probe: from inside an agent's shoes it tries to read what no agent may read.
+"""Probes an agent's isolation from inside: tries to read what no agent may read.
 
-What cannot be tried counts as not isolated: only a probe that ran and came back empty-handed says
-the good word.
+What cannot be tried counts as not isolated: only a probe that ran and read nothing proves
+isolation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from app.children.command import Command
+from app.children.environment import MARKER
 from app.children.layout import Confinement
 from app.children.sandbox import Sandbox
 from app.children.stop import StopSteps, running
 from app.errors import AgentNotStarted
 
-_PROBE_SECONDS: Final = 5.0
-"""A probe takes about 30 ms; a start-up must not hang on it."""
+_PROBE_SECONDS: Final = 15.0
+"""A probe takes about 30 ms; a machine under load gets time, since a failure closes the agent."""
 _STEPS: Final = StopSteps(close=0.5, terminate=0.5, kill=1.0)
 """The probe is ours and ends by itself: short steps are enough."""
 _READ_BYTES: Final = 65536
@@ -39,13 +41,15 @@ test -w "$HOME" && test -w . && echo {_DONE}
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What an agent in this sandbox could read."""
+    """The result of one probe."""
 
     leaks: tuple[str, ...]
-    """The names of what it could read."""
+    """The names of what the probe could read."""
     isolated: bool
     words: str
     """For people: log, doctor, page."""
+    conclusive: bool = True
+    """Whether it could be tried at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +70,31 @@ async def probe(
 ) -> ProbeResult:
     """Try every path of `hidden` (name to path) from inside; never raises for what it finds.
 
-    A file is tried itself, in a folder a canary is laid for the time of the probe. The bridge's
-    own /proc is always tried. `remedy` is what to tell people if the sandbox does not hold.
+    A file is tried itself; in a folder, a canary is placed for the time of the probe. The bridge's
+    own /proc is always tried. `remedy` is for people, if the sandbox does not hold.
     """
     targets: list[_Target] = []
     try:
-        await asyncio.to_thread(_lay, hidden, targets)
-        words = [str(target.file) for target in targets]
-        argv = sandbox.wrap(["/bin/sh", "-c", _PROGRAM, "probe", *words], confinement)
+        await asyncio.to_thread(_place_canaries, hidden, targets)
+        words = [*(str(target.file) for target in targets), f"/proc/{os.getpid()}/environ"]
+        command = sandbox.wrap(["/bin/sh", "-c", _PROGRAM, "probe", *words], confinement)
         async with asyncio.timeout(_PROBE_SECONDS):
-            answer = await _run(argv, confinement.workspace, env)
+            answer = await _run(command, confinement.workspace, env)
     except TimeoutError:
         return _failed(f"the probe gave no answer within {_PROBE_SECONDS:g} s", remedy)
     except (AgentNotStarted, OSError) as error:
         return _failed(f"the probe could not run ({error})", remedy)
     finally:
-        await asyncio.to_thread(_clear, targets)
+        await asyncio.to_thread(_remove_canaries, targets)
     blocks = answer.splitlines(keepends=True)
     if not blocks or blocks[-1].strip() != _DONE:
-        return _failed(f"the probe could not do its work ({answer.strip()[-200:]})", remedy)
-    return _judge(sandbox, _leaks(targets, "".join(blocks[:-1])), remedy)
+        return _failed(f"the probe failed ({answer.strip()[-200:]})", remedy)
+    return _judge(sandbox, _leaks(targets, "".join(blocks[:-1]), env[MARKER]), remedy)
 
 
-async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
-    """Return what the probe wrote, followed by its complaint if it failed."""
-    async with running(argv, name="probe", env=env, cwd=cwd, steps=_STEPS) as child:
+async def _run(command: Command, cwd: Path, env: Mapping[str, str]) -> str:
+    """Return the probe's output, followed by its error if it failed."""
+    async with running(command, name="probe", env=env, cwd=cwd, steps=_STEPS) as child:
         written = bytearray()
         while data := await child.stdout.read(_CHUNK_BYTES):
             written += data
@@ -98,13 +102,17 @@ async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
         return written.decode(errors="replace") + (f"\n{child.last_words()}" if failed else "")
 
 
-def _leaks(targets: Sequence[_Target], answer: str) -> tuple[str, ...]:
-    contents = answer.split("file\n")[1:]
-    return tuple(
+def _leaks(targets: Sequence[_Target], answer: str, marker: str) -> tuple[str, ...]:
+    contents = [bytes.fromhex(text) for text in answer.split("file\n")[1:]]
+    read = tuple(
         target.name
-        for target, text in zip(targets, contents, strict=True)
-        if target.secret and bytes.fromhex(text) == target.secret
+        for target, content in zip(targets, contents, strict=False)
+        if target.secret and content == target.secret
     )
+    # The bridge cannot read its own to compare. Inside, its pid may be one of the
+    # probe's own processes, and those carry the marker.
+    environment = contents[-1]
+    return (*read, _OWN_ENVIRONMENT) if environment and marker.encode() not in environment else read
 
 
 def _judge(sandbox: Sandbox, leaks: tuple[str, ...], remedy: str) -> ProbeResult:
@@ -118,15 +126,15 @@ def _judge(sandbox: Sandbox, leaks: tuple[str, ...], remedy: str) -> ProbeResult
 
 
 def _failed(reason: str, remedy: str) -> ProbeResult:
-    return ProbeResult((), isolated=False, words=_not(reason, remedy))
+    return ProbeResult((), isolated=False, words=_not(reason, remedy), conclusive=False)
 
 
 def _not(reason: str, remedy: str) -> str:
     return f"not isolated: {reason}. {remedy}".rstrip()
 
 
-def _lay(hidden: Mapping[str, Path], targets: list[_Target]) -> None:
-    """Fill `targets` one by one, so that what was laid is known even if a later one fails."""
+def _place_canaries(hidden: Mapping[str, Path], targets: list[_Target]) -> None:
+    """Fill `targets` one by one, so that every canary is known even if a later one fails."""
     for name, path in hidden.items():
         if path.is_dir():
             canary = path / f".probe-{secrets.token_hex(8)}"
@@ -135,9 +143,6 @@ def _lay(hidden: Mapping[str, Path], targets: list[_Target]) -> None:
             canary.write_bytes(secret)
         elif path.exists():
             targets.append(_Target(name, path, _head(path)))
-    own = Path(f"/proc/{os.getpid()}/environ")
-    if own.exists():
-        targets.append(_Target(_OWN_ENVIRONMENT, own, _head(own)))
 
 
 def _head(path: Path) -> bytes:
@@ -145,7 +150,7 @@ def _head(path: Path) -> bytes:
         return file.read(_READ_BYTES)
 
 
-def _clear(targets: Sequence[_Target]) -> None:
+def _remove_canaries(targets: Sequence[_Target]) -> None:
     for target in targets:
         if target.is_canary:
             target.file.unlink(missing_ok=True)

@@ -1,29 +1,30 @@
-"""A child of the bridge: how it is started and what is known of it while it runs.
+"""Starts child processes and describes them while they run.
 
-Every child leads a session and a group of its own and carries a marker; whoever starts one stops
-it with `stop`, also when it ended by itself, because its own children may not have.
+Every child leads its own session and group and carries a marker. The code that starts one must stop
+it with `stop`, even if it exited by itself, because its own children may still run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from app.children.birth import begin
-from app.children.census import entry_of, started
+from app.children.command import Command
 from app.children.environment import MARKER
 from app.children.leftovers import ProcessIdentity
+from app.children.network.link import Link
 from app.children.pipes import Output, Plumbing
-from app.children.sandbox import is_guarded
+from app.children.proc_table import entry_of, started
+from app.children.spawn import begin
 from app.errors import AgentNotStarted
 
 _WORDS: Final = 2000
-"""Characters of last words: a long traceback, and still one message in every place."""
+"""Characters of last output: a long traceback, and still one message in every place."""
 _SIGNAL_BASE: Final = 128
-"""bubblewrap, like a shell, reports death by signal N as status 128 + N."""
+"""bubblewrap and the reaper, like a shell, report death by signal N as status 128 + N."""
 _LAST_SIGNAL: Final = 64
 
 
@@ -35,12 +36,12 @@ class StopReport:
     """How a child ended."""
 
     step: Step
-    """What ended it: `exited` if it was gone before, `stuck` if it is still there."""
+    """What ended it: `exited` if it was already gone, `stuck` if it still runs."""
     status: int | None
     swept: tuple[str, ...] = ()
-    """Those who had outlived it, as `name (pid)`."""
+    """Its descendants that outlived it, as `name (pid)`."""
     remaining: tuple[int, ...] = ()
-    """Those who outlived even the sweep."""
+    """Those that outlived even the sweep."""
 
 
 class Child:
@@ -54,6 +55,7 @@ class Child:
         name: str,
         marker: str,
         guarded: bool,
+        has_reaper: bool,
     ) -> None:
         self._transport = transport
         self._plumbing = plumbing
@@ -63,18 +65,22 @@ class Child:
         self.marker = marker
         self.started = started(entry_of(self.pid))
         self.guarded = guarded
-        """Whether the first process is bubblewrap's guard, whose death kills the agent at once."""
+        """Whether the first process is not the agent, but bubblewrap or a reaper around it."""
+        self.has_reaper = has_reaper
+        """Whether the first process kills all descendants when it gets SIGUSR1."""
+        self.link: Link | None = None
+        """Connects its network to the outside; it ends with the child."""
         self.ending: asyncio.Task[StopReport] | None = None
         """The one stop of this child, once it has begun; only `stop` touches it."""
 
     @property
     def identity(self) -> ProcessIdentity:
-        """What to store, so that it is found after a crash of the bridge."""
+        """What to store, so that it is found after the bridge crashes."""
         return ProcessIdentity(group=self.group, started=self.started, marker=self.marker)
 
     @property
     def stdout(self) -> Output:
-        """What it writes; reading slowly makes it wait."""
+        """Its output; a slow reader makes it wait."""
         return self._plumbing.output
 
     @property
@@ -94,7 +100,7 @@ class Child:
         self._plumbing.write(data)
 
     async def drain(self) -> None:
-        """Wait until it has taken enough; unbounded, the caller sets the limit.
+        """Wait until it has read enough; unbounded, the caller sets the limit.
 
         Raises:
             BrokenPipeError: its input was closed before that.
@@ -102,7 +108,7 @@ class Child:
         await self._plumbing.drain()
 
     async def wait(self) -> int:
-        """Wait for its end and the rest of its words, and return the status.
+        """Wait for its exit and the rest of its output, and return the status.
 
         A grandchild that holds its pipes open delays this by a moment, no more.
         """
@@ -112,11 +118,11 @@ class Child:
         return status
 
     async def exited(self) -> None:
-        """Wait for its end alone; the last it wrote may still be on its way."""
+        """Wait only for its exit; its last output may still be on its way."""
         await self._plumbing.exited.wait()
 
     def last_words(self, limit: int = _WORDS) -> str:
-        """Return the end of what it wrote to stderr; not checked for secrets."""
+        """Return the end of its stderr; not checked for secrets."""
         return self._plumbing.errors.text(limit)
 
     def close_input(self) -> None:
@@ -124,27 +130,27 @@ class Child:
         self._plumbing.close_input()
 
     def discard_output(self) -> None:
-        """End the reading and throw away what it still writes."""
+        """Stop reading and discard what it still writes."""
         self._plumbing.output.discard()
 
     def close(self) -> None:
-        """Close all pipes; only after its end."""
+        """Close all pipes; only after its exit."""
         self._plumbing.release()
         self._transport.close()
 
 
-async def spawn(argv: Sequence[str], *, name: str, env: Mapping[str, str], cwd: Path) -> Child:
-    """Start a process in a session of its own; `env` is all it gets and must hold the marker.
+async def spawn(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> Child:
+    """Start a process in its own session; `env` is its whole environment, with the marker.
 
     Raises:
-        AgentNotStarted: the command or its folder is missing or may not be used.
+        AgentNotStarted: the command or its folder is missing or not accessible.
     """
     try:
-        transport, plumbing = await begin(argv, env=env, cwd=cwd)
+        transport, plumbing = await begin(command, env=env, cwd=cwd)
     except OSError as error:
         raise AgentNotStarted(
             name,
-            f"{argv[0]!r}: {error.strerror or type(error).__name__}",
+            f"{command.argv[0]!r}: {error.strerror or type(error).__name__}",
             "Check its command, and that its workspace exists.",
         ) from error
     return Child(
@@ -152,5 +158,6 @@ async def spawn(argv: Sequence[str], *, name: str, env: Mapping[str, str], cwd: 
         plumbing,
         name=name,
         marker=env[MARKER],
-        guarded=is_guarded(argv),
+        guarded=command.guard is not None or command.has_reaper,
+        has_reaper=command.has_reaper,
     )

@@ -1,20 +1,26 @@
-"""How a command is confined: by bubblewrap where it works, else not at all, and then said so.
+"""Confines a command with bubblewrap where that works, else not at all, and says so.
 
-A sandbox only rewrites argv. Whoever starts the result must do so in the thread of the event loop:
+A sandbox only rewrites a command. The result must be started in the event loop's thread:
 `--die-with-parent` follows the thread that started it, not the process.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
+from app.children import entry
+from app.children.command import Command, Guard
 from app.children.layout import Confinement, arguments, plan, survey
+from app.children.prefixes import visible_prefixes
 
 _TRIAL_SECONDS: Final = 3.0
 """A start takes about 10 ms; a machine that needs longer than this is not fit for agents."""
@@ -24,7 +30,7 @@ _WALLS: Final = (
     *("--dev", "/dev"),
     *("--proc", "/proc"),
     # bubblewrap leaves these open to uid 0, which needs no capability to write them; core_pattern
-    # alone would be a way out for an agent of a bridge that runs as root.
+    # alone would be an escape for an agent of a bridge that runs as root.
     *("--ro-bind-try", "/proc/sys", "/proc/sys"),
     *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
     "--unshare-pid",
@@ -34,6 +40,14 @@ _WALLS: Final = (
     "--die-with-parent",
 )
 
+_NETWORK: Final = "--unshare-net"
+
+# The interpreter itself and not the one of a virtual environment; without site it starts in 10 ms.
+_PYTHON: Final = (os.path.realpath(sys.executable), "-I", "-S", "-c")
+
+_SESSIONS_OF_USER: Final = 16
+"""The default of how many agent processes run at once."""
+
 
 class Sandbox(Protocol):
     """A way to confine a command."""
@@ -42,7 +56,7 @@ class Sandbox(Protocol):
     def name(self) -> str:
         """Return the word that people read: `bubblewrap` or `none`."""
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> list[str]:
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
         """Return the command that runs `argv` in this confinement; looks at the disk."""
 
 
@@ -52,9 +66,14 @@ class Plain:
 
     name: str = "none"
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> list[str]:  # noqa: ARG002
-        """Return `argv` as it is."""
-        return list(argv)
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
+        """Return `argv` with its limits, under a reaper: nothing else catches daemons."""
+        if not sys.platform.startswith("linux"):
+            return Command(tuple(argv))
+        # Here the process count includes the bridge's and its user's processes.
+        limits = [limit for limit in confinement.limits if limit[0] != "nproc"]
+        words = [f"reap={os.getpid()}", *(f"{name}={value}" for name, value in limits)]
+        return Command((*_PYTHON, _entry_source(), *words, "--", *argv), has_reaper=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,47 +82,109 @@ class Bubblewrap:
 
     binary: str
     options: tuple[str, ...] = ()
+    can_size: bool = True
+    """Whether it can limit the size of /tmp; version 0.7 and later can."""
     name: str = "bubblewrap"
+    own_network: bool = True
+    """Whether it can give a child its own network here."""
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> list[str]:
+    @property
+    def changes_user(self) -> bool:
+        """Whether root can become another user inside: a user namespace has only one."""
+        return "--unshare-user" not in self.options
+
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
-        view = arguments(plan(survey(confinement)))
-        return [self.binary, *_WALLS, *self.options, *view, "--chdir", str(cwd), "--", *argv]
+        scratch = self._scratch(confinement.scratch_bytes)
+        view = arguments(plan(survey(confinement)), scratch)
+        options = [*_WALLS, *self.options]
+        # Otherwise /dev is one writable file system in memory, without a limit.
+        options += [*scratch, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *view]  # noqa: S108
+        limits = dict(confinement.limits)
+        if confinement.user is not None and "nproc" in limits:
+            # A user's processes are counted over all its agent's sessions; each session is watched.
+            limits["nproc"] *= _SESSIONS_OF_USER
+        words = [f"{name}={value}" for name, value in limits.items()]
+        if confinement.user is None:
+            options += ["--chdir", str(cwd)]
+        else:
+            # Root without capabilities may enter no folder of another user: `entry` does it, as
+            # that user. These two it needs for becoming that user, and loses by it.
+            options += ["--chdir", "/", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+            words += [f"user={confinement.user}", f"folder={cwd}"]
+        if self.own_network and not confinement.shares_network:
+            options.append(_NETWORK)
+        inherited: tuple[int, ...] = ()
+        if (handover := confinement.handover) is not None:
+            # First: an unprivileged user may not open every port.
+            words.insert(0, f"listen={handover.channel}:{','.join(map(str, handover.ports))}")
+            inherited = (handover.channel,)
+        return Command(
+            _with_entry(argv, words), Guard(self.binary, tuple(options)), descriptors=inherited
+        )
+
+    def _scratch(self, size: int | None) -> tuple[str, ...]:
+        """Return the options in front of a file system for temporary files."""
+        bounded = ("--size", str(size)) if size is not None and self.can_size else ()
+        return ("--perms", "1777", *bounded)
+
+
+def _with_entry(argv: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """Put `entry` in front of a command, if it has something to do."""
+    if not words:
+        return tuple(argv)
+    return (*_PYTHON, _entry_source(), *words, "--", *argv)
+
+
+@cache
+def _entry_source() -> str:
+    return inspect.getsource(entry)
+
+
+def entry_prefixes() -> tuple[Path, ...]:
+    """Return the folders that `entry` needs to see."""
+    return visible_prefixes(_PYTHON[:1], path="")
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why there is no bubblewrap here, and what an operator can do about it."""
+    """Why bubblewrap does not work here, and what an operator can do about it."""
 
     reason: str
     remedy: str
 
 
-def is_guarded(argv: Sequence[str]) -> bool:
-    """Tell whether the first process of `argv` is bubblewrap's guard and not the agent itself."""
-    return bool(argv) and Path(argv[0]).name == "bwrap"
-
-
 def find_bubblewrap(path: str) -> Bubblewrap | Unavailable:
-    """Look for bubblewrap on PATH and try it once; blocking, about 10 ms, at most 6 s."""
+    """Find bubblewrap on PATH and try it once; blocks for about 10 ms, at most 12 s."""
     binary = shutil.which("bwrap", path=path)
     if binary is None:
         return Unavailable(
             "bubblewrap is not installed",
-            "Install the package `bubblewrap` (apt, dnf, pacman, apk: the same name).",
+            "Install the package `bubblewrap` (same name in apt, dnf, pacman and apk).",
         )
-    words = _try(binary, ())
-    if words is None:
-        return Bubblewrap(binary)
-    # For root it makes no user namespace of its own accord, but a container's root may need one.
-    if os.geteuid() == 0 and _try(binary, ("--unshare-user",)) is None:
-        return Bubblewrap(binary, ("--unshare-user",))
-    return Unavailable(f"bubblewrap does not work here: {words}", _remedy(words))
+    # For root it creates no user namespace by default, but a container's root may need one.
+    ways: list[tuple[str, ...]] = [(), ("--unshare-user",)] if os.geteuid() == 0 else [()]
+    complaints: list[str] = []
+    for network in ((_NETWORK,), ()):
+        for options in ways:
+            words = _try(binary, (*options, *network))
+            if words is None:
+                return Bubblewrap(
+                    binary, options, own_network=bool(network), can_size=_can_size(binary)
+                )
+            complaints.append(words)
+    plain = complaints[-len(ways)]
+    return Unavailable(f"bubblewrap does not work here: {plain}", _remedy(plain))
+
+
+def _can_size(binary: str) -> bool:
+    usage = subprocess.run([binary, "--help"], env={}, capture_output=True, timeout=_TRIAL_SECONDS)
+    return b"--size" in usage.stdout + usage.stderr
 
 
 def _try(binary: str, options: tuple[str, ...]) -> str | None:
-    """Return None when bubblewrap ran, else its complaint in one line."""
+    """Return None if bubblewrap ran, else its error in one line."""
     command = [binary, *_WALLS, *options, "--tmpfs", "/tmp", "--", "/bin/sh", "-c", ":"]  # noqa: S108
     try:
         trial = subprocess.run(
@@ -124,24 +205,24 @@ def _remedy(words: str) -> str:
 
 
 _ANY_REMEDY: Final = (
-    "Run `bwrap --ro-bind / / --proc /proc --unshare-pid true` to see the fault, "
-    'or accept an agent without isolation with "sandbox": "none".'
+    "Run `bwrap --ro-bind / / --proc /proc --unshare-pid true` to see the error, "
+    'or run the agent without isolation with "sandbox": "none".'
 )
 _REMEDIES: Final = (
     (
         "uid map",
-        "AppArmor forbids user namespaces (Ubuntu 23.10 and later): install a profile for bwrap "
-        "in /etc/apparmor.d, or `sysctl kernel.apparmor_restrict_unprivileged_userns=0`.",
+        "AppArmor blocks user namespaces (Ubuntu 23.10 and later): install a profile for bwrap "
+        "in /etc/apparmor.d, or run `sysctl kernel.apparmor_restrict_unprivileged_userns=0`.",
     ),
     (
         "No permissions to create",
-        "The kernel forbids user namespaces: `sysctl kernel.unprivileged_userns_clone=1` and "
+        "The kernel blocks user namespaces: run `sysctl kernel.unprivileged_userns_clone=1` and "
         "`sysctl user.max_user_namespaces=15000`; in a container, start it with "
         "`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`.",
     ),
     (
         "Creating new namespace failed",
-        "The container's seccomp profile forbids namespaces: start it with "
+        "The container's seccomp profile blocks namespaces: start it with "
         "`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`.",
     ),
     (
@@ -149,5 +230,5 @@ _REMEDIES: Final = (
         "The container hides parts of /proc: start it with "
         "`--security-opt systempaths=unconfined`.",
     ),
-    ("Unknown option", "This bubblewrap is too old: install version 0.4 or later."),
+    ("Unknown option", "This bubblewrap is too old: install version 0.5 or later."),
 )

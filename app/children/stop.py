@@ -1,7 +1,7 @@
-"""The end of a child, in bounded steps: close its input, TERM its group, KILL it, sweep the rest.
+"""Stops a child in bounded steps: close its input, TERM its group, KILL it, sweep the rest.
 
-A stop that has begun is finished, whatever happens to its caller; only then is the caller told
-that it was cancelled.
+A stop that has begun is finished even if its caller is cancelled; the cancellation is raised after
+that.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.census import signal_exactly, take_census
+from app.children.command import Command
 from app.children.leftovers import kill_leftovers
+from app.children.network.link import HandoverFailed, Link
+from app.children.proc_table import read_proc_table, signal_exactly
 from app.children.process import Child, Step, StopReport, spawn
 from app.core.tasks import Tasks
+from app.errors import AgentNotStarted
 
 _LAST_SECONDS: Final = 0.2
-"""When the event loop itself is closing nothing can wait, and a killed process needs no longer."""
+"""When the event loop is closing nothing can wait, and a killed process needs no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +33,22 @@ class StopSteps:
     """How many seconds each step may take."""
 
     close: float = 2.0
-    """Agents that heed the end of their input are gone within a second."""
+    """Agents that exit when their input closes are gone within a second."""
     terminate: float = 2.0
     """Enough to write a history to disk."""
     kill: float = 2.0
-    """Death by signal takes milliseconds; this bounds a process that hangs in the kernel."""
+    """A kill takes milliseconds; this bounds a process that hangs in the kernel."""
 
 
 _USUAL: Final = StopSteps()
+_AT_ONCE: Final = StopSteps(close=0.1, terminate=0.5, kill=2.0)
+"""For a process that never got ready."""
+_LAST_WORDS: Final = 500
+"""Characters: the end of a traceback, and still one line."""
 
 
 async def stop(child: Child, *, steps: StopSteps = _USUAL) -> StopReport:
-    """End a child and all that came from it; a second call waits for the first.
+    """Stop a child and all its descendants; a second call waits for the first.
 
     Takes at most the sum of the steps, and `kill` once more for the sweep.
     """
@@ -61,9 +68,35 @@ async def stop(child: Child, *, steps: StopSteps = _USUAL) -> StopReport:
     return ending.result()
 
 
+async def spawn_linked(
+    command: Command, link: Link, *, name: str, env: Mapping[str, str], cwd: Path
+) -> Child:
+    """Start a process in its own network, which the link connects to the outside.
+
+    Raises:
+        AgentNotStarted: as `spawn` does, or the process did not hand over its ports.
+    """
+    child = await spawn(command, name=name, env=env, cwd=cwd)
+    child.link = link
+    try:
+        await link.serve()
+    except BaseException as error:
+        await stop(child, steps=_AT_ONCE)
+        if not isinstance(error, HandoverFailed):
+            raise
+        words = " ".join(child.last_words(_LAST_WORDS).split())
+        raise AgentNotStarted(
+            name,
+            f"its network could not be set up: {error}{f' ({words})' if words else ''}",
+            "Check that agents can read the bridge's Python; "
+            "`agent-bridge doctor` tests their isolation.",
+        ) from error
+    return child
+
+
 @contextlib.asynccontextmanager
 async def running(
-    argv: Sequence[str],
+    command: Command,
     *,
     name: str,
     env: Mapping[str, str],
@@ -75,7 +108,7 @@ async def running(
     Raises:
         AgentNotStarted: as `spawn` does.
     """
-    child = await spawn(argv, name=name, env=env, cwd=cwd)
+    child = await spawn(command, name=name, env=env, cwd=cwd)
     try:
         yield child
     finally:
@@ -85,24 +118,26 @@ async def running(
 async def _end(child: Child, steps: StopSteps) -> StopReport:
     child.discard_output()
     try:
-        step = await _persuade(child, steps)
+        step = await _stop_in_steps(child, steps)
         _kill_group(child)
         sweep = await asyncio.to_thread(kill_leftovers, [child.identity], seconds=steps.kill)
         if step != "stuck":
             await child.wait()
     finally:
         child.close()
+        if child.link is not None:
+            await child.link.close()
     return StopReport(step, child.status, swept=sweep.killed, remaining=sweep.remaining)
 
 
 def _kill_now(child: Child) -> None:
-    """Do without waiting what a closing event loop leaves no time for."""
+    """Kill without waiting, for a closing event loop."""
     _kill_group(child)
     kill_leftovers([child.identity], seconds=_LAST_SECONDS)
     child.close()
 
 
-async def _persuade(child: Child, steps: StopSteps) -> Step:
+async def _stop_in_steps(child: Child, steps: StopSteps) -> Step:
     if child.status is not None:
         return "exited"
     child.close_input()
@@ -111,7 +146,7 @@ async def _persuade(child: Child, steps: StopSteps) -> Step:
     await _terminate(child)
     if await _ends_within(child, steps.terminate):
         return "terminated"
-    _kill_group(child)
+    _kill(child)
     return "killed" if await _ends_within(child, steps.kill) else "stuck"
 
 
@@ -129,10 +164,20 @@ async def _terminate(child: Child) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.group, signal.SIGTERM)
         return
-    # bubblewrap dies of TERM and the kernel then kills what is inside: spare it, ask the agent.
-    for entry in (await asyncio.to_thread(take_census)).values():
+    # Bubblewrap dies of TERM and the kernel then kills what is inside, and a reaper is needed to
+    # the end: signal only the agent.
+    for entry in (await asyncio.to_thread(read_proc_table)).values():
         if entry.group == child.group and entry.pid != child.pid:
             signal_exactly(entry, signal.SIGTERM)
+
+
+def _kill(child: Child) -> None:
+    if child.has_reaper and child.status is None:
+        # It also finds processes that left the group and dropped their marker.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGUSR1)
+    else:
+        _kill_group(child)
 
 
 def _kill_group(child: Child) -> None:

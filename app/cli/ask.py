@@ -1,6 +1,6 @@
-"""`ask`: one question to one agent, through the running bridge or with parts of its own.
+"""`ask`: sends one prompt to one agent, through the running bridge or an embedded one.
 
-It ends with status 0 only if the turn was completed; whatever else happens is one line.
+It ends with status 0 only if the turn was completed; any failure is one line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from app.cli.asking import Allow
@@ -26,15 +27,15 @@ from app.server.shapes import NewSession, SessionTurn, TurnOut
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128
-"""As a shell counts: 130 for Ctrl-C."""
+"""As shells do: 128 plus the signal, 130 for Ctrl-C."""
 
 
 class TurnNotDone(BridgeError):
-    """The turn ended in another way than by being completed."""
+    """The turn ended without being completed."""
 
 
 class Interrupts:
-    """Ctrl-C and its kin: the first stops the turn, a second one leaves at once."""
+    """Handles Ctrl-C and other signals: the first stops the turn, a second one quits at once."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -48,7 +49,7 @@ class Interrupts:
         self._main = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            # Whoever started us with nohup or in the background has decided already.
+            # Started with nohup or in the background: the signal is to stay ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._take, number)
 
@@ -56,7 +57,7 @@ class Interrupts:
         first, self.number = not self.number, self.number or number
         if first and self.conversation is not None:
             self.conversation.stop()
-            self._screen.line("Stopping. Once more leaves at once.", "yellow")
+            self._screen.line("Stopping. Press Ctrl-C again to quit.", "yellow")
         elif self._main is not None:
             self._main.cancel()
 
@@ -74,6 +75,9 @@ def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, q
         one_terminal=one_terminal,
         uploads=configuration.data_dir / "uploads",
     )
+    dotenv = configuration.dotenv
+    if dotenv is not None and dotenv.parent == Path.cwd():
+        screen.line(f"Settings from {dotenv}", "dim")
     interrupts = Interrupts(screen)
     try:
         with asyncio.Runner() as runner:
@@ -83,7 +87,7 @@ def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, q
     except asyncio.CancelledError:
         return BY_SIGNAL + interrupts.number
     except BrokenPipeError:
-        # Nobody reads the answer any more; the interpreter must not try to flush it either.
+        # The reader is gone; the interpreter must not try to flush the answer either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
@@ -116,9 +120,9 @@ async def _ask(
 
 @asynccontextmanager
 async def _way_to(configuration: Configuration, agent: str) -> AsyncIterator[Way]:
-    """Reach the running bridge, or become one for a moment."""
+    """Connect to the running bridge, or embed one."""
     if is_running(configuration.data_dir):
-        # 0.2 s that a bridge of one's own does not need.
+        # 0.2 s that an embedded bridge does not need.
         from app.cli.client import connected  # noqa: PLC0415
 
         async with connected(configuration) as client:
@@ -135,7 +139,7 @@ async def _way_to(configuration: Configuration, agent: str) -> AsyncIterator[Way
 
 
 def _responder(screen: Screen, allow: Allow | None, quiet: bool) -> Responder:
-    """Let the person decide who is there to be asked, else the rule."""
+    """Choose who answers: the person at the terminal, or else the rule."""
     if allow is None and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
         return Person(screen, sys.stdin.fileno())
     return Rule(screen, allow)
@@ -152,5 +156,5 @@ def _summary(begun: SessionTurn, screen: Screen, seconds: float) -> str:
 
 def _why_not(turn: TurnOut, unanswered: str) -> str:
     if unanswered:
-        return f"{unanswered} Nobody is here to answer, so it was stopped; ask in a terminal."
-    return turn.error or "somebody stopped the turn before it was done"
+        return f"{unanswered} No one could answer, so it was stopped. Run `ask` in a terminal."
+    return turn.error or "the turn was stopped before it was done"

@@ -1,7 +1,7 @@
-"""Talks to a running bridge over HTTP, with the admin token of its DATA_DIR.
+"""Talks to a running bridge over the socket in DATA_DIR, with the admin token of that folder.
 
-The token is sent only while the lock of DATA_DIR is held: a stranger on the port never gets it from
-a person whose bridge is not even running.
+The token is sent only over that socket, never to an address from the settings: any program on this
+machine may listen there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from app.cli.running import is_running, local_address
+from app.cli.running import is_running
 from app.config import Configuration, ensure_secrets
 from app.errors import BridgeError, NotFound
+from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.shapes import (
     AgentOut,
     AskOut,
@@ -34,16 +35,16 @@ from app.server.shapes import (
 M = TypeVar("M", bound=BaseModel)
 
 TIMEOUTS: Final = httpx.Timeout(35.0, connect=2.0)
-"""The bridge lives on this machine; it may take 30 s to say what became of a message, and sends
-something every 15 s while one follows."""
+"""The bridge runs on this machine; it may take 30 s to answer a message, and a stream of events
+sends something every 15 s."""
 START_SECONDS: Final = 10.0
-"""How long a bridge that holds the lock may take until it listens."""
+"""How long a bridge that holds the lock may take before it listens."""
 LOOK_SECONDS: Final = 0.3
-"""Between two attempts to reach it."""
+"""Between two attempts to connect."""
 
 
 class BridgeUnreachable(BridgeError):
-    """A bridge runs but cannot be talked to."""
+    """A bridge runs but cannot be reached."""
 
 
 class BridgeRefused(BridgeError):
@@ -56,23 +57,23 @@ class BridgeRefused(BridgeError):
 
 @asynccontextmanager
 async def connected(configuration: Configuration) -> AsyncIterator[Client | None]:
-    """Reach the bridge that holds DATA_DIR; None if there is none, or it ends meanwhile.
+    """Connect to the bridge that holds DATA_DIR; None if there is none, or it ends meanwhile.
 
     Raises:
-        BridgeUnreachable: somebody holds DATA_DIR and does not answer.
+        BridgeUnreachable: a process holds DATA_DIR and does not answer.
     """
-    address = local_address(configuration)
-    async with httpx.AsyncClient(base_url=address, timeout=TIMEOUTS, trust_env=False) as http:
-        if not await _answers(http, configuration):
-            yield None
-            return
-        token = ensure_secrets(configuration).admin_token.get_secret_value()
-        http.headers["Authorization"] = f"Bearer {token}"
-        yield Client(http)
+    with socket_path(configuration.data_dir) as path:
+        async with _open(path) as http:
+            if not await _answers(http, configuration):
+                yield None
+                return
+            token = ensure_secrets(configuration).admin_token.get_secret_value()
+            http.headers["Authorization"] = f"Bearer {token}"
+            yield Client(http)
 
 
 class Client:
-    """What the commands want of a running bridge."""
+    """The calls to a running bridge that the commands need."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
@@ -130,7 +131,7 @@ class Client:
         await self._send(AskOut, f"/asks/{ask}/answer", given)
 
     async def login_link(self) -> str:
-        """Make a link that logs in whoever opens it first."""
+        """Make a link that logs in the person who opens it first."""
         return (await self._send(LinkOut, "/login-links", {})).url
 
     async def cancel(self, session: int) -> None:
@@ -138,7 +139,7 @@ class Client:
         await self._send(SessionOut, f"/sessions/{session}/cancel", {})
 
     async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
-        """Give every row of a session, and all that follow until the bridge ends."""
+        """Yield every row of a session, and all that follow until the bridge ends."""
         path = f"/api/v1/sessions/{session}/events"
         try:
             async with self._http.stream("GET", path) as response:
@@ -173,21 +174,20 @@ class Client:
             return shape.model_validate_json(response.content)
         except ValidationError as error:
             raise BridgeUnreachable(
-                f"{self._http.base_url} answers in another way than this agent-bridge expects: "
-                "is it another version? Restart it."
+                "unexpected answer from the running bridge. It may be another version: restart it."
             ) from error
 
     def _lost(self, error: httpx.HTTPError) -> BridgeUnreachable:
         return BridgeUnreachable(
-            f"the bridge at {self._http.base_url} went away ({type(error).__name__}); what it was "
-            "told is kept and goes on when it starts again."
+            f"the bridge went away ({type(error).__name__}). Your message is kept; "
+            "the turn goes on when the bridge starts again."
         )
 
 
 async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
-    """Take server-sent events apart: name and data of each.
+    """Split server-sent events into the name and the data of each.
 
-    By bytes: other characters that end a line in Unicode stand unescaped in JSON.
+    By bytes: JSON may hold other Unicode line ends unescaped.
     """
     rest = b""
     async for chunk in chunks:
@@ -198,8 +198,16 @@ async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str
                 yield fields[b"event"].decode(), fields.get(b"data", b"")
 
 
+def _open(path: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=httpx.AsyncHTTPTransport(uds=path),
+        base_url=f"http://{SOCKET_HOST}",
+        timeout=TIMEOUTS,
+    )
+
+
 async def _answers(http: httpx.AsyncClient, configuration: Configuration) -> bool:
-    """Wait until whoever holds the lock answers; False once nobody holds it."""
+    """Wait until the bridge that holds the lock answers; False once the lock is free."""
     try:
         async with asyncio.timeout(START_SECONDS):
             while await asyncio.to_thread(is_running, configuration.data_dir):
@@ -209,15 +217,14 @@ async def _answers(http: httpx.AsyncClient, configuration: Configuration) -> boo
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise BridgeUnreachable(
-            f"DATA_DIR {str(configuration.data_dir)!r} is in use, but no bridge answers at "
-            f"{http.base_url}. If another `ask` is at work, wait for it; if a bridge runs, use the "
-            "HOST and PORT that it was started with."
+            f"DATA_DIR {str(configuration.data_dir)!r} is in use, but no bridge answers there. If "
+            "another `ask` is running, wait for it; if a bridge is running, restart it."
         ) from None
     return False
 
 
 def _refusal(response: httpx.Response) -> BridgeRefused:
-    """Put the problem that the bridge answered with into our words."""
+    """Convert a problem that the bridge answered with."""
     try:
         problem = response.json()
         words = str(problem.get("detail") or problem["title"])
@@ -225,7 +232,7 @@ def _refusal(response: httpx.Response) -> BridgeRefused:
         words = f"the bridge answered with status {response.status_code}"
     if response.status_code == httpx.codes.UNAUTHORIZED:
         words = (
-            "the bridge does not take this admin token. Use the BRIDGE_ADMIN_TOKEN that it was "
+            "the bridge rejected this admin token. Use the BRIDGE_ADMIN_TOKEN that it was "
             "started with."
         )
     return BridgeRefused(words, response.status_code)

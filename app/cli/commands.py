@@ -1,4 +1,4 @@
-"""What can be typed, and what it means; each command brings what it needs.
+"""Defines the command line; each command imports what it needs.
 
 Nothing heavy is imported at the top: help must appear at once, and no command pays for another.
 """
@@ -6,6 +6,7 @@ Nothing heavy is imported at the top: help must appear at once, and no command p
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from app.config import Configuration
     from app.server.shapes import NewSession
 
+PRIVATE: Final = 0o077
+"""The umask of the bridge: only the owner can use its files."""
 INTERRUPTED: Final = 130
-"""What a shell expects after Ctrl-C."""
+"""The exit status that shells expect after Ctrl-C."""
 
 app = typer.Typer(
     name="agent-bridge",
@@ -34,19 +37,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 agents = typer.Typer(
-    help="Show, try and log in agents.", no_args_is_help=True, rich_markup_mode=None
+    help="List, probe and log in agents.", no_args_is_help=True, rich_markup_mode=None
 )
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
-manifest = typer.Typer(
-    help="Say how to put an agent into a service.", no_args_is_help=True, rich_markup_mode=None
-)
 app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
-app.add_typer(manifest, name="manifest")
 
 
 def main() -> None:
     """Run the command line."""
+    # No other user may read what the bridge keeps.
+    os.umask(PRIVATE)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -69,7 +70,8 @@ def agent_bridge(
 def serve() -> None:
     """Run the bridge until Ctrl-C or TERM.
 
-    Settings come from the environment and from .env in this folder; .env.example lists them.
+    Settings come from the environment and from one file, which is shown at the start;
+    .env.example lists them.
     """
     with _in_one_line():
         configuration = _configuration()
@@ -88,23 +90,21 @@ def ask(
         str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
     ],
     prompt: Annotated[
-        str, typer.Argument(metavar="WORDS", help="What to say to it; - reads it from stdin.")
+        str, typer.Argument(metavar="WORDS", help="The prompt; - reads it from stdin.")
     ],
     *,
     thread: Annotated[
-        str | None, typer.Option(help="The conversation to go on with, or a name for a new one.")
+        str | None, typer.Option(help="The conversation to continue, or a name for a new one.")
     ] = None,
     allow: Annotated[
         Allow | None,
         typer.Option(
-            help="How to answer when the agent asks for permission: once allows each time, reject "
-            "never. Without it the person at the terminal is asked; where nobody is, and with "
-            "--quiet, everything is rejected."
+            help="How to answer when the agent asks for permission: once allows every request, "
+            "reject none. By default the person at the terminal is asked; without a terminal, and "
+            "with --quiet, every request is rejected."
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show nothing but the answer.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer.")] = False,
 ) -> None:
     """Ask an agent something and follow what it does.
 
@@ -144,22 +144,32 @@ def doctor() -> None:
     raise typer.Exit(0 if healthy else 1)
 
 
-@manifest.command("linear")
-def manifest_linear(
+@app.command(no_args_is_help=True)
+def manifest(
+    service: Annotated[
+        str, typer.Argument(metavar="SERVICE", help="The service, for example slack.")
+    ],
     agent: Annotated[
         str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
     ],
+    organization: Annotated[
+        str | None,
+        typer.Option(help="The organisation that owns the agent's application, if any."),
+    ] = None,
 ) -> None:
-    """Say what to fill in where Linear asks about an agent's application."""
-    with _in_one_line():
-        from app.cli.manifests import linear  # noqa: PLC0415 - 0.6 s
+    """Show how to set up an agent on a service, or do it where one click is enough.
 
-        typer.echo(linear(_configuration(), agent))
+    The manifest goes to stdout, the instructions to stderr.
+    """
+    with _in_one_line():
+        from app.cli.manifests import show  # noqa: PLC0415 - needs the settings, 0.4 s
+
+        show(_configuration(), service, agent, organization)
 
 
 @agents.command("list")
 def list_agents() -> None:
-    """List the agents, how they are started and how they are kept apart."""
+    """List the agents, their commands and their isolation."""
     with _in_one_line():
         from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
 
@@ -172,10 +182,10 @@ def probe_agent(
         str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
     ],
 ) -> None:
-    """Try everything that the bridge would use of an agent, and keep what was seen.
+    """Try everything that the bridge uses of an agent, and save the results.
 
-    Runs the agent in its own HOME and isolation; a real one asks its model a handful of short
-    questions. What fails here is not used later. The status is 1 if something failed.
+    Runs the agent in its own HOME and isolation; a real one sends its model a handful of short
+    prompts. What fails here is not used later. The status is 1 if something failed.
     """
     with _in_one_line():
         from app.cli.agents.probing import probe  # noqa: PLC0415 - 1.9 s
@@ -189,13 +199,11 @@ def log_in_agent(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
     ],
-    method: Annotated[
-        str | None, typer.Option(help="Which of its ways to log in, where it has several.")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="The login method, if it has several.")] = None,
 ) -> None:
-    """Log an agent in, the way the agent itself offers it.
+    """Log an agent in by one of its own methods.
 
-    Its login runs in the agent's own HOME and isolation; addresses and codes are shown here.
+    The login runs in the agent's own HOME and isolation; addresses and codes are shown here.
     """
     with _in_one_line():
         from app.cli.agents.login import login  # noqa: PLC0415 - 1.9 s
@@ -205,9 +213,9 @@ def log_in_agent(
 
 @sessions.command("list")
 def list_sessions(
-    agent: Annotated[str | None, typer.Option(help="Only those of one agent.")] = None,
-    state: Annotated[SessionState | None, typer.Option(help="Only those in one state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 50,
+    agent: Annotated[str | None, typer.Option(help="Only sessions of this agent.")] = None,
+    state: Annotated[SessionState | None, typer.Option(help="Only sessions in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="The most sessions to list.")] = 50,
 ) -> None:
     """List conversations, the one used last first."""
     with _in_one_line():
@@ -227,51 +235,19 @@ def show_session(
         transcript(_configuration(), session)
 
 
-@manifest.command("github")
-def github_manifest(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
-    organization: Annotated[
-        str | None,
-        typer.Option(help="The organisation that owns the App; without it you do."),
-    ] = None,
-) -> None:
-    """Make an agent's GitHub App with one click.
-
-    A page on this machine leads to GitHub and back; the App's credentials go into .env.
-    """
-    with _in_one_line():
-        from app.cli.github_app import make_app  # noqa: PLC0415 - 0.3 s
-
-        make_app(_configuration(), name, organization)
-
-
-@manifest.command("slack")
-def slack_manifest(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent; see `agents list`.")],
-) -> None:
-    """Print the manifest of an agent's Slack app.
-
-    The manifest goes to stdout, what to do with it and why it asks for what it asks to stderr.
-    """
-    with _in_one_line():
-        from app.cli.manifests import slack  # noqa: PLC0415 - needs the settings, 0.4 s
-
-        slack(_configuration(), name)
-
-
 @contextmanager
 def _in_one_line() -> Iterator[None]:
-    """Turn a failure that has words of its own into one line and a status."""
+    """Turn a known failure into one line and an exit status."""
     try:
         yield
     except BridgeError as error:
         words = str(error)
     except BrokenPipeError:
-        # Whoever read the output has seen enough; click ends quietly on its own.
+        # The reader of the output has closed it; click ends quietly by itself.
         raise
     except OSError as error:
         place = error.filename or "this machine"
-        words = f"{place}: {error.strerror or error}. Check who may write there, and the disk."
+        words = f"{place}: {error.strerror or error}. Check its permissions and the disk."
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     else:
@@ -285,12 +261,13 @@ def _in_one_line() -> Iterator[None]:
 def _configuration() -> Configuration:
     from app.agents.catalog import known_agents  # noqa: PLC0415 - 0.3 s
     from app.config import from_process  # noqa: PLC0415 - 0.4 s
+    from app.services import registered_services  # noqa: PLC0415 - after the settings, 0.05 s
 
-    return from_process(known_agents())
+    return from_process(known_agents(), registered_services())
 
 
 def _new_session(agent: str, text: str, thread: str | None) -> NewSession:
-    """Check a message by the rules of the API; what breaks them is a wrong use of the command."""
+    """Check a prompt by the rules of the API; breaking them is a usage error."""
     from pydantic import ValidationError  # noqa: PLC0415 - 0.2 s
 
     from app.server.shapes import TEXT_CHARACTERS, NewSession  # noqa: PLC0415 - 0.3 s
@@ -301,8 +278,10 @@ def _new_session(agent: str, text: str, thread: str | None) -> NewSession:
         kind = error.errors(include_url=False, include_input=False)[0]["type"]
     match kind:
         case "string_too_short":
-            raise typer.BadParameter("there are no words to say.")
+            raise typer.BadParameter("the prompt is empty.")
         case "string_too_long":
-            raise typer.BadParameter(f"more than {TEXT_CHARACTERS} characters cannot be said.")
+            raise typer.BadParameter(
+                f"the prompt is too long (at most {TEXT_CHARACTERS} characters)."
+            )
         case _:
-            raise typer.BadParameter("a thread is named with letters, digits, '.', '_' and '-'.")
+            raise typer.BadParameter("a thread name has only letters, digits, '.', '_' and '-'.")

@@ -1,6 +1,6 @@
 """`doctor`: runs every check and shows verdict, reason and remedy, line by line.
 
-Every line passes the vault: whatever a checked program prints, no secret of the settings is shown.
+Every line passes the vault: even if a checked program prints a secret, it is not shown.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import typer
 
 from app.agents.catalog import known_agents
 from app.cli.asking.screen import Margin, margin
-from app.cli.checks import Finding, Verdict, machine, ok, problem
+from app.cli.checks import machine
 from app.cli.checks.agents import check_agents
-from app.cli.checks.linear import check_linear
 from app.cli.lines import one_line
-from app.cli.running import is_running, local_address
+from app.cli.running import is_running
 from app.config import Configuration, ensure_secrets, from_process
+from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError
+from app.services import registered_services
+from app.services.service import CheckContext
+from app.store.reading import reading
 from app.vault import Vault
 
 COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
@@ -30,14 +33,14 @@ INDENT: Final = max(map(len, Verdict)) + 2
 
 
 def doctor() -> bool:
-    """Check everything; tells whether the bridge can run."""
+    """Check everything; returns whether the bridge can run."""
     report = Report(margin(sys.stderr, quiet=False))
     report.show(machine.python())
     try:
-        configuration = from_process(known_agents())
+        configuration = from_process(known_agents(), registered_services())
     except ConfigurationError as error:
         report.show(machine.refused(error))
-        return report.end("What depends on the configuration was not checked.")
+        return report.end("Checks that need the configuration were skipped.")
     report.vault = _vault(configuration)
     asyncio.run(_check(configuration, report))
     return report.end()
@@ -52,7 +55,7 @@ class Report:
         self.vault = Vault()
 
     def show(self, finding: Finding) -> None:
-        """Show one finding, and that the next one is looked for."""
+        """Show one finding, and a status while the next check runs."""
         self._margin.still()
         self._count[finding.verdict] += 1
         verdict = typer.style(f"{finding.verdict:{INDENT}}", fg=COLOURS[finding.verdict])
@@ -62,10 +65,10 @@ class Report:
         self._margin.status("checking")
 
     def end(self, words: str = "") -> bool:
-        """Sum up; tells whether there was no problem."""
+        """Sum up; returns whether there was no problem."""
         self._margin.still()
         problems, warnings = self._count[Verdict.PROBLEM], self._count[Verdict.WARNING]
-        total = f"{_counted(problems, 'problem')}, {_counted(warnings, 'warning')}."
+        total = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
         typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
         return not problems
 
@@ -83,40 +86,32 @@ async def _check(configuration: Configuration, report: Report) -> None:
         finding, tried = await _running(configuration)
         report.show(finding)
     else:
-        report.show(ok("bridge", "it is not running"))
+        report.show(ok("bridge", "not running"))
         report.show(machine.port(configuration))
     async for finding in check_agents(configuration, tried):
         report.show(finding)
-    async for finding in check_linear(configuration, report.vault):
-        report.show(finding)
-    if "github" in configuration.services:
-        from app.cli.checks.github import check_github  # noqa: PLC0415 - 0.3 s only this needs
-
-        async for finding in check_github(configuration, report.vault):
-            report.show(finding)
-    if "slack" in configuration.services:
-        from app.cli.checks.slack import (  # noqa: PLC0415 - 1.2 s that only this needs
-            check_hearing,
-            check_slack,
-        )
-
-        async for finding in check_slack(configuration):
-            report.show(finding)
-        async for finding in check_hearing(configuration):
-            report.show(finding)
+    context = CheckContext(
+        configuration=configuration,
+        vault=report.vault,
+        reading=lambda: reading(configuration.database_url),
+    )
+    for service in registered_services():
+        if service.name in configuration.services:
+            async for finding in service.checks(context):
+                report.show(finding)
 
 
 async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, str]]:
-    """Ask the running bridge how it is, and what it found out about its agents."""
+    """Check the running bridge, and read what it found out about its agents."""
     from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that only this needs
 
     try:
         async with connected(configuration) as client:
             cards = await client.agents() if client is not None else []
     except BridgeError as error:
-        return problem("bridge", str(error), "Look into the log of whoever uses DATA_DIR."), {}
+        return problem("bridge", str(error), "Check the log of the program that uses DATA_DIR."), {}
     words = {card.name: card.isolation for card in cards}
-    return ok("bridge", f"it is running at {local_address(configuration)}"), words
+    return ok("bridge", "running"), words
 
 
 def _vault(configuration: Configuration) -> Vault:
@@ -127,5 +122,5 @@ def _vault(configuration: Configuration) -> Vault:
     return vault
 
 
-def _counted(number: int, word: str) -> str:
+def _count(number: int, word: str) -> str:
     return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

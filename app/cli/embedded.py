@@ -1,6 +1,6 @@
-"""A bridge of one's own for one question, where none is running: the same parts, without a port.
+"""Embeds a bridge for one prompt where none is running: the same parts, without a port.
 
-It begins nothing but what it is asked: turns and posts that an earlier run left wait for `serve`.
+It runs only that prompt: turns and posts that an earlier run left wait for `serve`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from app.config import Configuration
 from app.core.feed import Unfinished
 from app.errors import NotFound
-from app.main import Bridge, founded
+from app.main import Bridge, open_resources
 from app.server import api
 from app.server.parts import Parts
 from app.server.shapes import (
@@ -27,20 +27,22 @@ from app.server.shapes import (
 from app.services.web.adapter import WebAdapter
 
 GRACE_SECONDS: Final = 1.0
-"""What may still run when the question is answered or given up: nothing that anybody waits for."""
+"""For what still runs after the turn: no one waits for it."""
+TERMINAL_PACE_SECONDS: Final = 0.0
+"""Nothing is sent, and a progress timer would delay the end by two seconds."""
 ROWS: Final = 200
 """Rows per read."""
 
 
 @asynccontextmanager
 async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Embedded]:
-    """Start the parts for one agent, and end them.
+    """Start the parts for one agent, and close them afterwards.
 
     Raises:
-        BridgeError: as `founded` does.
+        BridgeError: as `open_resources` does.
     """
-    with founded(_for_a_moment(configuration)) as base:
-        bridge = Bridge(base, [TerminalAdapter(agent)])
+    with open_resources(_quiet(configuration)) as base:
+        bridge = Bridge(base, [WebAdapter(agent, pace=TERMINAL_PACE_SECONDS)])
         try:
             await bridge.start(resume=False)
             yield Embedded(bridge.parts())
@@ -48,15 +50,8 @@ async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Em
             await bridge.stop()
 
 
-class TerminalAdapter(WebAdapter):
-    """The page's adapter, read in a terminal."""
-
-    pace = 0.0
-    """Nothing is sent, and a timer for the next progress would hold up the end by two seconds."""
-
-
 class Embedded:
-    """What `ask` wants of a bridge, from the parts that its API works on."""
+    """The calls that `ask` needs, on the parts that also serve the API."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -90,7 +85,7 @@ class Embedded:
         await api.cancel(self._parts, session)
 
     async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
-        """Give every row of a session, and all that follow."""
+        """Yield every row of a session, and all that follow."""
         async for item in self._parts.feed.follow(session, after=0, idle=api.QUIET_SECONDS):
             if isinstance(item, Unfinished):
                 yield UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
@@ -98,8 +93,8 @@ class Embedded:
                 yield EntryOut.of(item)
 
 
-def _for_a_moment(configuration: Configuration) -> Configuration:
-    """Leave out the log lines that only a bridge that stays should write."""
+def _quiet(configuration: Configuration) -> Configuration:
+    """Leave out the log lines that only a long-running bridge should write."""
     level = "warning" if configuration.log_level == "info" else configuration.log_level
     limits = replace(configuration.limits, grace_seconds=GRACE_SECONDS)
     return replace(configuration, log_level=level, limits=limits)

@@ -1,24 +1,25 @@
-"""Puts what happened into lines for a terminal; pure.
+"""Formats what happened as lines for a terminal; pure.
 
-Whatever an agent or a stranger wrote passes `printable` first: a terminal obeys control characters,
-and a question about a command must show that command.
+Text from agents and strangers passes `printable` first: a terminal obeys control characters, and a
+question about a command must show that command.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from app.core.consent import record
+from app.core.ask_view import AskView
+from app.core.consent import record, wording
 from app.server.shapes import EntryOut
 
 SHOWN_LINES = 20
-"""What a question shows of a change: enough to judge it, little enough for one screen."""
+"""Lines of a change that a question shows: enough to judge it, few enough for one screen."""
 ONE_LINE_CHARACTERS = 600
-"""What an error keeps on its one line: the last words of an agent can be a whole traceback."""
+"""The longest error on one line: the last words of an agent can be a whole traceback."""
 
 MARKS = {"pending": "·", "in_progress": "»", "completed": "✓", "failed": "✗"}
 
@@ -28,12 +29,12 @@ _SEQUENCE = re.compile(
     r"|\x1b.?",
     re.DOTALL,
 )
-# Control characters but tab and newline; and what turns the direction of text around.
+# Control characters except tab and newline, and those that change the direction of text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """Take out what a terminal would obey instead of show."""
+    """Remove what a terminal would obey instead of show."""
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
 
 
@@ -44,7 +45,7 @@ def one_line(text: str, limit: int = ONE_LINE_CHARACTERS) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay rows out in columns, for people and for `awk`."""
+    """Align rows in columns, for people and for `awk`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -57,7 +58,7 @@ def plan_lines(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def tool_line(entry: EntryOut) -> str:
-    """Show one state of a tool call; of one that failed also why."""
+    """Show one state of a tool call, and why it failed."""
     status = entry.data.get("status") or "pending"
     title = one_line(entry.text or entry.data.get("kind") or "tool")
     why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
@@ -66,16 +67,19 @@ def tool_line(entry: EntryOut) -> str:
     return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 
-def tool_details(data: Mapping[str, Any]) -> Iterator[str]:
-    """Show what a tool call is about to do: its command, its changes."""
-    given = data.get("input")
-    command = given.get("command") if isinstance(given, dict) else None
-    if command:
-        words = command if isinstance(command, str) else " ".join(map(str, command))
-        yield from _shortened([f"$ {line}" for line in printable(words).splitlines()])
-    for diff in data.get("diffs") or ():
-        yield printable(diff["path"])
-        yield from _shortened(_changes(diff["old"] or "", diff["new"]))
+def ask_lines(view: AskView) -> Iterator[str]:
+    """Show all of what an ask is about; of a change its first lines."""
+    for fact in view.facts:
+        yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
+        changed = fact.kind == "change"
+        shown = fact.text.split("\n") if fact.text else []
+        # Behind a bar, so that no line of an agent looks like one of the bridge.
+        yield from (f"| {line}" for line in (shown[:SHOWN_LINES] if changed else shown))
+        left = fact.left + max(0, len(shown) - SHOWN_LINES) if changed else fact.left
+        if words := wording.gap(replace(fact, left=left)):
+            yield words
+        yield from (f"| {line}" for line in fact.tail.split("\n") if fact.tail)
+    yield from wording.notes(view, on_page=True)
 
 
 def usage_line(data: Mapping[str, Any]) -> str:
@@ -115,18 +119,5 @@ def transcript_lines(entries: Sequence[EntryOut], agent: str) -> Iterator[str]:
 
 
 def file_lines(files: Iterable[Mapping[str, str]], uploads: PurePath) -> Iterator[str]:
-    """Tell where what an agent made lies on this machine."""
+    """List the paths of files that an agent made."""
     return (f"  {printable(str(uploads / file['url']))}" for file in files)
-
-
-def _changes(old: str, new: str) -> list[str]:
-    lines = difflib.unified_diff(
-        printable(old).splitlines(), printable(new).splitlines(), lineterm="", n=1
-    )
-    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-
-
-def _shortened(lines: Sequence[str]) -> Iterator[str]:
-    yield from lines[:SHOWN_LINES]
-    if len(lines) > SHOWN_LINES:
-        yield f"… {len(lines) - SHOWN_LINES} more lines"

@@ -1,4 +1,4 @@
-"""`sessions` and `agents`: asked of the running bridge, else read from store and settings."""
+"""`sessions` and `agents`: lists them, from the running bridge or from store and settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS: Final = 200
 
 
 class Source(Protocol):
-    """Where conversations are read from."""
+    """Reads conversations."""
 
     async def sessions(
         self, *, agent: str | None, state: str | None, limit: int
@@ -110,7 +110,7 @@ def sessions_table(
 
     found = asyncio.run(read())
     if not found:
-        sys.stderr.write("There are no such sessions. `agent-bridge ask` begins one.\n")
+        sys.stderr.write("No such sessions. Start one with `agent-bridge ask`.\n")
         return
     show_table(
         ("id", "state", "agent", "thread", "used", "title"),
@@ -165,21 +165,21 @@ def agents_table(configuration: Configuration) -> None:
 
 
 def probed(configuration: Configuration, agent: str) -> str:
-    """Tell what the last probe of an agent saw, if it was of the command that is set now."""
+    """Summarise the last probe of an agent, if it was of the command that is set now."""
     entry = configuration.agents.get(agent)
     card = read_card(card_path(configuration.data_dir, agent))
-    return card.words if card and entry and card.speaks_of(entry.command) else "not yet"
+    return card.words if card and entry and card.is_about(entry.command) else "not yet"
 
 
 def when(at: float) -> str:
-    """Tell a time as people here write it."""
+    """Format a time in local time."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def cards_of(configuration: Configuration) -> list[AgentOut]:
     """Describe the agents of the settings, without a bridge."""
     registry = Registry(configuration, known_agents())
-    # How an agent would be kept apart does not depend on the folder, and listing makes none.
+    # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
         shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
     return [
@@ -191,6 +191,7 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             command=entry.command[0],
             isolation=shelters[entry.name].words,
             checkout=checkout_words(registry.program(entry.name)),
+            limits=shelters[entry.name].limit_words,
             services=["web"],
         )
         for entry in registry
@@ -209,7 +210,7 @@ async def _cards(configuration: Configuration) -> list[AgentOut]:
 
 @asynccontextmanager
 async def _source(configuration: Configuration) -> AsyncIterator[Source]:
-    """Reach the running bridge, else open the store for reading."""
+    """Connect to the running bridge, or else open the store for reading."""
     if is_running(configuration.data_dir):
         from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that the store does not need
 

@@ -1,4 +1,4 @@
-"""`login`: a fresh link that opens the page, made by the bridge that runs."""
+"""`login`: prints a new log-in link for the page of the running bridge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.config import Configuration
 
 
 def login(configuration: Configuration) -> None:
-    """Print a link that logs in whoever opens it first.
+    """Print a link that logs in the person who opens it first.
 
     Raises:
         BridgeError: no bridge runs, or it does not answer.
@@ -20,8 +20,8 @@ def login(configuration: Configuration) -> None:
         async with connected(configuration) as bridge:
             if bridge is None:
                 raise BridgeUnreachable(
-                    f"no bridge runs on DATA_DIR {str(configuration.data_dir)!r}. Start one with "
-                    "`agent-bridge serve`: it prints a link."
+                    f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
+                    "Start one with `agent-bridge serve`."
                 )
             return await bridge.login_link()
 

@@ -1,4 +1,4 @@
-"""Whether a bridge is running, and where: the one thing every command must know first.
+"""Finds out whether a bridge is running, and where; every command needs this first.
 
 Light on purpose: the store is not opened and nothing is sent.
 """
@@ -13,11 +13,11 @@ from typing import Final
 from app.config import Configuration
 
 LOCK_NAME: Final = "bridge.lock"
-"""As the store calls it; importing the store for one name would cost 0.4 s. Tested against it."""
+"""The store's name of it; importing the store for one name would cost 0.4 s. A test compares."""
 
 
 def is_running(data_dir: Path) -> bool:
-    """Tell whether a process holds the lock of a data folder; makes and keeps nothing."""
+    """Tell whether a process holds the lock of a data folder; creates and keeps nothing."""
     try:
         handle = os.open(data_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -32,6 +32,6 @@ def is_running(data_dir: Path) -> bool:
 
 
 def local_address(configuration: Configuration) -> str:
-    """Tell where a bridge of this configuration is reached from this machine."""
+    """Return the address of a bridge with this configuration, as seen from this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(configuration.host, configuration.host)  # noqa: S104 - read, not bound
     return f"http://{f'[{host}]' if ':' in host else host}:{configuration.port}"

@@ -1,4 +1,4 @@
-"""`serve`: the bridge itself, and what a person reads when it starts."""
+"""`serve`: runs the bridge, and shows what a person needs when it starts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli.running import local_address
 from app.cli.tables import show_table
-from app.config import Configuration
+from app.config import Configuration, cautions
 from app.errors import StoreUnavailable
-from app.main import Bridge, Foundation, founded, platforms
+from app.main import Bridge, Resources, open_resources, presence
 from app.main import serve as serve_until_told
 from app.server.application import VERSION
 from app.server.listener import bound
@@ -28,21 +28,22 @@ def serve(configuration: Configuration) -> None:
     Raises:
         BridgeError: it cannot start, or not go on.
     """
-    with founded(configuration) as base, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with (
+        open_resources(configuration) as base,
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
         runner.run(_serve(base))
 
 
-async def _serve(base: Foundation) -> None:
+async def _serve(base: Resources) -> None:
     configuration = base.configuration
-    there = platforms(base)
-    bridge = Bridge(
-        base, there.adapters, tokens=there.forge, pulls=there.forge, catalog=there.forge
-    )
+    there = presence(base)
+    bridge = Bridge(base, there.adapters, forge=there.forge)
     port = bound(configuration.host, configuration.port)
     link = await _log_in_link(bridge)
 
     def listening() -> None:
-        # Nobody may be there to read it; the bridge runs all the same.
+        # Stdout may be closed; the bridge runs all the same.
         with suppress(OSError):
             welcome(configuration, bridge.cards)
             sys.stdout.write(f"Log in       {link}\n")
@@ -52,7 +53,7 @@ async def _serve(base: Foundation) -> None:
 
 
 def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> None:
-    """Show who is there, what is missing and where to go."""
+    """Show the agents, what is missing and the addresses."""
     registry = Registry(configuration, known_agents())
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
@@ -69,6 +70,8 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
     )
     for line in missing(configuration, registry, cards):
         sys.stdout.write(f"! {line}\n")
+    for caution in cautions(configuration):
+        sys.stdout.write(f"! {caution.subject}: {caution.problem}. {caution.remedy}\n")
     for line in addresses(configuration):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -77,7 +80,7 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
 def missing(
     configuration: Configuration, registry: Registry, cards: Mapping[str, AgentCard]
 ) -> Iterator[str]:
-    """Say what is not there, and the remedy."""
+    """List commands that are missing, and the remedy for each."""
     for card in cards.values():
         if shutil.which(card.command, path=configuration.path) is None:
             program = registry.program(card.name)
@@ -86,14 +89,15 @@ def missing(
 
 
 def addresses(configuration: Configuration) -> Iterator[str]:
-    """Say where the bridge is and what opens it."""
+    """List the addresses of the bridge and how to get in."""
     address = local_address(configuration)
     token = (
-        "BRIDGE_ADMIN_TOKEN as it was set"
+        "BRIDGE_ADMIN_TOKEN as you set it"
         if configuration.admin_token is not None
         else f"BRIDGE_ADMIN_TOKEN in {configuration.data_dir / 'secrets'}"
     )
     yield ""
+    yield f"Settings     {configuration.dotenv or 'from the environment only'}"
     yield f"Listening on {address}"
     if configuration.base_url != address:
         yield f"Reached at   {configuration.base_url}"
@@ -103,7 +107,12 @@ def addresses(configuration: Configuration) -> Iterator[str]:
 
 
 async def _log_in_link(bridge: Bridge) -> str:
-    """Make a link; a bridge whose store cannot write now runs all the same."""
+    """Make a log-in link, but only on a terminal: agents may be able to read a file.
+
+    A bridge whose store cannot write now runs all the same.
+    """
+    if not sys.stdout.isatty():
+        return "run `agent-bridge login` for a link"
     try:
         return await bridge.door.make_link()
     except StoreUnavailable as error:
@@ -111,13 +120,13 @@ async def _log_in_link(bridge: Bridge) -> str:
 
 
 def _shown(configuration: Configuration, command: str) -> str:
-    """Show the name of a program, and whether it is there."""
+    """Show the name of a program, and whether it was found."""
     found = shutil.which(command, path=configuration.path) is not None
     return Path(command).name if found else f"{command} (not found)"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Choose uvloop where it is there: it is faster; every test of children passes on both."""
+    """Choose uvloop where it is installed: it is faster; all tests of children pass on both."""
     try:
         import uvloop  # noqa: PLC0415 - not on every platform
     except ImportError:

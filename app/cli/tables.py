@@ -1,4 +1,4 @@
-"""Tables on stdout: drawn for a person at a terminal, plain columns for everything else."""
+"""Prints tables: drawn on a terminal, plain columns elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings: read once, checked as a whole, frozen.
+"""Reads the settings once, checks them as a whole and freezes them.
 
 Only this package reads the environment, and only in `from_process` and
 `forget_process_secrets`.
@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from app.config.agents import AgentEntry, AgentLimits, PermissionRule
 from app.config.bridge_secrets import BridgeSecrets, ensure_secrets
+from app.config.cautions import Caution, cautions
 from app.config.configuration import Configuration, Limits
-from app.config.credentials import (
-    GithubCredentials,
-    LinearCredentials,
-    ServiceCredentials,
-    SlackCredentials,
-)
 from app.config.fields import Account
 from app.config.loading import forget_process_secrets, from_process, load
 from app.config.roster import AgentsSource, KnownAgent
+from app.config.services import IdForm, KnownService, ServiceCredentials, ServiceSettings
 from app.config.settings import Settings
 
 __all__ = [
@@ -26,15 +22,17 @@ __all__ = [
     "AgentLimits",
     "AgentsSource",
     "BridgeSecrets",
+    "Caution",
     "Configuration",
-    "GithubCredentials",
+    "IdForm",
     "KnownAgent",
+    "KnownService",
     "Limits",
-    "LinearCredentials",
     "PermissionRule",
     "ServiceCredentials",
+    "ServiceSettings",
     "Settings",
-    "SlackCredentials",
+    "cautions",
     "ensure_secrets",
     "forget_process_secrets",
     "from_process",

@@ -1,6 +1,6 @@
-"""An agent's entry in the registry: every key it may have, checked strictly.
+"""Checks an agent's entry in the registry, key by key.
 
-A key that is not known refuses: a misspelt `sandbox` must not mean "no sandbox".
+An unknown key is refused: a misspelt `sandbox` must not mean "no sandbox".
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from app.config.fields import nothing
+from app.config.hosts import GROUP, parse_host
 from app.config.problems import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
@@ -33,6 +34,8 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # The longest command line that Linux takes as one argument.
 _LONGEST_TEXT = 128 * 1024
+# A pebibyte: beyond any machine, and in bytes still far below what the kernel can count.
+_MOST_MB = 1024**3
 
 Preset = Literal["read-only", "careful", "trusted"]
 Decision = Literal["allow", "ask", "deny"]
@@ -52,14 +55,14 @@ ToolKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PermissionRule:
-    """One rule of an agent's policy: what is decided about which tool calls."""
+    """One rule of an agent's policy: a decision and the tool calls it applies to."""
 
     decision: Decision
-    """What happens to a call that the rule fits."""
+    """What happens to a call that the rule matches."""
     kind: tuple[str, ...] = ()
-    """The tool kinds it fits; none means all."""
+    """The tool kinds it matches; none means all."""
     title: tuple[str, ...] = ()
-    """Globs on the title of the call; none means all."""
+    """Globs on the call's title; none means all."""
     path: tuple[str, ...] = ()
     """Globs on the paths the call touches; none means all."""
     command: tuple[str, ...] = ()
@@ -78,7 +81,7 @@ def _command(value: object) -> object:
         try:
             value = shlex.split(value)
         except ValueError:
-            raise refusal("cannot be split into words", "Close every quote in it.") from None
+            raise refusal("has a quote that is not closed", "Close every quote.") from None
     words = _texts(value)
     if not isinstance(words, tuple) or not words or not words[0] or "\0" in "".join(words):
         raise refusal("is not a command", 'Write "program argument" or ["program", "argument"].')
@@ -90,13 +93,13 @@ def _texts(value: object) -> object:
         return tuple(value)
     if isinstance(value, tuple):
         return value
-    raise refusal("is not a list of texts", 'Write it as ["one", "two"].')
+    raise refusal("is not a list of strings", 'Write it as ["one", "two"].')
 
 
 def _variables(names: Iterable[str]) -> None:
     names = list(names)
     if not all(VARIABLE.fullmatch(name) for name in names):
-        raise refusal("names no environment variable", "Write names such as OPENAI_API_KEY.")
+        raise refusal("is not a variable name", "Write names such as OPENAI_API_KEY.")
     if "HOME" in names:
         raise refusal("names HOME", "Use the key home instead.")
 
@@ -109,7 +112,7 @@ def _passthrough(names: tuple[str, ...]) -> tuple[str, ...]:
 def _environment(table: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     _variables(table)
     if any("\0" in value.get_secret_value() for value in table.values()):
-        raise refusal("has a value with a null character", "Remove the character.")
+        raise refusal("has a value with a null character", "Remove it.")
     return MappingProxyType(dict(table))
 
 
@@ -121,10 +124,22 @@ def _home(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str) and value.startswith("~/"):
         path = person / value.removeprefix("~/")
     if not isinstance(value, str) or not path.is_absolute():
-        raise refusal("is not a home", 'Write "own", "user" or an absolute path.')
+        raise refusal("is not a valid home", 'Write "own", "user" or an absolute path.')
     if path == person or path in person.parents:
-        raise refusal("is or holds the person's own home", 'Write "user" if that is meant.')
+        raise refusal("is or contains your own home", 'Write "user" if you mean that.')
     return path
+
+
+def _network_hosts(value: object) -> object:
+    hosts = _texts(value)
+    if not isinstance(hosts, tuple) or not all(
+        GROUP.fullmatch(host) or parse_host(host) for host in hosts
+    ):
+        raise refusal(
+            "has an entry that is not a host",
+            "Write api.example.com, *.example.com, host:port, or a group such as @registries.",
+        )
+    return hosts
 
 
 def _permissions(value: object) -> object:
@@ -136,7 +151,7 @@ def _permissions(value: object) -> object:
 
 
 def _rule(rule: object, number: int) -> PermissionRule:
-    problem = f"has a rule {number} that does not parse"
+    problem = f"rule {number} is not valid"
     if not isinstance(rule, dict) or len(rule) != 1:
         raise refusal(problem, _RULE_REMEDY)
     (decision, match) = next(iter(rule.items()))
@@ -148,8 +163,8 @@ def _rule(rule: object, number: int) -> PermissionRule:
         raise refusal(problem, f"{_RULE_REMEDY} Kinds are {', '.join(get_args(ToolKind))}.")
     if decision == "allow" and "title" in globs and "kind" not in globs:
         raise refusal(
-            f"has a rule {number} that allows by title alone, which is the agent's own words",
-            'Name the kind as well, such as {"allow": {"kind": "other", "title": "..."}}.',
+            f"rule {number} allows by title alone, and the agent writes the title",
+            'Add the kind, such as {"allow": {"kind": "other", "title": "..."}}.',
         )
     return PermissionRule(decision, **globs)
 
@@ -165,13 +180,14 @@ def _options(table: object) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise refusal("is not an object", 'Write it as {"option": "value"}.')
     if not all(isinstance(value, str | bool) for value in table.values()):
-        raise refusal("has a value that is neither text nor truth", "Write texts, true or false.")
+        raise refusal(
+            "has a value that is not a string or a boolean", "Write strings, true or false."
+        )
     return MappingProxyType(dict(table))
 
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Variables = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_passthrough)]
 Environment = Annotated[Mapping[str, SecretStr], AfterValidator(_environment)]
 Options = Annotated[Mapping[str, str | bool], PlainValidator(_options)]
@@ -183,7 +199,7 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, str
 
 
 class AgentLimits(BaseModel):
-    """Limits of one agent, within those of the whole bridge."""
+    """One agent's limits, within those of the whole bridge."""
 
     model_config = _STRICT
 
@@ -192,13 +208,24 @@ class AgentLimits(BaseModel):
     max_processes: Annotated[int, Field(ge=1, le=1000)] | None = None
     """How many of its processes live at once."""
     turn_minutes: Minutes | None = None
-    """After how long a turn of it is stopped."""
+    """After how long one of its turns is stopped."""
     ask_hours: Annotated[float, Field(gt=0, le=365 * 24)] | None = None
     """How long its asks can be answered."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How many dollars one session of it may spend, where it reports its cost."""
+    """How many dollars one of its sessions may spend, if it reports its cost."""
     resume: bool = False
-    """Whether what its provider's limit stopped goes on by itself when the limit is over."""
+    """Whether a turn that a provider's limit stopped resumes when the limit is over."""
+    processes: Annotated[int, Field(ge=32, le=1_000_000)] = 2000
+    """How many processes and threads one of its sessions may have."""
+    memory_mb: Annotated[int, Field(ge=128, le=_MOST_MB)] | None = None
+    """How much memory one of its sessions may use, /tmp included; by default half of the
+    machine's."""
+    open_files: Annotated[int, Field(ge=256, le=1_000_000)] = 16384
+    """How many files and sockets each of its processes may have open."""
+    file_mb: Annotated[int, Field(ge=16, le=_MOST_MB)] = 8192
+    """How large a file it may write."""
+    disk_mb: Annotated[int, Field(ge=64, le=_MOST_MB)] = 20480
+    """How much one of its sessions may write to its workspace and its home."""
 
     @model_validator(mode="before")
     @classmethod
@@ -209,66 +236,54 @@ class AgentLimits(BaseModel):
 
 
 class AgentEntry(BaseModel):
-    """One agent as it was configured; nothing about whether it is alive."""
+    """One agent as it was configured; says nothing about whether it runs."""
 
     model_config = _STRICT
 
     name: str
-    """What the agent is called in the registry, in mentions and in suffixes of settings."""
+    """The agent's name in the registry, in mentions and in the suffixes of settings."""
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
     """The program that speaks ACP, with its arguments."""
     driver: str | None = None
-    """The known agent it is, if it is one: decides what differs between agents."""
+    """The known agent it is, if any: decides what differs between agents."""
     default: bool = False
     """Whether plain settings and plain webhook paths belong to it."""
     display_name: Word | None = None
-    """What people call it."""
+    """The name people see."""
     description: Text | None = None
     """What it is good at."""
-    emoji: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """Its picture where there is room for one character."""
-    prompt: Text | None = None
-    """How its first prompt begins when it has no IDENTITY.md."""
     env: Environment = Field(default_factory=nothing)
-    """Variables it gets as they stand here."""
+    """Variables it gets with these values."""
     env_passthrough: Variables = ()
-    """Variables it gets from the settings, beside those its driver lists."""
+    """Variables it gets from the settings, in addition to those its driver lists."""
     mode: Word | None = None
-    """The mode set after every start of a session."""
+    """The mode to set each time a session starts."""
     model: Word | None = None
-    """The model set after every start of a session."""
+    """The model to set each time a session starts."""
     options: Options = Field(default_factory=nothing)
-    """Further options of the agent, set after every start of a session."""
+    """Further options to set each time a session starts."""
     auth: Word | None = None
-    """The log-in method to choose when it offers several."""
+    """The login method to choose if it offers several."""
     permissions: Permissions = "careful"
-    """What is allowed, asked or denied: a preset, or rules in order."""
+    """What it is allowed, asked about or denied: a preset, or rules in order."""
+    unasked: Literal["stop", "tell"] | None = None
+    """What happens when it does something without asking that the rules leave to people: its turn
+    ends, or people are told. By default `stop` with services beyond the page and `tell` with the
+    page alone, unless the entry names a mode in which it does not ask."""
     home: Home = "own"
-    """Its HOME: its own, the person's, or a folder."""
+    """Its HOME: its own, the user's, or a folder."""
     sandbox: Literal["auto", "bubblewrap", "none"] = "auto"
-    """How it is kept away from the rest of the machine."""
+    """How it is isolated from the rest of the machine."""
+    network: Literal["open", "restricted", "none"] = "open"
+    """What it can connect to: the internet, the hosts on its list, or nothing."""
+    network_hosts: Annotated[tuple[str, ...], BeforeValidator(_network_hosts)] = ()
+    """The hosts on its list, in addition to its model's; with a port, private ones too."""
     ship: Literal["pr", "push", "none"] = "pr"
     """What happens to its changes at the end of a turn."""
     idle_minutes: Minutes | None = None
-    """After how long its idle sessions are parked, if not as everywhere."""
+    """After how long its idle sessions are parked, if not the bridge's default."""
     limits: AgentLimits = AgentLimits()
-    """Limits of its own."""
-    visible: bool = True
-    """Whether other agents can see it."""
-    tool_exposure: Literal["tools", "skills", "mixed"] = "tools"
-    """How the bridge's own tools are offered to it."""
-    agents_allow: Texts | None = None
-    """Globs of agents it may see and speak to."""
-    agents_deny: Texts = ()
-    """Globs of agents it may not see, whatever is allowed."""
-    tools_allow: Texts | None = None
-    """Globs of the bridge's tools it may use."""
-    tools_deny: Texts = ()
-    """Globs of tools it may not use, whatever is allowed."""
-    capabilities_allow: Texts | None = None
-    """Globs of tool capabilities it may use."""
-    capabilities_deny: Texts = ()
-    """Globs of capabilities it may not use, whatever is allowed."""
+    """Its own limits."""
 
     @model_validator(mode="after")
     def _home_fits_sandbox(self) -> AgentEntry:
@@ -279,14 +294,33 @@ class AgentEntry(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _network_fits_sandbox(self) -> AgentEntry:
+        if self.network == "none" and self.network_hosts:
+            raise refusal(
+                'has network "none" and network_hosts, which exclude each other',
+                'Write network "restricted", or no hosts.',
+            )
+        shares = self.sandbox == "none" or self.home == "user"
+        if shares and (self.network != "open" or self.network_hosts):
+            raise refusal(
+                "limits the network, but the agent is not isolated",
+                'Write home "own" and remove sandbox "none", or remove its network settings.',
+            )
+        return self
+
     @property
     def suffix(self) -> str:
-        """What stands after the two underscores in settings of this agent alone."""
+        """The part after the two underscores in this agent's own settings."""
         return suffix(self.name)
+
+    def setting(self, name: str) -> str:
+        """Return this agent's name for a setting: plain names are the default agent's."""
+        return name if self.default else f"{name}__{self.suffix}"
 
     @property
     def isolated(self) -> bool:
-        """Whether it shall be kept away from the rest of the machine, if that works here."""
+        """Whether to isolate it from the rest of the machine, if that works here."""
         return self.sandbox != "none"
 
 
@@ -296,3 +330,16 @@ def suffix(name: str) -> str:
 
 
 KEYS: tuple[str, ...] = tuple(key for key in AgentEntry.model_fields if key != "name")
+WITHOUT_EFFECT: tuple[str, ...] = (
+    "prompt",
+    "emoji",
+    "visible",
+    "tool_exposure",
+    "agents_allow",
+    "agents_deny",
+    "tools_allow",
+    "tools_deny",
+    "capabilities_allow",
+    "capabilities_deny",
+)
+"""Reserved keys, refused when set: a list that protects nothing is a trap."""

@@ -1,6 +1,6 @@
-"""The bridge's own two secrets: given as settings, else made once and kept in DATA_DIR.
+"""Provides the bridge's own two secrets: from settings, or generated once and kept in DATA_DIR.
 
-The file `secrets` there appears whole or not at all, and nobody but its owner can read it.
+The file `secrets` there appears whole or not at all, and only its owner can read it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _KEY = "BRIDGE_SECRET_KEY"
 
 @dataclass(frozen=True, slots=True)
 class BridgeSecrets:
-    """What opens the API and the page, and what signs and encrypts."""
+    """The token for the API and the page, and the key that signs and encrypts."""
 
     admin_token: SecretStr
-    """The bearer token of the API."""
+    """The API's bearer token."""
     secret_key: SecretStr
-    """The key under cookies and stored secrets."""
+    """The key for cookies and stored secrets."""
 
     def values(self) -> Iterator[str]:
         """Yield both, for the vault."""
@@ -40,27 +40,30 @@ class BridgeSecrets:
 
 
 def ensure_secrets(configuration: Configuration) -> BridgeSecrets:
-    """Return the bridge's secrets; make what was not given, once for this DATA_DIR.
+    """Return the bridge's secrets; generate those not given, once per DATA_DIR.
 
     Raises:
-        ConfigurationError: DATA_DIR cannot be written, or its file of secrets is of no use.
+        ConfigurationError: DATA_DIR is not writable, or its secrets file is unusable.
     """
     token, key = configuration.admin_token, configuration.secret_key
     if token is not None and key is not None:
         return BridgeSecrets(token, key)
-    kept = _kept(configuration.data_dir)
+    kept = _load_or_create(configuration.data_dir)
     return BridgeSecrets(token or SecretStr(kept[_TOKEN]), key or SecretStr(kept[_KEY]))
 
 
-def _kept(data_dir: Path) -> dict[str, str]:
+def _load_or_create(data_dir: Path) -> dict[str, str]:
     path = data_dir / FILE_NAME
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.path.lexists(path):
-            _make(path)
+            _create(path)
         text = _read(path)
     except OSError:
-        problem, remedy = "its file secrets cannot be made or read", "Let the bridge own DATA_DIR."
+        problem, remedy = (
+            "the bridge cannot write or read its secrets file",
+            "Let the bridge own DATA_DIR.",
+        )
     else:
         kept = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
         if (
@@ -68,13 +71,13 @@ def _kept(data_dir: Path) -> dict[str, str]:
             and len(kept.get(_KEY, "")) >= SHORTEST_SECRET_KEY
         ):
             return kept
-        problem = "its file secrets is damaged"
-        remedy = f"Restore it, or set {_TOKEN} and {_KEY}; new ones end every log-in."
+        problem = "its secrets file is damaged"
+        remedy = f"Restore it, or set {_TOKEN} and {_KEY}; new values end every login."
     raise ConfigurationError("DATA_DIR", problem, remedy)
 
 
-def _make(path: Path) -> None:
-    """Write the file beside its place and link it there: of two bridges one wins, none half."""
+def _create(path: Path) -> None:
+    """Write a draft and link it into place, so two bridges at once never leave half a file."""
     draft = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -96,7 +99,7 @@ def _read(path: Path) -> str:
         if os.fstat(descriptor).st_mode & 0o077:
             raise ConfigurationError(
                 "DATA_DIR",
-                "its file secrets can be read by others",
-                "Run chmod 600 on it; if others may have read it, delete it.",
+                "its secrets file is readable by other users",
+                "Run chmod 600 on it. If someone may have read it, delete it.",
             )
         return file.read()

@@ -1,18 +1,22 @@
-"""The whole configuration, as a value: what every other part is built from."""
+"""Holds the whole configuration as one frozen value, from which the other parts are built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import SecretStr
 
 from app.config.agents import AgentEntry
 from app.config.credentials import Credentials, key_parts
-from app.config.fields import Account, is_loopback
+from app.config.fields import PAGE, Account, is_loopback
 from app.config.roster import AgentsSource
+from app.config.services import ServiceCredentials, ServiceSettings
+
+S = TypeVar("S", bound=ServiceSettings)
+C = TypeVar("C", bound=ServiceCredentials)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,7 @@ class Limits:
     ask_hours: float = 168
     """How long an ask can be answered."""
     grace_seconds: float = 20
-    """How long running work may go on after the bridge is told to stop."""
+    """How long running work may continue after the bridge is told to stop."""
     budget_usd: float | None = None
     """How many dollars may be spent; no limit when absent."""
     retention_days: int = 30
@@ -42,7 +46,7 @@ class RepositoryTerms:
     """What is set for one repository."""
 
     variables: Mapping[str, SecretStr] = field(repr=False)
-    """What its setup and the agents in it get."""
+    """The variables its setup and the agents in it get."""
     clone: Literal["full", "shallow", "partial"]
     """How much of it is fetched at once."""
 
@@ -62,13 +66,13 @@ class Configuration:
     credentials: Credentials
     """What each agent has on each service that runs, by service and agent."""
     allowed_users: tuple[Account, ...]
-    """People who may trigger agents beside those the platforms allow."""
+    """People who may trigger agents in addition to those the platforms allow."""
     allowed_users_only: bool
-    """Whether nobody else may."""
+    """Whether only they may."""
     allowed_bots: tuple[Account, ...]
     """Bots that may trigger agents."""
     untagged_replies: Literal["mention", "latest", "all"]
-    """Who answers a message that names nobody where several agents are."""
+    """Which agents answer a message that mentions none of the several there."""
     verbosity: Literal["quiet", "normal", "full"] | None
     """How much places show; None leaves it to the kind of place."""
     place_context: int
@@ -84,39 +88,29 @@ class Configuration:
     port: int
     """The port to listen on."""
     base_url: str
-    """Under which address the bridge is reached, without a slash at the end."""
+    """The address people reach the bridge at, without a trailing slash."""
+    has_base_url: bool
+    """Whether BRIDGE_BASE_URL was set; else the address is made from HOST and PORT."""
     admin_token: SecretStr | None
-    """What opens API and page, if it was given; else `ensure_secrets` makes it."""
+    """The token for API and page, if given; else `ensure_secrets` generates it."""
     secret_key: SecretStr | None
-    """What signs and encrypts, if it was given; else `ensure_secrets` makes it."""
+    """The key that signs and encrypts, if given; else `ensure_secrets` generates it."""
     log_level: Literal["debug", "info", "warning", "error", "critical"]
-    """From which weight on log lines are written."""
+    """The lowest level of log lines to write."""
     log_format: Literal["console", "json"]
     """How log lines are written."""
-    slack_api_url: str
-    """Where Slack's methods are called; ends in /api/."""
-    github_api_url: str
-    """Where GitHub's REST API is called."""
-    github_git_url: str
+    service_settings: Mapping[str, ServiceSettings]
+    """What is set for each service as a whole, by its name."""
+    git_url: str
     """Where repositories are fetched from and pushed to."""
-    github_web_url: str
-    """Where people read GitHub."""
-    linear_api_url: str
-    """The whole address of Linear's GraphQL API."""
-    github_repo: str | None
+    default_repository: str | None
     """The repository of places that have no other."""
-    slack_channel_repos: Mapping[str, str]
-    """The repository of each Slack channel."""
-    slack_channel_prompts: Mapping[str, str]
-    """What agents are told in addition in each Slack channel."""
-    linear_team_repos: Mapping[str, str]
-    """The repository of each Linear team."""
     path: str
     """PATH, as it was passed in."""
     home: Path
-    """The person's HOME."""
+    """The user's HOME."""
     surroundings: Mapping[str, str] = field(repr=False)
-    """The environment, without what is secret: children get some of it."""
+    """The environment without secrets: children get some of it."""
     dotenv: Path | None
     """The `.env` that was read, if any."""
     keys: Mapping[str, Mapping[str, SecretStr]] = field(repr=False)
@@ -124,7 +118,7 @@ class Configuration:
     repositories: Mapping[str, RepositoryTerms] = field(repr=False)
     """What is set for single repositories, by the name that settings give them."""
     secret_names: tuple[str, ...] = field(repr=False)
-    """Names under which a secret may stand in the environment."""
+    """Names under which the environment may hold a secret."""
     secrets: frozenset[SecretStr] = field(repr=False)
     """Every secret that was given."""
     secret_files: tuple[Path, ...] = field(repr=False)
@@ -137,8 +131,30 @@ class Configuration:
 
     @property
     def isolation_required(self) -> bool:
-        """Whether others reach the agents, so that none may run unisolated unless asked for."""
-        return not self.loopback or set(self.services) != {"web"}
+        """Whether others can reach the agents, so none runs without isolation unless configured."""
+        return not self.loopback or set(self.services) != {PAGE}
+
+    def settings_of(self, kind: type[S]) -> S:
+        """Return what is set for the service that these settings belong to."""
+        found = self.service_settings[kind.service]
+        assert isinstance(found, kind)
+        return found
+
+    def credentials_of(self, kind: type[C]) -> dict[str, C]:
+        """Return the credentials of a kind, by agent."""
+        return {
+            agent: given
+            for (_, agent), given in self.credentials.items()
+            if isinstance(given, kind)
+        }
+
+    def webhook_paths(self, service: str, agent: str) -> tuple[str, ...]:
+        """List where an agent's webhooks arrive, the path to recommend first.
+
+        The plain path is the default agent's.
+        """
+        own = f"/webhooks/{service}/{agent}"
+        return (f"/webhooks/{service}", own) if agent == self.default_agent else (own,)
 
     def model_keys(self, agent: str) -> dict[str, SecretStr]:
         """Return the variables that an agent gets, and no other agent's."""

@@ -1,6 +1,6 @@
-"""The kinds of value a setting can have: how each is written, read and checked.
+"""Defines the value types of settings: how each is written, parsed and checked.
 
-Every check raises a refusal of ours, whose words hold nothing of the value.
+Every check raises our own refusal, which never contains the value.
 """
 
 from __future__ import annotations
@@ -8,27 +8,29 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from app.config.problems import refusal
+from app.config.services import IdForm, KnownService
 
-Service = Literal["slack", "github", "linear", "web"]
-SERVICES: tuple[Service, ...] = get_args(Service)
+PAGE = "web"
+"""The bridge's own page: the one service that is always there."""
 
 
 class Account(NamedTuple):
-    """A person or bot as its platform knows it."""
+    """A person's or bot's account on a platform."""
 
-    service: Service
-    """Where the account lives."""
+    service: str
+    """The platform."""
     id: str
-    """The platform's id; on GitHub a person's login."""
+    """The platform's id, or a login where people know only the login."""
 
 
 def is_loopback(host: str) -> bool:
@@ -48,48 +50,44 @@ def comma_list(text: object) -> object:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _services(names: tuple[str, ...]) -> tuple[str, ...]:
+def _services(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    there = (*(service.name for service in _known(info)), PAGE)
     if not names:
-        raise refusal("names no service", f"Name some of {', '.join(SERVICES)}, or remove it.")
-    if set(names) - set(SERVICES):
-        raise refusal("names an unknown service", f"The services are {', '.join(SERVICES)}.")
-    return tuple(service for service in SERVICES if service in names)
+        raise refusal("names no service", f"Choose from {', '.join(there)}, or remove it.")
+    if set(names) - set(there):
+        raise refusal("names an unknown service", f"The services are {', '.join(there)}.")
+    return tuple(service for service in there if service in names)
 
 
-_PEOPLE = {
-    "slack": (r"[UW][A-Z0-9]+", "slack:U024BE7LH"),
-    "github": (r"[A-Za-z0-9][A-Za-z0-9-]*", "github:octocat"),
-    "linear": (r"[A-Za-z0-9-]+", "linear:<user id>"),
-}
-_BOTS = {
-    "slack": (r"[UBA][A-Z0-9]+", "slack:B024BE7LH"),
-    # A login can be taken over by anybody who makes an App of that name; a number cannot.
-    "github": (r"[0-9]+", "github:41898282"),
-    "linear": (r"[A-Za-z0-9-]+", "linear:<app user id>"),
-}
+def _people(text: object, info: ValidationInfo) -> object:
+    return _accounts(text, {service.name: service.people for service in _known(info)})
 
 
-def _accounts(forms: Mapping[str, tuple[str, str]]) -> Callable[[object], object]:
-    examples = ",".join(example for _, example in forms.values())
-
-    def parse(text: object) -> object:
-        entries = comma_list(text)
-        if not isinstance(entries, tuple):
-            return entries
-        accounts = [_account(entry, forms) for entry in entries]
-        if None in accounts:
-            number = accounts.index(None) + 1
-            raise refusal(f"entry {number} is not understood", f"Write a list such as {examples}.")
-        return tuple(accounts)
-
-    return parse
+def _bots(text: object, info: ValidationInfo) -> object:
+    return _accounts(text, {service.name: service.bots for service in _known(info)})
 
 
-def _account(entry: object, forms: Mapping[str, tuple[str, str]]) -> Account | None:
+def _known(info: ValidationInfo) -> Sequence[KnownService]:
+    known: Sequence[KnownService] = (info.context or {}).get("services", ())
+    return known
+
+
+def _accounts(text: object, forms: Mapping[str, IdForm | None]) -> object:
+    entries = comma_list(text)
+    if not isinstance(entries, tuple):
+        return entries
+    accounts = [_account(entry, forms) for entry in entries]
+    if None in accounts:
+        examples = ",".join(f"{name}:{form.example}" for name, form in forms.items() if form)
+        number = accounts.index(None) + 1
+        raise refusal(f"entry {number} is not valid", f"Write a list such as {examples}.")
+    return tuple(accounts)
+
+
+def _account(entry: object, forms: Mapping[str, IdForm | None]) -> Account | None:
     service, _, name = str(entry).partition(":")
-    if service not in forms or not re.fullmatch(forms[service][0], name):
-        return None
-    return Account(service, name)  # type: ignore[arg-type]  # the keys of forms are services
+    form = forms.get(service)
+    return Account(service, name) if form and re.fullmatch(form.pattern, name) else None
 
 
 def _address(text: str) -> str:
@@ -105,10 +103,17 @@ def _address(text: str) -> str:
     return text
 
 
-def _api_folder(text: str) -> str:
-    if not text.endswith("/api/"):
-        raise refusal("does not end in /api/", "Write it as https://slack.com/api/.")
+def _refuse_plain_http(text: str) -> str:
+    """Refuse plain HTTP to another machine: anyone on the way could read tokens and messages."""
+    if is_plain_and_remote(text):
+        raise refusal("uses plain http to another machine", "Write it as https://.")
     return text
+
+
+def is_plain_and_remote(address: str) -> bool:
+    """Tell whether anyone on the way to an address can read what is sent there."""
+    parts = urlsplit(address)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 def _no_trailing_slash(text: str) -> str:
@@ -123,7 +128,7 @@ def _host(text: str) -> str:
     return text
 
 
-# An address with a password in it would show that to every agent, so there is none such.
+# An address with a password would show it to every agent, so none is accepted.
 _REPOSITORY = re.compile(
     r"none|[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*|"
     r"https?://[^\s@]+|ssh://(?:[\w.-]+@)?[^\s@]+|file:///\S+"
@@ -135,7 +140,7 @@ _REPOSITORY_REMEDY = (
 
 
 def is_repository(text: str) -> bool:
-    """Tell whether a text names a repository or a folder, as settings do."""
+    """Tell whether a text names a repository or a folder in the form that settings use."""
     return bool(_REPOSITORY.fullmatch(text)) and not text.endswith(("/.", "/.."))
 
 
@@ -156,7 +161,7 @@ def _pairs(text: object) -> object:
     pairs = {name.strip(): value.strip() for name, sign, value in halves if sign}
     if len(pairs) != len(entries):
         raise refusal(
-            "has an entry without = or one name twice",
+            "has an entry without = or a duplicate name",
             'Write {"C1": "owner/name"} or C1=owner/name.',
         )
     return pairs
@@ -167,11 +172,11 @@ def _texts(text: object) -> object:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Read a JSON object in which no name stands twice."""
+    """Parse a JSON object and refuse duplicate names."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
-            raise refusal("has the same name twice in one object", "Remove one of the two.")
+            raise refusal("has a duplicate name in an object", "Remove one of the two.")
         return dict(pairs)
 
     try:
@@ -182,8 +187,8 @@ def json_object(text: str) -> dict[str, Any]:
     except PydanticCustomError:
         raise
     except (RecursionError, ValueError):
-        # Python also refuses numbers of thousands of digits.
-        raise refusal("is nested too deeply or absurd", "Write it as a plain object.") from None
+        # Python also refuses numbers with thousands of digits.
+        raise refusal("is nested too deeply", "Write it as a plain object.") from None
     if not isinstance(value, dict):
         raise refusal("is not a JSON object", 'Write it as {"name": ...}.')
     return value
@@ -195,7 +200,7 @@ def _repositories(pairs: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(pairs))
 
 
-def _frozen(pairs: Mapping[str, str]) -> Mapping[str, str]:
+def _freeze(pairs: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(pairs))
 
 
@@ -205,21 +210,51 @@ def nothing() -> Mapping[str, Any]:
 
 
 def at_least(length: int) -> AfterValidator:
-    """Demand a secret of so many characters, none of them white space."""
+    """Require a secret of at least this many ASCII characters, without whitespace."""
 
     def check(secret: SecretStr) -> SecretStr:
         text = secret.get_secret_value()
         if re.search(r"\s", text) or not text.isascii():
-            raise refusal("has white space or odd characters in it", "Write it without them.")
-        if len(text) < length:
-            raise refusal("is too short", f"Use at least {length} random characters.")
-        return secret
+            raise refusal("has whitespace or non-ASCII characters", "Remove them.")
+        return _strong(secret, length)
 
     return AfterValidator(check)
 
 
+def strong(length: int) -> AfterValidator:
+    """Require a secret of at least this many characters that is hard to guess."""
+    return AfterValidator(lambda secret: _strong(secret, length))
+
+
+def _strong(secret: SecretStr, length: int) -> SecretStr:
+    text = secret.get_secret_value()
+    if len(text) < length:
+        raise refusal("is too short", f"Use at least {length} random characters.")
+    if is_guessable(text):
+        raise refusal("is easy to guess", f"Use at least {length} random characters.")
+    return secret
+
+
+# Sixteen random hex digits have fewer kinds of characters once in some thousand times.
+_FEWEST_KINDS = 6
+_STOCK_WORDS = re.compile(
+    r"change.?me|password|passw0rd|letmein|qwerty|placeholder|example|your[-_]", re.IGNORECASE
+)
+
+
+def is_guessable(secret: str) -> bool:
+    """Tell whether a secret looks typed: few characters, a keyboard row, a stock word."""
+    steps = [ord(after) - ord(before) for before, after in pairwise(secret)]
+    in_a_row = sum(abs(step) <= 1 for step in steps)
+    return (
+        len(set(secret)) < _FEWEST_KINDS
+        or in_a_row * 3 > len(steps) * 2
+        or _STOCK_WORDS.search(secret) is not None
+    )
+
+
 def matching(pattern: str, problem: str, remedy: str) -> AfterValidator:
-    """Demand a secret or text of a certain form."""
+    """Require a secret or text that matches a pattern."""
 
     def check(value: SecretStr | str) -> SecretStr | str:
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -235,15 +270,15 @@ def _lower(text: object) -> object:
 
 
 Services = Annotated[tuple[str, ...], BeforeValidator(comma_list), AfterValidator(_services)]
-People = Annotated[tuple[Account, ...], BeforeValidator(_accounts(_PEOPLE))]
-Bots = Annotated[tuple[Account, ...], BeforeValidator(_accounts(_BOTS))]
+People = Annotated[tuple[Account, ...], BeforeValidator(_people)]
+Bots = Annotated[tuple[Account, ...], BeforeValidator(_bots)]
 Address = Annotated[str, AfterValidator(_address)]
-FolderAddress = Annotated[Address, AfterValidator(_no_trailing_slash)]
-ApiFolder = Annotated[Address, AfterValidator(_api_folder)]
+PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
+FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
 Host = Annotated[str, AfterValidator(_host)]
 Repository = Annotated[str, AfterValidator(_repository)]
 Repositories = Annotated[Mapping[str, str], BeforeValidator(_pairs), AfterValidator(_repositories)]
-Prompts = Annotated[Mapping[str, str], BeforeValidator(_texts), AfterValidator(_frozen)]
+Prompts = Annotated[Mapping[str, str], BeforeValidator(_texts), AfterValidator(_freeze)]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)
 ]

@@ -1,6 +1,6 @@
-"""Reads and checks the whole configuration; nothing unsafe or half of a thing comes out.
+"""Reads and checks the whole configuration; returns nothing unsafe or incomplete.
 
-`load` is a pure reading of what it is given.
+`load` reads only what it is given.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from pydantic import SecretStr
 from app.config.agents import AgentEntry
 from app.config.configuration import Configuration, Limits, RepositoryTerms
 from app.config.credentials import Credentials, read_credentials
-from app.config.fields import SERVICES, is_loopback
+from app.config.fields import PAGE
+from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
 from app.config.repositories import RepositoryEntry, read_repositories
-from app.config.roster import KnownAgent, Roster, Surroundings, gather
-from app.config.settings import Settings, read_settings
+from app.config.roster import KnownAgent, Surroundings, gather
+from app.config.safety import check_access, check_homes, check_transport, data_folder
+from app.config.services import KnownService
+from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
@@ -39,15 +42,8 @@ _AS_GIVEN = (
     "port",
     "log_level",
     "log_format",
-    "slack_api_url",
-    "github_api_url",
-    "github_git_url",
-    "github_web_url",
-    "linear_api_url",
-    "github_repo",
-    "slack_channel_repos",
-    "slack_channel_prompts",
-    "linear_team_repos",
+    "git_url",
+    "default_repository",
 )
 
 
@@ -55,6 +51,7 @@ def load(
     environ: Mapping[str, str],
     *,
     known: Sequence[KnownAgent] = (),
+    services: Sequence[KnownService] = (),
     dotenv: Path | None = None,
     home: Path,
     executable: Path = Path(sys.executable),
@@ -65,30 +62,36 @@ def load(
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
     sources = Sources.read(environ, dotenv)
-    settings = read_settings(sources)
+    settings = read_settings(sources, services)
     path = environ.get("PATH", os.defpath)
     roster = gather(settings, Surroundings(known, path, home, executable))
     repositories = read_repositories(settings.repositories_json)
-    names = Names(roster, known, repositories)
+    names = Names(roster, known, repositories, services)
     names.check(sources)
-    credentials = read_credentials(sources, roster)
-    services = _services(settings, credentials)
-    _check_access(settings, roster, services)
-    data_dir = _data_dir(settings, home)
+    service_settings = read_service_settings(sources, services)
+    credentials = read_credentials(sources, roster, services)
+    running = _running(settings, credentials, services)
+    check_access(settings, roster, running)
+    data_dir = data_folder(settings, home)
+    check_homes(roster, data_dir)
+    base_url = _base_url(settings)
+    check_transport(settings, base_url)
     secret_names = names.secrets()
     keys = {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
     return Configuration(
         agents=MappingProxyType(dict(roster.agents)),
         default_agent=roster.default,
         agents_source=roster.source,
-        services=services,
+        services=running,
+        service_settings=service_settings,
         credentials=MappingProxyType(
-            {owner: value for owner, value in credentials.items() if owner[0] in services}
+            {owner: value for owner, value in credentials.items() if owner[0] in running}
         ),
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
         database_url=_database_url(settings, data_dir),
         data_dir=data_dir,
-        base_url=_base_url(settings),
+        base_url=base_url,
+        has_base_url=settings.bridge_base_url is not None,
         admin_token=settings.bridge_admin_token,
         secret_key=settings.bridge_secret_key,
         path=path,
@@ -109,7 +112,8 @@ def load(
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
                 *(secret for owned in credentials.values() for secret in owned.secrets()),
-                *_given(sources, filter(is_secret, names.variables)).values(),
+                *(secret for each in service_settings.values() for secret in each.secrets()),
+                *_read_given(sources, filter(is_secret, names.variables)).values(),
                 *_secrets_among(*keys.values(), *(entry.env for entry in repositories.values())),
             )
         ),
@@ -117,19 +121,18 @@ def load(
     )
 
 
-def from_process(known: Sequence[KnownAgent] = ()) -> Configuration:
-    """Read the configuration of this process: its environment, and `.env` in its folder.
+def from_process(
+    known: Sequence[KnownAgent] = (), services: Sequence[KnownService] = ()
+) -> Configuration:
+    """Read the configuration of this process: its environment, and its settings file.
 
     Raises:
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
-    dotenv = Path.cwd() / ".env"
-    return load(
-        dict(os.environ),
-        known=known,
-        dotenv=dotenv if dotenv.exists() else None,
-        home=Path.home(),
-    )
+    environ, home = dict(os.environ), Path.home()
+    around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
+    dotenv = find_settings_file(environ, around)
+    return load(environ, known=known, services=services, dotenv=dotenv, home=home)
 
 
 def forget_process_secrets(configuration: Configuration) -> None:
@@ -138,77 +141,20 @@ def forget_process_secrets(configuration: Configuration) -> None:
         os.environ.pop(name, None)
 
 
-def _services(settings: Settings, credentials: Credentials) -> tuple[str, ...]:
-    able = {service for service, _ in credentials} | {"web"}
+def _running(
+    settings: Settings, credentials: Credentials, services: Iterable[KnownService]
+) -> tuple[str, ...]:
+    able = {service for service, _ in credentials} | {PAGE}
     if settings.enabled_services is None:
-        return tuple(service for service in SERVICES if service in able)
+        return (*(service.name for service in services if service.name in able), PAGE)
     unable = next((name for name in settings.enabled_services if name not in able), None)
     if unable is not None:
         raise ConfigurationError(
             "ENABLED_SERVICES",
-            f"names {unable}, for which no agent has credentials",
-            f"Add the settings that begin with {unable.upper()}_, or leave {unable} out.",
+            f"names {unable}, but no agent has credentials for it",
+            f"Add its {unable.upper()}_ settings, or remove {unable}.",
         )
     return settings.enabled_services
-
-
-def _check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) -> None:
-    public = not is_loopback(settings.host)
-    if public and settings.bridge_admin_token is None:
-        raise ConfigurationError(
-            "HOST",
-            "is open to other machines while BRIDGE_ADMIN_TOKEN is not set",
-            "Set BRIDGE_ADMIN_TOKEN to a long random text, or HOST to 127.0.0.1.",
-        )
-    if settings.allowed_users_only and not settings.allowed_users:
-        raise ConfigurationError(
-            "ALLOWED_USERS_ONLY",
-            "is true while ALLOWED_USERS names nobody",
-            "Name people in ALLOWED_USERS, or remove it.",
-        )
-    beyond = [service for service in services if service != "web"] or ["a public HOST"] * public
-    if beyond and roster.unasked:
-        named = roster.source == "AGENTS_JSON"
-        raise ConfigurationError(
-            "AGENTS_JSON",
-            f"agent {roster.unasked[0]!r} would run without isolation, open to {beyond[0]}",
-            'Write "sandbox": "none" in its entry if that is meant, or "home": "own".'
-            if named
-            else 'Name it there: it is then isolated, or "sandbox": "none" says it need not be.',
-        )
-
-
-def _data_dir(settings: Settings, home: Path) -> Path:
-    if settings.data_dir is None:
-        path = home / ".local/share/agent-bridge"
-    elif settings.data_dir.startswith("~/"):
-        path = home / settings.data_dir.removeprefix("~/")
-    else:
-        path = Path(settings.data_dir)
-    if not path.is_absolute():
-        raise ConfigurationError(
-            "DATA_DIR",
-            "is not absolute, so it would be another folder wherever the bridge is started",
-            "Write it from / or from ~/ on.",
-        )
-    # Agents see nothing of DATA_DIR: a folder that others live in cannot be it.
-    if path == home or path in home.parents:
-        raise ConfigurationError(
-            "DATA_DIR", "is or holds your home", "Give the bridge a folder of its own."
-        )
-    if not _can_be_written(path):
-        raise ConfigurationError(
-            "DATA_DIR", "is not a folder that can be written", "Choose one that the bridge owns."
-        )
-    return path
-
-
-def _can_be_written(path: Path) -> bool:
-    try:
-        existing = next(folder for folder in (path, *path.parents) if folder.exists())
-    except OSError:
-        return False
-    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
 def _database_url(settings: Settings, data_dir: Path) -> str:
@@ -216,13 +162,13 @@ def _database_url(settings: Settings, data_dir: Path) -> str:
         return f"sqlite:///{quote(str(data_dir / _DATABASE_FILE))}"
     if not settings.database_url.startswith("sqlite:"):
         raise ConfigurationError(
-            "DATABASE_URL", "is not a SQLite address", "Only sqlite:////path is built so far."
+            "DATABASE_URL", "is not a SQLite address", "Only sqlite:////path is supported."
         )
     if not settings.database_url.startswith("sqlite:////"):
         raise ConfigurationError(
             "DATABASE_URL",
             "does not name a file by its absolute path",
-            "Write sqlite:////path, with four slashes, or remove it.",
+            "Write sqlite:////path with four slashes, or remove it.",
         )
     return settings.database_url
 
@@ -235,7 +181,7 @@ def _base_url(settings: Settings) -> str:
 
 
 def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
-    """Collect what an agent receives: by suffix, else plain; its own table comes last."""
+    """Collect an agent's variables: by suffix, else plain; its own table wins."""
     found: dict[str, SecretStr] = {}
     for name in names.variables_of(agent):
         read = sources.secret if is_secret(name) else sources.text
@@ -248,18 +194,18 @@ def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, Sec
 
 
 def _repository(entry: RepositoryEntry, sources: Sources) -> RepositoryTerms:
-    """Collect what whoever works in a repository receives; its own table comes last."""
-    found = _given(sources, entry.env_passthrough)
+    """Collect the variables for work in a repository; its own table wins."""
+    found = _read_given(sources, entry.env_passthrough)
     return RepositoryTerms(variables=MappingProxyType(found | dict(entry.env)), clone=entry.clone)
 
 
-def _given(sources: Sources, names: Iterable[str]) -> dict[str, SecretStr]:
-    """Read those of these variables that were given."""
+def _read_given(sources: Sources, names: Iterable[str]) -> dict[str, SecretStr]:
+    """Read the variables that were given, of these names."""
     read = {name: sources.secret(name) if is_secret(name) else sources.text(name) for name in names}
     return {name: SecretStr(value) for name, value in read.items() if value is not None}
 
 
 def _secrets_among(*tables: Mapping[str, SecretStr]) -> Iterator[SecretStr]:
-    """Pick what is secret, whether or not anybody uses it."""
+    """Pick the secret values, used or not."""
     for table in tables:
         yield from (value for name, value in table.items() if is_secret(name))

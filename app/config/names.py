@@ -1,7 +1,7 @@
-"""Every name that a setting may be given under, and the refusal of names that are none.
+"""Knows every valid setting name, and refuses the others.
 
-A misspelt name is silence where somebody expects an effect, so it refuses to start wherever it can
-be told from the names of other programs: all of `.env`, and in the environment our own forms.
+A misspelt name would be ignored without a word, so it is refused wherever it can be told from other
+programs' names: everything in `.env`, and in the environment names of our own form.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.config import credentials, repositories, settings
+from app.config import repositories, settings
 from app.config.agents import AgentEntry
 from app.config.problems import did_you_mean
 from app.config.repositories import RepositoryEntry
 from app.config.roster import KnownAgent, Roster
+from app.config.services import KnownService
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
 _OWN_PREFIX = "BRIDGE_"
-_PLATFORM = re.compile(r"(SLACK|GITHUB|LINEAR)_[A-Z_]*")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
-# Another program may have a name with our prefix; only what is clearly meant for us refuses.
+# Another program may use our prefix; only a name clearly meant for us is refused.
 _MISSPELT = 0.85
 
 
 def is_secret(variable: str) -> bool:
-    """Say whether the name of a variable promises a secret."""
+    """Tell whether a variable's name says that it holds a secret."""
     return bool(_SECRET.search(variable))
 
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What a legal name stands for."""
+    """What a valid name means."""
 
     setting: str
     agent: str | None = None
@@ -42,14 +42,26 @@ class _Meaning:
 
 
 class Names:
-    """The legal names of one configuration."""
+    """The valid names of one configuration."""
 
     def __init__(
         self,
         roster: Roster,
         known: Iterable[KnownAgent],
         entries: Mapping[str, RepositoryEntry],
+        services: Iterable[KnownService],
     ) -> None:
+        services = tuple(services)
+        kinds = [kind for each in services for kind in (each.settings, each.credentials)]
+        self._credentials = [
+            name for each in services for name in each.credentials.names().values()
+        ]
+        self._plain = [
+            *settings.NAMES,
+            *(name for each in services for name in each.settings.names().values()),
+        ]
+        self._secret = settings.SECRET_NAMES.union(*(kind.secret_names() for kind in kinds))
+        self._platforms = tuple(f"{each.name}_".upper() for each in services)
         self._agents = roster.agents
         self._repositories = entries
         self._known = {agent.name: agent for agent in known}
@@ -68,16 +80,15 @@ class Names:
         return tuple(dict.fromkeys((*(known.env if known else ()), *agent.env_passthrough)))
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the names under which a secret may stand in the environment."""
-        fixed = settings.SECRET_NAMES | credentials.SECRET_NAMES
+        """Return the names under which the environment may hold a secret."""
         return tuple(
             name
             for name, meaning in self._meanings.items()
-            if not meaning.file and (meaning.setting in fixed or is_secret(meaning.setting))
+            if not meaning.file and (meaning.setting in self._secret or is_secret(meaning.setting))
         )
 
     def check(self, sources: Sources) -> None:
-        """Refuse names that nobody would listen to.
+        """Refuse names that have no effect.
 
         Raises:
             ConfigurationError: for the first such name.
@@ -86,16 +97,16 @@ class Names:
         unknown = [name for name in sources.dotenv if name not in self._meanings]
         # Plain names first: a misspelt AGENTS_JSON makes every suffix unknown.
         for name in sorted(unknown, key=lambda name: "__" in name):
-            raise self._stranger(name, sources.lines)
+            raise self._unknown_name(name, sources.lines)
         for name in sources.environ:
             if name not in self._meanings and self._is_ours(name):
-                raise self._stranger(name, {})
+                raise self._unknown_name(name, {})
 
     def _fill(self) -> None:
-        for name in settings.NAMES:
-            self._add(name, _Meaning(name), secret=name in settings.SECRET_NAMES)
-        for name in credentials.NAMES:
-            secret = name in credentials.SECRET_NAMES
+        for name in self._plain:
+            self._add(name, _Meaning(name), secret=name in self._secret)
+        for name in self._credentials:
+            secret = name in self._secret
             self._add(name, _Meaning(name), secret=secret)
             for agent in self._agents.values():
                 self._add(f"{name}__{agent.suffix}", _Meaning(name, agent.name), secret=secret)
@@ -111,17 +122,16 @@ class Names:
         if former != meaning:
             raise ConfigurationError(
                 "AGENTS_JSON",
-                f"{name} would belong to two agents or mean two things",
-                "Rename one of the agents, so that every suffix is clear.",
+                f"{name} is ambiguous: it would belong to two agents or mean two things",
+                "Rename one of the agents so that every suffix is unique.",
             )
         if secret:
             filed = _Meaning(meaning.setting, meaning.agent, file=True)
             self._add(name + FILE, filed, secret=False)
 
     def _check_passthrough(self) -> None:
-        forbidden = settings.SECRET_NAMES | credentials.SECRET_NAMES
         for agent in self._agents.values():
-            taken = forbidden.intersection(agent.env_passthrough)
+            taken = self._secret.intersection(agent.env_passthrough)
             if taken:
                 raise ConfigurationError(
                     "AGENTS_JSON",
@@ -129,7 +139,7 @@ class Names:
                     "Remove it: no agent gets the bridge's own credentials.",
                 )
         for number, entry in enumerate(self._repositories.values(), start=1):
-            if taken := forbidden.intersection(entry.env_passthrough):
+            if taken := self._secret.intersection(entry.env_passthrough):
                 raise ConfigurationError(
                     repositories.SETTING,
                     f"repository {number}: env_passthrough names {min(taken)}",
@@ -139,30 +149,30 @@ class Names:
     def _is_ours(self, name: str) -> bool:
         base, mark, _ = name.partition("__")
         if mark:
-            return base in self._suffixable() or bool(_PLATFORM.fullmatch(base))
+            return base in self._suffixable() or base.startswith(self._platforms)
         return name.startswith(_OWN_PREFIX) and bool(
-            difflib.get_close_matches(name, settings.NAMES, n=1, cutoff=_MISSPELT)
+            difflib.get_close_matches(name, self._plain, n=1, cutoff=_MISSPELT)
         )
 
     def _suffixable(self) -> frozenset[str]:
-        return self.variables.union(credentials.NAMES)
+        return self.variables.union(self._credentials)
 
-    def _stranger(self, name: str, lines: Mapping[str, int]) -> ConfigurationError:
+    def _unknown_name(self, name: str, lines: Mapping[str, int]) -> ConfigurationError:
         base, mark, suffix = name.partition("__")
         if mark and base in self._suffixable():
-            return self._strange_suffix(name, base, suffix)
+            return self._unknown_suffix(name, base, suffix)
         otherwise = "Remove it; .env.example lists every setting."
         remedy = did_you_mean(name.upper(), self._meanings, otherwise)
-        if base in settings.NAMES:
-            remedy = f"Write {base}: it cannot be given per agent."
+        if base in self._plain:
+            remedy = f"Write {base}: it cannot be set per agent."
         elif name.endswith(FILE) and name.removesuffix(FILE) in self._meanings:
-            remedy = f"Write {name.removesuffix(FILE)}: only secrets can be given as files."
+            remedy = f"Write {name.removesuffix(FILE)}: only secrets can come from files."
         if re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             return ConfigurationError(name, "is not a setting", remedy)
-        # What does not look like a name is not repeated: it may be a pasted secret.
+        # Do not repeat what does not look like a name: it may be a pasted secret.
         return ConfigurationError(".env", f"line {lines[name]} is not a setting", remedy)
 
-    def _strange_suffix(self, name: str, base: str, suffix: str) -> ConfigurationError:
+    def _unknown_suffix(self, name: str, base: str, suffix: str) -> ConfigurationError:
         owner = next((one for one in self._agents.values() if one.suffix == suffix), None)
         if owner is not None:
             return ConfigurationError(
@@ -172,5 +182,5 @@ class Names:
             )
         there = ", ".join(f"{base}__{agent.suffix}" for agent in self._agents.values())
         return ConfigurationError(
-            name, "belongs to an agent that does not exist", f"Possible are {there}."
+            name, "belongs to an agent that does not exist", f"Valid names are {there}."
         )

@@ -1,4 +1,4 @@
-"""How a wrong setting is put into words: its name, what is wrong, what to do.
+"""Words a wrong setting as its name, what is wrong and what to do.
 
 The value itself never gets into a message, an exception's context or a log.
 """
@@ -21,13 +21,13 @@ _ALIKE = 0.75
 
 
 def refusal(problem: str, remedy: str) -> PydanticCustomError:
-    """Make the error with which a validator of ours refuses a value."""
+    """Build the error that our validators raise to refuse a value."""
     words = {"problem": problem, "remedy": remedy}
     return PydanticCustomError(_REFUSAL, "{problem}. {remedy}", words)
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str, str]:
-    """Return where the first problem lies, what it is and its remedy, without any value."""
+    """Return the location, text and remedy of the first problem, without any value."""
     details = error.errors(include_url=False, include_input=False)[0]
     context = details.get("ctx", {})
     kind = details["type"]
@@ -38,13 +38,13 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str, s
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a remedy that suggests the name most like a misspelt one."""
+    """Return a remedy that suggests the known name closest to a misspelt one."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=_ALIKE)
     return f"Did you mean {close[0]}?" if close else otherwise
 
 
 def set_but_empty(name: str) -> ConfigurationError:
-    """Refuse a setting that somebody meant to give and left empty."""
+    """Refuse a setting that was meant to have a value."""
     return ConfigurationError(name, "is set but empty", "Give it a value, or remove it.")
 
 
@@ -52,7 +52,7 @@ _Words = Callable[[Mapping[str, Any]], tuple[str, str]]
 
 
 def _unclear(_context: Mapping[str, Any]) -> tuple[str, str]:
-    return "has a form that is not understood", "See .env.example for how it is written."
+    return "is not valid", "See .env.example for its format."
 
 
 def _always(problem: str, remedy: str) -> _Words:
@@ -75,7 +75,7 @@ _WORDS: dict[str, _Words] = {
     "finite_number": _NUMBER,
     "bool_parsing": _TRUTH,
     "bool_type": _TRUTH,
-    "string_type": _always("is not a text", "Write a text in quotes."),
+    "string_type": _always("is not a string", "Write a string in quotes."),
     "tuple_type": _LIST,
     "list_type": _LIST,
     "dict_type": _OBJECT,
@@ -87,7 +87,7 @@ _WORDS: dict[str, _Words] = {
         f"Write at most {context['max_length']} characters.",
     ),
     "literal_error": lambda context: (
-        "is not one of the words it may be",
+        "is not one of the allowed values",
         f"Write {context['expected']}.",
     ),
     "greater_than": lambda context: (

@@ -1,7 +1,6 @@
-"""What is set for single repositories: variables for whoever works in them, how much is fetched.
+"""Reads the settings of single repositories: variables, and how much to fetch.
 
-A key that is not known refuses, and no problem is told with a value in it: an entry may hold
-secrets.
+An unknown key is refused, and no error repeats a value: an entry may hold secrets.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class RepositoryEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
 
     env: Environment = Field(default_factory=nothing)
-    """Variables that its setup and the agents in it get as they stand here."""
+    """Variables that its setup and the agents in it get with these values."""
     env_passthrough: Variables = ()
     """Variables that they get from the settings."""
     clone: Fetch = "full"
@@ -61,12 +60,12 @@ def read_repositories(setting: SecretStr | None) -> Mapping[str, RepositoryEntry
 
 
 def _entry(name: str, raw: Any, number: int) -> RepositoryEntry:
-    # A name of an odd form is not repeated: it may be a value in the wrong place.
+    # Do not repeat a malformed name: it may be a value in the wrong place.
     if not is_repository(name):
         raise ConfigurationError(
             SETTING,
-            f"the name of repository {number} is none",
-            "Write owner/name, or the address or folder as it stands in the other settings.",
+            f"the name of repository {number} is not valid",
+            "Write owner/name, or the address or folder as in the other settings.",
         )
     if not isinstance(raw, dict):
         raise ConfigurationError(
@@ -81,18 +80,18 @@ def _entry(name: str, raw: Any, number: int) -> RepositoryEntry:
     except ValidationError as error:
         where, problem, remedy = first_problem(error)
     else:
-        return _fitting(entry, name, number)
+        return _check_fit(entry, name, number)
     key = next((f": {part}" for part in where if part in KEYS), "")
     raise ConfigurationError(SETTING, f"repository {number}{key} {problem}", remedy)
 
 
-def _fitting(entry: RepositoryEntry, name: str, number: int) -> RepositoryEntry:
+def _check_fit(entry: RepositoryEntry, name: str, number: int) -> RepositoryEntry:
     if "PATH" in {*entry.env, *entry.env_passthrough}:
         raise ConfigurationError(
-            SETTING, f"repository {number} names PATH", "Remove it: agents keep the one they have."
+            SETTING, f"repository {number} sets PATH", "Remove it: agents keep their own PATH."
         )
     if name.startswith("folder:") and entry.clone != "full":
         raise ConfigurationError(
-            SETTING, f"repository {number} is a folder, of which there is no clone", "Remove clone."
+            SETTING, f"repository {number} is a folder, which is not cloned", "Remove clone."
         )
     return entry

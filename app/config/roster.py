@@ -1,7 +1,7 @@
-"""Which agents there are: the first of four places that names any.
+"""Finds the agents: the first of four sources that names any.
 
-AGENTS_JSON, ACP_AGENT_COMMAND, known agents on PATH, the demo agent. An entry that is wrong
-refuses; it is never left out in silence.
+The sources are AGENTS_JSON, ACP_AGENT_COMMAND, known agents on PATH and the demo agent. A wrong
+entry is refused, never silently skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app.config.agents import KEYS, NAME, AgentEntry, AgentLimits
+from app.config.agents import KEYS, NAME, WITHOUT_EFFECT, AgentEntry, AgentLimits
 from app.config.fields import json_object
 from app.config.problems import did_you_mean, first_problem
 from app.config.settings import Settings
@@ -30,7 +30,7 @@ _DEMO_FILE = Path(__file__).parents[1] / "demo_agent.py"
 
 
 class KnownAgent(Protocol):
-    """What the settings need to know about an agent program that the bridge knows."""
+    """What the settings need to know about a known agent program."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class KnownAgent(Protocol):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """How it is started."""
+        """The command that starts it."""
 
     @property
     def match(self) -> tuple[str, ...]:
@@ -59,14 +59,14 @@ class KnownAgent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the machine contributes: where to look, and which agents are known."""
+    """The machine's part: where to look, and which agents are known."""
 
     known: Sequence[KnownAgent]
     """The known agents, in the order in which they are offered."""
     path: str
     """PATH, as it was passed in."""
     home: Path
-    """The person's HOME."""
+    """The user's HOME."""
     executable: Path
     """The interpreter that runs the bridge."""
 
@@ -86,7 +86,7 @@ class Roster:
     source: AgentsSource
     """What named them."""
     unasked: tuple[str, ...]
-    """Agents without isolation that nobody asked for in words."""
+    """Agents without isolation whose entry does not say so explicitly."""
 
 
 def gather(settings: Settings, around: Surroundings) -> Roster:
@@ -99,12 +99,10 @@ def gather(settings: Settings, around: Surroundings) -> Roster:
     agents = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
     marked = [name for name, agent in agents.items() if agent.default]
     if len(marked) > 1:
-        raise ConfigurationError(
-            source, f"marks {len(marked)} agents as default", "Mark one of them only."
-        )
+        raise ConfigurationError(source, f"marks {len(marked)} agents as default", "Mark only one.")
     default = marked[0] if marked else next(iter(agents))
     return Roster(
-        {name: _settled(agent, name == default) for name, agent in agents.items()},
+        {name: _settle(agent, name == default) for name, agent in agents.items()},
         default,
         source,
         tuple(
@@ -119,7 +117,7 @@ def _entries(
     settings: Settings, around: Surroundings
 ) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
     if settings.agents_json is not None:
-        return "AGENTS_JSON", _parsed(settings.agents_json.get_secret_value())
+        return "AGENTS_JSON", _parse_agents(settings.agents_json.get_secret_value())
     if settings.acp_agent_command is not None:
         return "ACP_AGENT_COMMAND", {"default": {"command": settings.acp_agent_command}}
     found = dict(_on_path(around))
@@ -128,7 +126,7 @@ def _entries(
     return "demo", {DEMO: {"command": DEMO_COMMAND}}
 
 
-def _parsed(text: str) -> dict[str, dict[str, Any]]:
+def _parse_agents(text: str) -> dict[str, dict[str, Any]]:
     try:
         entries = json_object(text)
     except PydanticCustomError as error:
@@ -143,12 +141,12 @@ def _check_names(entries: Mapping[str, object]) -> None:
     if not entries:
         raise ConfigurationError("AGENTS_JSON", "names no agent", "Name one, or remove it.")
     for number, (name, raw) in enumerate(entries.items(), start=1):
-        # A name that breaks the rule is not repeated: it may be anything.
+        # Do not repeat an invalid name: it may be anything.
         if not NAME.fullmatch(name):
             raise ConfigurationError(
                 "AGENTS_JSON",
-                f"the name of agent {number} is not allowed",
-                "Use small letters, digits and hyphens, a letter first, at most 31.",
+                f"the name of agent {number} is not valid",
+                "Use lowercase letters, digits and hyphens, a letter first, at most 31 characters.",
             )
         if not isinstance(raw, dict):
             raise ConfigurationError(
@@ -165,7 +163,7 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
             continue
         places = (shutil.which(program, path=around.path) for program in known.match)
         place = next((place for place in places if place), None)
-        # Two packages install a program of the same name: the first known one has it.
+        # Two packages install a program of the same name: the first known one gets it.
         if place is None or place in seen:
             continue
         seen.add(place)
@@ -176,9 +174,13 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
 def _entry(
     source: AgentsSource, name: str, raw: Mapping[str, Any], around: Surroundings
 ) -> AgentEntry:
+    idle = next((key for key in raw if key in WITHOUT_EFFECT), None)
+    if idle is not None:
+        problem = f"agent {name!r}: {idle} has no effect in this version"
+        raise ConfigurationError(source, problem, "Remove it.")
     unknown = next((key for key in raw if key not in KEYS), None)
     if unknown is not None:
-        # A key of an odd form is not repeated: it may be a value in the wrong place.
+        # Do not repeat a malformed key: it may be a value in the wrong place.
         shown = f" {unknown!r}" if re.fullmatch(r"[a-z][a-z_]{0,30}", unknown) else ""
         remedy = did_you_mean(unknown, KEYS, f"The keys are {', '.join(KEYS)}.")
         raise ConfigurationError(source, f"agent {name!r} has an unknown key{shown}", remedy)
@@ -187,41 +189,41 @@ def _entry(
     except ValidationError as error:
         where, problem, remedy = first_problem(error)
     else:
-        return _driven(source, entry, around)
+        return _apply_driver(source, entry, around)
     raise ConfigurationError(source, f"agent {name!r}{_key(where)} {problem}", remedy)
 
 
 def _key(where: tuple[int | str, ...]) -> str:
-    """Name the key a problem lies in, but nothing inside it that the person chose."""
+    """Name the key with the problem, but nothing inside it that the user chose."""
     known = [str(part) for part in where if part in KEYS or part in AgentLimits.model_fields]
     return f": {'.'.join(known)}" if known else ""
 
 
-def _driven(source: AgentsSource, entry: AgentEntry, around: Surroundings) -> AgentEntry:
-    """Complete the entry from the known agent that it names or that its command is."""
+def _apply_driver(source: AgentsSource, entry: AgentEntry, around: Surroundings) -> AgentEntry:
+    """Complete the entry from the known agent that its driver or command names."""
     known = around.driver(entry.driver)
     if entry.driver is not None and known is None:
         drivers = ", ".join(agent.name for agent in around.known)
         raise ConfigurationError(
             source,
-            f"agent {entry.name!r}: driver is no known agent",
-            f"Known are {drivers}; without driver any command will do.",
+            f"agent {entry.name!r}: driver is not a known agent",
+            f"Known agents are {drivers}. Any command works without driver.",
         )
     command = entry.command or (known.command if known else ())
     if not command:
         raise ConfigurationError(
-            source, f"agent {entry.name!r} has no command", "Add command, or driver."
+            source, f"agent {entry.name!r} has no command", "Add command or driver."
         )
-    known = known or _guessed(command, around.known)
+    known = known or _guess_driver(command, around.known)
     return entry.model_copy(
         update={
-            "command": _located(command, around),
+            "command": _locate_demo(command, around),
             "driver": known.name if known else None,
         }
     )
 
 
-def _guessed(command: tuple[str, ...], known: Sequence[KnownAgent]) -> KnownAgent | None:
+def _guess_driver(command: tuple[str, ...], known: Sequence[KnownAgent]) -> KnownAgent | None:
     program = Path(command[0]).name
     # A package runner names the package among its arguments, perhaps with a version.
     packages = {re.sub(r"(?<=.)@[^/]*$", "", word) for word in command[1:]}
@@ -231,8 +233,8 @@ def _guessed(command: tuple[str, ...], known: Sequence[KnownAgent]) -> KnownAgen
     return None
 
 
-def _located(command: tuple[str, ...], around: Surroundings) -> tuple[str, ...]:
-    """Find the demo agent, which is installed beside the bridge and seldom on PATH."""
+def _locate_demo(command: tuple[str, ...], around: Surroundings) -> tuple[str, ...]:
+    """Find the demo agent, which is installed with the bridge and seldom on PATH."""
     if command[0] != DEMO_COMMAND:
         return command
     script = around.executable.parent / DEMO_COMMAND
@@ -241,6 +243,6 @@ def _located(command: tuple[str, ...], around: Surroundings) -> tuple[str, ...]:
     return (str(around.executable), str(_DEMO_FILE), *command[1:])
 
 
-def _settled(agent: AgentEntry, default: bool) -> AgentEntry:
+def _settle(agent: AgentEntry, default: bool) -> AgentEntry:
     sandbox = "none" if agent.home == "user" else agent.sandbox
     return agent.model_copy(update={"default": default, "sandbox": sandbox})

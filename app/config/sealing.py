@@ -1,6 +1,6 @@
-"""Seals secrets that others gave the bridge, so that its database holds none that can be read.
+"""Encrypts secrets that others gave the bridge, so its database holds none in plain text.
 
-Each is sealed under its name: one that is moved under another name cannot be opened there.
+Each is bound to its name: a secret moved to another name cannot be opened there.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 NONCE_BYTES = 12
-"""What AES-GCM wants; random, since one key seals few secrets."""
+"""The size AES-GCM expects; random nonces are safe, since one key seals few secrets."""
 KEY_BYTES = 32
 
 
 class Sealer:
-    """Seals and opens with a key of its own, drawn from BRIDGE_SECRET_KEY."""
+    """Seals and opens with its own key, derived from BRIDGE_SECRET_KEY."""
 
     def __init__(self, secret_key: SecretStr) -> None:
         drawn = HKDF(
@@ -30,13 +30,13 @@ class Sealer:
         self._cipher = AESGCM(drawn.derive(secret_key.get_secret_value().encode()))
 
     def seal(self, name: str, secret: str) -> str:
-        """Make of a secret what may be kept under a name."""
+        """Encrypt a secret for storage under a name."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         sealed = self._cipher.encrypt(nonce, secret.encode(), name.encode())
         return base64.urlsafe_b64encode(nonce + sealed).decode()
 
     def open(self, name: str, sealed: str) -> str | None:
-        """Give a secret back; None if it was sealed with another key or under another name."""
+        """Decrypt a secret; None if it was sealed with another key or under another name."""
         try:
             given = base64.b64decode(sealed, altchars=b"-_", validate=True)
             opened = self._cipher.decrypt(given[:NONCE_BYTES], given[NONCE_BYTES:], name.encode())

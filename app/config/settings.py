@@ -1,33 +1,31 @@
-"""The settings of the whole process: one field each, with its default and its check.
+"""Defines the settings of the whole process: one field each, with its default and its check.
 
-The names are fixed; users, compose files and documentation rely on them. Credentials, which every
-agent has of its own, stand in `credentials`.
+The names are fixed; users, compose files and documentation rely on them. What belongs to one
+service, its credentials among them, is in that service's folder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from app.config.fields import (
     Address,
-    ApiFolder,
     Bots,
     FolderAddress,
     Host,
     LogFormat,
     LogLevel,
     People,
-    Prompts,
-    Repositories,
     Repository,
     Services,
     at_least,
-    nothing,
 )
 from app.config.problems import first_problem
+from app.config.services import KnownService, ServiceSettings
 from app.config.sources import Sources
 from app.errors import ConfigurationError
 
@@ -35,14 +33,14 @@ SHORTEST_ADMIN_TOKEN = 16
 # 256 bits, written in any of the usual ways, have at least as many characters.
 SHORTEST_SECRET_KEY = 32
 
-# A year is longer than anybody means; it catches numbers given in the wrong unit.
+# No real value is longer than a year; this catches numbers in the wrong unit.
 _YEAR_IN_MINUTES = 365 * 24 * 60
 
 
-class Settings(BaseSettings):
-    """What stands in the environment or in `.env`, checked one by one."""
+class Settings(BaseModel):
+    """The settings from the environment or `.env`, checked one by one."""
 
-    model_config = SettingsConfigDict(
+    model_config = ConfigDict(
         alias_generator=str.upper,
         extra="forbid",
         frozen=True,
@@ -57,42 +55,28 @@ class Settings(BaseSettings):
     enabled_services: Services | None = None
     """Which services run; by default those with credentials, and web."""
 
-    slack_api_url: ApiFolder = "https://slack.com/api/"
-    """Where Slack's methods are called."""
-    github_api_url: FolderAddress = "https://api.github.com"
-    """Where GitHub's REST API is called."""
-    github_git_url: FolderAddress = "https://github.com"
+    # Names that begin with GITHUB_: they say where `owner/name` is, for every service.
+    git_url: FolderAddress = Field("https://github.com", alias="GITHUB_GIT_URL")
     """Where repositories are fetched from and pushed to."""
-    github_web_url: FolderAddress = "https://github.com"
-    """Where people read GitHub."""
-    linear_api_url: Address = "https://api.linear.app/graphql"
-    """The whole address of Linear's GraphQL API."""
-
-    github_repo: Repository | None = None
+    default_repository: Repository | None = Field(None, alias="GITHUB_REPO")
     """The repository of places that have no other."""
-    slack_channel_repos: Repositories = Field(default_factory=nothing)
-    """The repository of each Slack channel, by channel id."""
-    slack_channel_prompts: Prompts = Field(default_factory=nothing)
-    """What agents are told in addition in each Slack channel, by channel id."""
-    linear_team_repos: Repositories = Field(default_factory=nothing)
-    """The repository of each Linear team, by team key."""
 
     repositories_json: SecretStr | None = None
     """What is set for single repositories, as a JSON object; secret, since it may hold keys."""
 
     allowed_users: People = ()
-    """People who may trigger agents beside those the platform's own rights allow."""
+    """People who may trigger agents in addition to those the platform's own rights allow."""
     allowed_users_only: bool = False
-    """Whether nobody but ALLOWED_USERS may trigger agents."""
+    """Whether only ALLOWED_USERS may trigger agents."""
     allowed_bots: Bots = ()
     """Bots that may trigger agents, by id."""
 
     untagged_replies: Literal["mention", "latest", "all"] = "mention"
-    """Who answers a message that names nobody where several agents are."""
+    """Which agents answer a message that mentions none of the several there."""
     verbosity: Literal["quiet", "normal", "full"] | None = None
     """How much places show; by default each kind of place has its own."""
     place_context: Annotated[int, Field(ge=0, le=500)] = 30
-    """How many earlier messages of a place an agent is shown at its first turn there."""
+    """How many earlier messages of a place an agent sees at its first turn there."""
 
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 4
     """How many turns run at once."""
@@ -105,14 +89,14 @@ class Settings(BaseSettings):
     ask_hours: Annotated[float, Field(gt=0, le=365 * 24)] = 168
     """How long an ask can be answered."""
     grace_seconds: Annotated[float, Field(ge=0, le=3600)] = 20
-    """How long running work may go on after the bridge is told to stop."""
+    """How long running work may continue after the bridge is told to stop."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How many dollars one session may spend, where agents report their cost; else no limit."""
+    """How many dollars one session may spend, if agents report their cost; else no limit."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
-    """How long history is kept; never less than the week in which replays are recognised."""
+    """How long history is kept; at least the week in which replays are recognised."""
 
     database_url: str | None = None
-    """Where the store lives; by default a SQLite file in DATA_DIR."""
+    """The store's address; by default a SQLite file in DATA_DIR."""
     data_dir: str | None = None
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     host: Host = "127.0.0.1"
@@ -120,48 +104,66 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """The port to listen on."""
     bridge_base_url: Address | None = None
-    """Under which address people and platforms reach the bridge."""
+    """The address at which people and platforms reach the bridge."""
+    allow_plain_http: bool = False
+    """Whether that address may be plain http even if other machines use it."""
     bridge_admin_token: Annotated[SecretStr, at_least(SHORTEST_ADMIN_TOKEN)] | None = None
-    """What opens the API and the page; made once into DATA_DIR when absent."""
+    """The token for the API and the page; generated once into DATA_DIR when absent."""
     bridge_secret_key: Annotated[SecretStr, at_least(SHORTEST_SECRET_KEY)] | None = None
-    """What signs cookies and encrypts stored secrets; made once into DATA_DIR when absent."""
+    """The key that signs cookies and encrypts stored secrets; generated once when absent."""
     log_level: LogLevel = "info"
-    """From which weight on log lines are written."""
+    """The lowest level of log lines to write."""
     log_format: LogFormat = "console"
     """How log lines are written."""
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values only from the caller: `sources` has read environment and file already."""
-        return (init_settings,)
 
-
-NAMES: tuple[str, ...] = tuple(name.upper() for name in Settings.model_fields)
+NAMES: tuple[str, ...] = tuple(
+    field.alias or name.upper() for name, field in Settings.model_fields.items()
+)
 SECRET_NAMES = frozenset(
     {"AGENTS_JSON", "REPOSITORIES_JSON", "BRIDGE_ADMIN_TOKEN", "BRIDGE_SECRET_KEY"}
 )
 
 
-def read_settings(sources: Sources) -> Settings:
+def read_settings(sources: Sources, services: Sequence[KnownService]) -> Settings:
     """Check the settings of the process.
 
     Raises:
         ConfigurationError: for the first one that is wrong.
     """
-    values = {
-        name: value
-        for name in NAMES
-        if (value := (sources.secret if name in SECRET_NAMES else sources.text)(name)) is not None
-    }
+    values = _read_given(sources, NAMES, SECRET_NAMES)
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(values, context={"services": services})
     except ValidationError as error:
         where, problem, remedy = first_problem(error)
     raise ConfigurationError(str(where[0]), problem, remedy)
+
+
+def read_service_settings(
+    sources: Sources, services: Sequence[KnownService]
+) -> Mapping[str, ServiceSettings]:
+    """Check the settings of each service.
+
+    Raises:
+        ConfigurationError: for the first one that is wrong.
+    """
+    return MappingProxyType(
+        {service.name: _service_settings(sources, service.settings) for service in services}
+    )
+
+
+def _service_settings(sources: Sources, kind: type[ServiceSettings]) -> ServiceSettings:
+    names = kind.names()
+    given = _read_given(sources, names.values(), kind.secret_names())
+    try:
+        return kind.model_validate(
+            {field: given[name] for field, name in names.items() if name in given}
+        )
+    except ValidationError as error:
+        where, problem, remedy = first_problem(error)
+    raise ConfigurationError(names[str(where[0])], problem, remedy)
+
+
+def _read_given(sources: Sources, names: Iterable[str], secret: Collection[str]) -> dict[str, str]:
+    read = {name: (sources.secret if name in secret else sources.text)(name) for name in names}
+    return {name: value for name, value in read.items() if value is not None}

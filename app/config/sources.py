@@ -1,6 +1,6 @@
-"""Where settings are given: the environment before `.env`, and secrets also in files.
+"""Reads settings from the environment, then `.env`; secrets also from files.
 
-Nothing here reads the environment of the process by itself: it is passed in.
+Nothing here reads the process's environment itself: it is passed in.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FILE = "_FILE"
 # No key is longer; a file that is was given by mistake.
 _LONGEST_SECRET = 64 * 1024
 
-# A placeholder that is left empty is as good as absent, but not where an empty value would open a
-# door or where somebody clearly meant to say something.
+# An empty placeholder counts as absent, except where an empty value would weaken security or
+# where the operator clearly meant to give one.
 _NEVER_EMPTY = re.compile(
     r"(AGENTS_JSON|REPOSITORIES_JSON|ACP_AGENT_COMMAND|BRIDGE_ADMIN_TOKEN|BRIDGE_SECRET_KEY|\w+_WEBHOOK_SECRET(__\w+)?)"
 )
@@ -37,11 +37,11 @@ class Sources:
     dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What `.env` says."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """On which line of `.env` each name stands."""
+    """The line of `.env` on which each name is."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str], dotenv: Path | None) -> Sources:
-        """Put the environment before what the file says.
+        """Read both; the environment wins over the file.
 
         Raises:
             ConfigurationError: the file cannot be read or understood.
@@ -57,7 +57,7 @@ class Sources:
         """Return what a name was given, or None."""
         value = self.environ.get(name, self.dotenv.get(name))
         if value is not None and "\0" in value:
-            raise ConfigurationError(name, "has a null character in it", "Write it without.")
+            raise ConfigurationError(name, "contains a null character", "Remove it.")
         if value is None or value.strip():
             return value
         if _NEVER_EMPTY.fullmatch(name):
@@ -68,15 +68,13 @@ class Sources:
         """Return what a name was given, by itself or in the file that `<NAME>_FILE` names.
 
         Raises:
-            ConfigurationError: both are given, or the file is of no use.
+            ConfigurationError: both are given, or the file is unusable.
         """
         value, file = self.text(name), self.text(name + FILE)
         if file is None:
             return value
         if value is not None:
-            raise ConfigurationError(
-                name, f"is given both by itself and as {name}{FILE}", "Remove one of the two."
-            )
+            raise ConfigurationError(name, f"is also set as {name}{FILE}", "Remove one of the two.")
         return _file_content(name + FILE, Path(file))
 
 
@@ -87,7 +85,7 @@ def _read(path: Path) -> str:
         problem = "cannot be read"
     except UnicodeDecodeError:
         problem = "is not UTF-8"
-    raise ConfigurationError(".env", problem, "Make it a text file that the bridge may read.")
+    raise ConfigurationError(str(path), problem, "Make it a text file that the bridge can read.")
 
 
 def _bindings(text: str) -> Iterator[tuple[str, str, int]]:
@@ -96,7 +94,7 @@ def _bindings(text: str) -> Iterator[tuple[str, str, int]]:
         blank = blank[: len(blank) - len(blank.lstrip())]
         line = binding.original.line + blank.count("\n")
         if binding.error or (binding.key is not None and binding.value is None):
-            # The line is not repeated: it may be a pasted secret.
+            # Do not repeat the line: it may be a pasted secret.
             raise ConfigurationError(
                 ".env", f"line {line} is not a setting", "Write it as NAME=value."
             )
@@ -110,13 +108,13 @@ def _file_content(name: str, path: Path) -> str:
             content = file.read(_LONGEST_SECRET + 1)
         text = content.decode()
     except (OSError, ValueError):
-        problem = "names a file that cannot be read as text"
+        problem = "names a file that is not readable text"
     else:
         text = text.removesuffix("\n").removesuffix("\r")
         if not text.strip():
-            problem = "names a file that is empty"
+            problem = "names an empty file"
         elif len(content) > _LONGEST_SECRET:
             problem = "names a file that is too large for a secret"
         else:
             return text
-    raise ConfigurationError(name, problem, "Name a readable file that holds the secret alone.")
+    raise ConfigurationError(name, problem, "Name a readable file with only the secret in it.")

@@ -1,1 +1,1 @@
-"""What the bridge decides: plain Python that knows no platform, no protocol and no database."""
+"""Decisions of the bridge: plain Python that knows no platform, no protocol and no database."""

@@ -1,60 +1,134 @@
-"""The Protocols of adapters: an agent's presence on one service, and what only some of them can."""
+"""Base class of adapters, an agent's presence on one service, with a default per ability.
+
+A subclass marks every method that it overrides with `typing_extensions.override`: mypy then refuses
+a misspelt one, which would otherwise silently leave the default in place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
-from app.core.keys import PlaceKey, SessionKey
+from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
-from app.core.workspaces import (
-    Checked,
-    Repository,
-    Suggestion,
-)
+from app.core.workspaces import Checked, Repository, Suggestion
+from app.errors import DeliveryRefused, ServiceRefused
 
 
-class Adapter(Protocol):
+class Adapter(ABC):
     """One agent's presence on one service."""
 
-    @property
-    def service_name(self) -> str:
-        """The agent-qualified name (`slack:codex`) that stored things are matched by."""
-        ...
+    def __init__(
+        self,
+        service: str,
+        agent: str,
+        *,
+        pace: float,
+        paths: tuple[str, ...] = (),
+        shares_files: bool = False,
+        first_word_seconds: float | None = None,
+    ) -> None:
+        self.agent = agent
+        """The agent it belongs to."""
+        self.service_name = adapter_name(service, agent)
+        """The agent-qualified name (`web:codex`) that stored rows refer to."""
+        self.pace = pace
+        """Minimum seconds between two edits of one message."""
+        self.paths = paths
+        """Where its webhooks arrive; `verify` checks them."""
+        self.shares_files = shares_files
+        """Whether it shows the files an agent made in a separate post of the kind `files`."""
+        self.first_word_seconds = first_word_seconds
+        """How long an agent waits until the platform shows its turn; None: no wait."""
 
-    @property
-    def agent(self) -> str:
-        """Whose presence it is."""
-        ...
+    # What comes in.
 
-    @property
-    def pace(self) -> float:
-        """The least number of seconds between two edits of one message."""
-        ...
-
+    @abstractmethod
     def parse(self, delivery: Delivery) -> Inbound | None:
-        """Understand a delivery; None if it is of no concern.
+        """Parse a delivery; None if there is nothing in it for the agent.
 
         Raises:
-            DeliveryUnreadable: it makes no sense.
+            DeliveryRefused: the agent does not work for its sender.
+            DeliveryUnreadable: it cannot be parsed.
         """
-        ...
+
+    def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
+        """Check that the platform sent this webhook, without parsing it.
+
+        Raises:
+            DeliveryRefused: it did not, or not now.
+        """
+        raise DeliveryRefused("webhooks are not accepted here", status=404)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why events do not arrive, with the remedy; empty if they do, None if not watched."""
+        return None
+
+    async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
+        """Receive events until there are no more; retried if it raises.
+
+        An event may be acknowledged as soon as `take` has returned.
+
+        Raises:
+            ServiceRefused: the platform never accepts it with this setup.
+        """
+
+    async def prepare(self) -> None:
+        """Wait until deliveries can be parsed; until then they stay in the inbox."""
+
+    async def gather(self, heard: Heard) -> Heard:
+        """Add what belongs to a message and did not come with it.
+
+        Raises:
+            SpeakerUnknown: not now; the message is held back until the speaker is known.
+        """
+        return heard
+
+    async def reread(self, changed: Changed) -> Changed | None:
+        """Read an edited message as a whole; None if another agent's adapter reports it.
+
+        Raises:
+            PostError: the platform does not say.
+        """
+        return changed
+
+    async def fetch(self, file: File) -> File:
+        """Store a file in the uploads, or in its place a note that says why it is missing."""
+        return file
+
+    # People and places.
+
+    @abstractmethod
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        """Ask the platform whether this person may trigger the agent here; returns why not.
+
+        Any other exception also means no: the answer could not be found out.
+
+        Raises:
+            SpeakerUnknown: not now; the message is held back until the speaker is known.
+        """
+
+    def listed_names(self, speaker: Speaker) -> Collection[str]:
+        """Return the names under which the operator's lists may mean a person."""
+        return (speaker.id,)
+
+    async def name_speaker(self, speaker: Speaker) -> Speaker:
+        """Look up the name of a person; the id stays if the look-up fails."""
+        return speaker
 
     def is_shared(self, key: SessionKey) -> bool:
         """Tell whether other agents can answer in a conversation as well."""
-        ...
+        return True
 
-    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
-        """Ask the platform whether this person may make the agent act here; says why not.
+    async def absence(self, heard: Heard) -> str | None:
+        """Say why the agent cannot answer in the place of a message; None if it can.
 
-        Whatever else is raised means no as well: that it could not be found out.
-
-        Raises:
-            SpeakerUnknown: not now; what was said is kept back until it can be told.
+        Asked only about what another agent's adapter heard.
         """
-        ...
+        return None
 
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what was said in a conversation before a message, oldest first.
@@ -63,17 +137,11 @@ class Adapter(Protocol):
             PostDelayed: not now.
             PostRejected: never.
         """
-        ...
+        return ()
 
-    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Tell one person something, where nobody else sees it if the platform can.
+    # What goes out.
 
-        Raises:
-            PostDelayed: not now.
-            PostRejected: never.
-        """
-        ...
-
+    @abstractmethod
     async def send(self, post: PostSend) -> PostSent:
         """Render and send one post.
 
@@ -81,184 +149,69 @@ class Adapter(Protocol):
             PostDelayed: not now.
             PostRejected: never.
         """
-        ...
 
+    @abstractmethod
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for a post that may have been sent although no answer came."""
-        ...
 
-    async def close(self) -> None:
-        """Let go of whatever is held open."""
-        ...
-
-
-@runtime_checkable
-class ListeningAdapter(Adapter, Protocol):
-    """An adapter that brings its events in by itself: by a socket, or by a look at missed ones."""
-
-    @property
-    def trouble(self) -> str:
-        """Why events do not arrive just now, with the remedy; empty if they do."""
-        ...
-
-    async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
-        """Bring events in for as long as there are any to come; one that raises is begun anew.
-
-        An event may be acknowledged as soon as `take` returned.
-
-        Raises:
-            ServiceRefused: the platform will never let it listen as it is set up.
-        """
-        ...
-
-
-@runtime_checkable
-class InvitedAdapter(Adapter, Protocol):
-    """An adapter whose agent is only where people brought it."""
-
-    async def absence(self, heard: Heard) -> str | None:
-        """Say why the agent cannot answer where something was said; None if it can.
-
-        Asked only about what another agent's adapter heard.
-        """
-        ...
-
-
-@runtime_checkable
-class FileSource(Protocol):
-    """An adapter whose files are fetched only when an agent needs them."""
-
-    async def fetch(self, file: File) -> File:
-        """Lay a file into the uploads, or a note in its place that says why it is not there."""
-        ...
-
-
-@runtime_checkable
-class FileSharer(Protocol):
-    """An adapter that shows what an agent made in a post of its own, of the kind `files`."""
-
-    @property
-    def shares_files(self) -> Literal[True]:
-        """Say so; others show with the answer that there are files."""
-        ...
-
-
-@runtime_checkable
-class PreparedAdapter(Adapter, Protocol):
-    """An adapter that must find something out before it understands anything."""
-
-    async def prepare(self) -> None:
-        """Wait until deliveries can be understood; until then they stay in the inbox."""
-        ...
-
-
-@runtime_checkable
-class GatheringAdapter(Adapter, Protocol):
-    """An adapter whose messages may come in pieces."""
-
-    async def gather(self, heard: Heard) -> Heard:
-        """Bring together what belongs to a message and did not come with it."""
-        ...
-
-
-@runtime_checkable
-class RereadingAdapter(Adapter, Protocol):
-    """An adapter whose messages may change in pieces."""
-
-    async def reread(self, changed: Changed) -> Changed | None:
-        """Tell what a message says as a whole; None if the adapter of another agent tells it.
-
-        Raises:
-            PostError: the platform does not say.
-        """
-        ...
-
-
-@runtime_checkable
-class NamingAdapter(Adapter, Protocol):
-    """An adapter whose places are named after repositories, which may get other names."""
-
-    def naming(self, delivery: Delivery) -> Naming | None:
-        """Tell which repository a delivery is about, and what that is called; None: about none."""
-        ...
-
-    def renamed(self, old: str) -> None:
-        """Forget what was known under a name: it may be another repository's from now on."""
-        ...
-
-
-@runtime_checkable
-class AnnouncingAdapter(Adapter, Protocol):
-    """An adapter whose platform wants to hear of a turn before its agent starts."""
-
-    @property
-    def first_word_seconds(self) -> float:
-        """How long the agent waits for that: a platform that is down must not keep it for ever."""
-        ...
-
-
-@runtime_checkable
-class ReportingAdapter(Adapter, Protocol):
-    """An adapter that can look how checks of proposed changes ended."""
-
-    async def checked(self, news: News) -> Checked | None:
-        """Look how they ended; None while some run, or if the commit is not the latest.
+    @abstractmethod
+    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Tell one person something, in private if the platform can.
 
         Raises:
             PostDelayed: not now.
             PostRejected: never.
         """
-        ...
 
+    # Repositories.
 
-@runtime_checkable
-class SuggestingAdapter(Adapter, Protocol):
-    """An adapter whose service can tell which repository a conversation is about."""
+    def naming(self, delivery: Delivery) -> Naming | None:
+        """Tell which repository a delivery is about, and its name; None if it is about none."""
+        return None
+
+    def renamed(self, old: str) -> None:
+        """Forget what is known under a name: it may now belong to another repository."""
+
+    async def checked(self, news: News) -> Checked | None:
+        """Read how the checks of a proposed change ended.
+
+        None while some run, if the commit is not the latest, or if there is nothing to look at.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+        """
+        return None
 
     async def suggestions(
         self, key: SessionKey, repositories: Sequence[Repository]
     ) -> Sequence[Suggestion]:
-        """Tell which of these are likely.
+        """Tell which of these repositories a conversation is likely about.
 
         Raises:
             PostDelayed: not now.
             PostRejected: never.
             ServiceRefused: not with these credentials.
         """
-        ...
+        return ()
 
-
-@runtime_checkable
-class InstallableAdapter(Adapter, Protocol):
-    """An adapter whose application an admin of the platform installs in a browser."""
+    # Set-up and shutdown.
 
     def consent_address(self, back: str, state: str) -> str | None:
-        """Say where the admin consents and is sent `back` from; None if nothing is to be done."""
-        ...
+        """Return where an admin installs the application; None if that is not done in a browser.
+
+        The platform sends the admin `back` from there, with the `state`.
+        """
+        return None
 
     async def install(self, code: str, back: str) -> str:
-        """Take what the admin brings back; returns who the agent is there.
+        """Finish the installation with the admin's code; returns the agent's identity there.
 
         Raises:
-            ServiceRefused: the platform gives nothing for it.
-            PostError: not now, or not with what it gives.
+            ServiceRefused: the platform rejects the code.
+            PostError: not now, or not with the tokens it gives.
         """
-        ...
+        raise ServiceRefused(self.service_name, "nothing is installed in a browser here", "")
 
-
-@runtime_checkable
-class WebhookAdapter(Adapter, Protocol):
-    """An adapter whose events arrive over HTTP."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Where its events arrive."""
-        ...
-
-    def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
-        """Check that the platform sent this, without parsing it.
-
-        Raises:
-            DeliveryRefused: it did not, or not now.
-        """
-        ...
+    async def close(self) -> None:
+        """Release everything that is held open."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HELP = """\
-Write a command as a message of its own, after a mention or with `!` before it.
-`stop` ends what runs and holds what waits · `stop all` drops that too · `new` begins afresh
-`status` · `queue` shows what waits · `queue now` runs it · `queue drop` drops it
+Send a command as its own message, after a mention or with `!` in front.
+`stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
+`status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · with `always` for new ones in this channel or team"""
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
 
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
@@ -29,13 +29,13 @@ class Command:
     name: str
     argument: str = ""
     always: bool = False
-    """Whether it shall count for more than the place: `repo OWNER/NAME always`."""
+    """Whether it applies to more than the place: `repo OWNER/NAME always`."""
 
 
 def parse(text: str) -> Command | None:
     """Read a message as a command, or None if it is words for the agent.
 
-    Whoever calls a command by `!` and gets its argument wrong means no agent: they get help.
+    A command with `!` and a wrong argument is not meant for an agent: it gets help.
     """
     line = text.strip()
     words = line.removeprefix("!").split()

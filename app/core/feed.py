@@ -1,6 +1,6 @@
-"""Wakes whoever follows a session or a place; the rows themselves are read from the transcript.
+"""Wakes the followers of a session or a place; the rows are read from the transcript.
 
-A follower that comes late, or comes back, therefore sees exactly what one that stayed sees.
+A follower that comes late or reconnects therefore sees exactly what one that stayed sees.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new in a place; nothing at all means that a state may have changed."""
+    """What is new in a place; empty means that a state may have changed."""
 
     rows: tuple[Entry, ...] = ()
     unfinished: tuple[Unfinished, ...] = ()
@@ -43,7 +43,7 @@ class _Follower:
     unfinished: dict[int, Unfinished] = field(default_factory=dict)
 
     def replaced_by(self, rows: Sequence[Entry]) -> None:
-        """Forget unfinished text of turns that have a row now: it may be part of that."""
+        """Forget unfinished text of turns that have a row now: the row may include it."""
         for row in rows:
             if row.turn is not None:
                 self.unfinished.pop(row.turn, None)
@@ -54,7 +54,7 @@ class _Follower:
         return taken
 
     async def wait(self, seconds: float) -> bool:
-        """Wait to be woken; False if nobody did."""
+        """Wait to be woken; False on timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self.wake.wait()
@@ -64,7 +64,7 @@ class _Follower:
 
 
 class Feed:
-    """Who follows what."""
+    """The followers of sessions and places."""
 
     def __init__(self, transcript: TranscriptStore, sessions: SessionStore) -> None:
         self._transcript = transcript
@@ -73,17 +73,17 @@ class Feed:
         self._places: dict[int, PlaceKey] = {}
         self._closed = False
         self.stirs = 0
-        """Counts what happened anywhere, so that a look at everything can be saved."""
+        """Counts what happened anywhere, so that a read of everything can be skipped."""
 
     def close(self) -> None:
-        """Let every follower go."""
+        """Release every follower."""
         self._closed = True
         for followers in self._followers.values():
             for follower in followers:
                 follower.wake.set()
 
     def followed(self, session: int) -> bool:
-        """Tell whether anybody follows a session or its place."""
+        """Tell whether a session or its place has followers."""
         return bool(self._followers) and any(True for _ in self._of(session))
 
     def notify(self, session: int) -> None:
@@ -107,7 +107,7 @@ class Feed:
     async def follow(
         self, session: int, *, after: int, idle: float
     ) -> AsyncIterator[Entry | Unfinished | None]:
-        """Give every row of a session after a number and all that follow; None when quiet."""
+        """Yield the rows of a session after a number and all that follow; None when idle."""
         with self._follower(session) as follower:
             while not self._closed:
                 follower.wake.clear()
@@ -124,7 +124,7 @@ class Feed:
                     yield None
 
     async def news(self, place: PlaceKey, *, after: int, idle: float) -> AsyncIterator[News]:
-        """Give what is new in a place after a number, whenever something is or may be."""
+        """Yield what is new in a place after a number, whenever something is or may be."""
         with self._follower(place) as follower:
             while not self._closed:
                 follower.wake.clear()

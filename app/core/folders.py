@@ -1,64 +1,98 @@
-"""Empty folders: one for each session, beside it one for attachments and one for what goes out.
+"""Creates the folders of a session: workspace, attachments, and files for people.
 
-What people attach is laid beside the workspace, never into it, and so is what they shall get.
+Attachments and files for people are next to the workspace, never in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.core.types import File, Session
 
 
 class Folders:
-    """Empty folders, one per session; beside each one for attachments, one for what goes out."""
+    """Empty folders, one per session, each with one for attachments and one for outgoing files."""
 
-    def __init__(self, root: Path, uploads: Path) -> None:
+    def __init__(
+        self,
+        root: Path,
+        uploads: Path,
+        homes: Path,
+        give: Callable[[Path, str], None] = lambda *_: None,
+    ) -> None:
+        """Create them below `root`; the agents of sessions have their homes below `homes`.
+
+        `give` makes an agent, by its name, the owner of a path.
+        """
         self.root = root
         self._uploads = uploads
+        self._homes = homes
+        self._give = give
 
     async def open(self, session: Session) -> Path:
-        """Make the folder of a session ready.
+        """Prepare the folder of a session.
 
         Raises:
             OSError: it cannot be made.
         """
         folder = self.folder(session)
         for needed in (folder, beside(folder), outgoing(folder)):
-            await asyncio.to_thread(needed.mkdir, mode=0o700, parents=True, exist_ok=True)
+            await asyncio.to_thread(self._make, needed, session.key.agent)
         return folder
 
     async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Lay files beside a session's workspace and tell where they are.
+        """Copy files next to a session's workspace and return their paths.
 
         Raises:
             OSError: one of them cannot be read or written.
         """
         folder = beside(await self.open(session))
-        return [await asyncio.to_thread(self._copy, file, folder) for file in files]
+        agent = session.key.agent
+        return [await asyncio.to_thread(self._copy, file, folder, agent) for file in files]
 
     def folder(self, session: Session) -> Path:
-        """Tell which folder is a session's own."""
-        return self.root / f"{session.id}-{session.key.agent}"
+        """Return the folder of a session."""
+        return self.root / folder_name(session)
 
-    def _copy(self, file: File, folder: Path) -> Path:
+    def home(self, session: Session) -> Path:
+        """Return the home of a session's agent, if it has its own."""
+        return self._homes / folder_name(session)
+
+    def homes(self) -> dict[int, Path]:
+        """Find the existing homes, by the ids of their sessions."""
+        found = self._homes.iterdir() if self._homes.is_dir() else ()
+        numbered = ((home.name.partition("-")[0], home) for home in found)
+        return {int(number): home for number, home in numbered if number.isdecimal()}
+
+    def _make(self, folder: Path, agent: str) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._give(folder, agent)
+
+    def _copy(self, file: File, folder: Path, agent: str) -> Path:
         source = (self._uploads / file.url).resolve()
         if not source.is_relative_to(self._uploads.resolve()):
             raise FileNotFoundError(file.name)
         target = folder / source.parent.name / source.name
         target.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(source, target)
+        self._give(target.parent, agent)
+        self._give(target, agent)
         return target
 
 
+def folder_name(session: Session) -> str:
+    """Name the folders that belong to a session alone: its workspace, its home."""
+    return f"{session.id}-{session.key.agent}"
+
+
 def beside(workspace: Path) -> Path:
-    """Name the folder for attachments beside a workspace."""
+    """Name the attachment folder of a workspace."""
     return workspace.with_name(f"{workspace.name}.files")
 
 
 def outgoing(workspace: Path) -> Path:
-    """Name the folder for what people shall get beside a workspace."""
+    """Name the folder of a workspace for outgoing files."""
     return workspace.with_name(f"{workspace.name}.out")

@@ -1,6 +1,6 @@
-"""What comes in: an event as it arrived, what was heard in it, and what was decided on it.
+"""Inbound values: an event as it arrived, what was heard in it, and what was decided on it.
 
-An adapter understands, the intake decides, the store writes; these are what they hand on.
+An adapter parses, the intake decides, the store writes; they pass these values on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLine:
-    """What became of a delivery, without what it held."""
+    """The outcome of a delivery, without its content."""
 
     seq: int
     adapter: str
@@ -57,9 +57,9 @@ class Heard:
     only_agent_answers: bool = True
     """Whether an untagged message may go to the only agent in the place."""
     overheard: bool = False
-    """Whether it was said in public and to nobody here: not kept unless an agent is there."""
+    """Whether it was said in public to no agent: not kept unless an agent is there."""
     pressed: bool = False
-    """Whether it is a button that was pressed, not something that everybody reads."""
+    """Whether it is a pressed button, not a message that others read."""
     title: str = ""
     link: str = ""
     files: tuple[File, ...] = ()
@@ -70,11 +70,11 @@ class Heard:
     metadata: object = None
     """What the service itself must remember of the event: a typed value of that service."""
     withdrawn: bool = False
-    """Whether the platform says that the work was taken away: that counts whoever did it."""
+    """Whether the platform says that the work was taken away: that counts from any person."""
 
     @property
     def words(self) -> str:
-        """What was said to whoever is mentioned: a command, an answer, or words for an agent."""
+        """What was said after the mention: a command, an answer, or words for an agent."""
         return self.text if self.spoken is None else self.spoken
 
 
@@ -98,23 +98,23 @@ class Answered:
 
     ask: int
     option: str | int
-    """An option's id or its place in the order shown, or the words of whoever was asked."""
+    """An option's id, its position in the order shown, or the person's words."""
     speaker: Speaker
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something that happened to changes which the agent that hears of it may have proposed."""
+    """Something that happened to changes that the agent may have proposed."""
 
     kind: Literal["checked", "merged", "closed", "reopened", "moved"]
     """`moved`: the branch that they are proposed for."""
     place: PlaceKey
-    """What it is told in order with."""
+    """The place whose messages it is ordered with."""
     repository: str
     branch: str
     """The one that was proposed, or the one that moved."""
     mark: str
-    """What tells it from other news of its kind: a commit, a time."""
+    """What distinguishes it from other news of its kind: a commit, a time."""
     link: str = ""
 
 
@@ -123,7 +123,7 @@ Inbound = Heard | Changed | Answered | News
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What a repository is called that places are named after; its number stays the same."""
+    """The name of a repository that places are named after; its number never changes."""
 
     service: str
     host: str
@@ -135,7 +135,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """That a repository is called otherwise from now on."""
+    """A repository's old and new name."""
 
     service: str
     host: str
@@ -171,7 +171,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class AskAnswer:
-    """A message that answers an ask; it is said to the agent if somebody answered before."""
+    """A message that answers an ask; it goes to the agent if the ask was answered before."""
 
     ask: int
     answer: str
@@ -191,7 +191,7 @@ class Decision:
     posts: tuple[NewPost, ...] = ()
     effects: tuple[Effect, ...] = ()
     silence: str = ""
-    """Why nobody answers, for those who wonder."""
+    """Why no agent answers, shown to people."""
     answers: tuple[AskAnswer, ...] = ()
     """The asks that the message answers."""
 
@@ -208,7 +208,7 @@ class Accepted:
 
 
 Correction = Literal["changed", "dropped", "late", "unknown"]
-"""What became of an edit: `late` if the agent is at work on the words as they were."""
+"""Outcome of an edit: `late` if the agent is already working on the original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +217,5 @@ class Corrected:
 
     outcome: Correction
     turns: tuple[TurnRef, ...] = ()
-    """Whose messages it concerned."""
+    """The turns whose messages it concerned."""
     posts: tuple[int, ...] = ()

@@ -1,50 +1,45 @@
-"""How conversations are named: places, and the sessions of agents in them.
+"""Keys of conversations: places, and the sessions of agents in them.
 
-A key is a value with fields. Only this module glues the fields into text and takes text apart.
+A key is a value with fields. Only this module formats the fields as text and parses text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.errors import NotFound
 
 AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
-SERVICES = ("slack", "github", "linear", "web")
+SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceKey:
-    """Where people talk, without any agent: `slack:C1:1700.1`, `github:o/r:7`, `web:t1`."""
+    """Where people talk, without any agent: `web:t1`, `chat:C1:1700.1`."""
 
     service: str
     name: str
-
-    @property
-    def area(self) -> PlaceKey | None:
-        """What holds this place and others like it: a Slack channel, a Linear team; None if none.
-
-        An area is named as places are, but nobody talks in it.
-        """
-        match self.service:
-            case "slack":
-                name, _, rest = self.name.partition(":")
-                is_within = bool(rest)
-            case "linear":
-                name, _, number = self.name.partition("-")
-                is_within = number.isdecimal()  # where there is no issue, the name is a UUID
-            case _:
-                return None
-        return PlaceKey(self.service, name) if is_within else None
 
     def __str__(self) -> str:
         return f"{self.service}:{self.name}"
 
 
+AreaOf = Callable[[PlaceKey], PlaceKey | None]
+"""Names what holds a place and others like it, such as the channel of a thread; None if nothing.
+
+An area is named like a place, but holds no conversation.
+"""
+
+
+def no_area(_place: PlaceKey) -> None:
+    """Give no place an area."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """One agent's conversation as its service names it: `slack:C1:1700.1:codex`."""
+    """One agent's conversation as its service names it: `chat:C1:1700.1:codex`."""
 
     service: str
     external: str
@@ -60,16 +55,15 @@ class SessionKey:
 
     @classmethod
     def parse(cls, text: str) -> SessionKey:
-        """Take a formatted key apart; service and agent never hold a colon, the middle may.
+        """Parse a formatted key; service and agent never hold a colon, the middle may.
 
         Raises:
-            NotFound: the text is no session key.
+            NotFound: the text is not a session key.
         """
         service, first, rest = text.partition(":")
         external, last, agent = rest.rpartition(":")
-        if not (
-            first and last and external and service in SERVICES and AGENT_NAME.fullmatch(agent)
-        ):
+        parts = first and last and external
+        if not (parts and SERVICE_NAME.fullmatch(service) and AGENT_NAME.fullmatch(agent)):
             raise NotFound("session", text)
         return cls(service, external, agent)
 

@@ -1,6 +1,6 @@
 """Sends posts: in order per conversation, paced, retried, each one once.
 
-What was committed always goes out in the end. Progress lives in memory only, and the last one wins.
+Committed posts are always sent in the end. Progress is only in memory, and the last one wins.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from app.core.adapters import Adapter, AnnouncingAdapter
-from app.core.clock import persist
+from app.core.adapters import Adapter
 from app.core.keys import SessionKey
 from app.core.ports import Clock, Counters
 from app.core.posts import Post, PostContent, PostSend, PostSent
+from app.core.retry import backoff, persist
 from app.core.stores.sessions import PostStore
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostRejected
@@ -27,9 +27,9 @@ Progress = Callable[[], PostContent]
 
 FIRST_RETRY_SECONDS = 1.0
 SEND_SECONDS = 60.0
-"""What one post may take, however slow the platform: after that it is looked for and sent again."""
+"""How long one post may take: after that it is looked for and sent again."""
 LONGEST_RETRY_SECONDS = 60.0
-"""A platform that is down is asked once a minute: soon enough for people, rare enough for it."""
+"""A platform that is down is tried once a minute: often enough for people, rarely enough for it."""
 
 
 @dataclass(slots=True)
@@ -49,14 +49,14 @@ class _Lane:
     progress: dict[int, Progress] = field(default_factory=dict)
     open: dict[int, _Open] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
-    """Posts that may have been created although no answer was noted."""
+    """Posts that may have been created although no answer was recorded."""
     busy: bool = False
     resting: bool = False
     """Whether a timer wakes the lane when its next progress is due."""
 
 
 class Outbox:
-    """The way out, for all adapters."""
+    """Sends the posts of all adapters."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Outbox:
         self._timers = Tasks("outbox pace")
 
     async def start(self) -> None:
-        """Take up what the last run did not send."""
+        """Queue what the last run did not send."""
         for post in await self._posts.unsent():
             lane = self._lanes.setdefault(post.target, _Lane())
             lane.doubtful.add(post.id)
@@ -96,31 +96,29 @@ class Outbox:
                 self._send(post)
 
     async def announced(self, post_id: int, target: SessionKey) -> None:
-        """Wait until the platform has a post, for as long as its adapter wants that."""
+        """Wait until the platform has a post, as long as its adapter asks for."""
         adapter = self._adapters.get(target.adapter)
-        if not isinstance(adapter, AnnouncingAdapter):
+        if adapter is None or adapter.first_word_seconds is None:
             return
         post = self._posts.post(post_id)
         if post is None or post.state != "new":
             return
         arrived = self._awaited[post_id] = asyncio.Event()
 
-        async def lose_patience(seconds: float) -> None:
+        async def time_out(seconds: float) -> None:
             await self._clock.sleep(seconds)
-            logger.warning("post %d has not arrived in %g s; its turn begins", post_id, seconds)
+            logger.warning("post %d not delivered after %g s; its turn starts", post_id, seconds)
             arrived.set()
 
-        patience = self._timers.start(
-            lose_patience(adapter.first_word_seconds), name=f"post {post_id}"
-        )
+        deadline = self._timers.start(time_out(adapter.first_word_seconds), name=f"post {post_id}")
         try:
             await arrived.wait()
         finally:
-            patience.cancel()
+            deadline.cancel()
             del self._awaited[post_id]
 
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
-        """Show how far a turn has come; it is asked for its content only when that is sent."""
+        """Show the progress of a turn; its content is read only when it is sent."""
         lane = self._lanes.setdefault(target, _Lane())
         lane.progress[post_id] = content
         self._wake(target, lane)
@@ -142,7 +140,7 @@ class Outbox:
         try:
             while adapter is not None and (lane.committed or lane.progress):
                 if lane.committed:
-                    # Taken out first: what is committed meanwhile puts it in again.
+                    # Removed first: what is committed meanwhile adds it again.
                     post_id = lane.committed.popleft()
                     await self._send_committed(adapter, lane, post_id)
                     if (arrived := self._awaited.get(post_id)) is not None:
@@ -154,16 +152,16 @@ class Outbox:
                     await self._send_progress(adapter, lane)
         finally:
             lane.busy = False
-            # A timer may wake a lane that was given up long ago: another one may serve by now.
+            # A timer may wake a lane that was dropped long ago: another one may have replaced it.
             is_idle = not (lane.committed or lane.open or lane.progress)
             if is_idle and self._lanes.get(target) is lane:
                 del self._lanes[target]
         if adapter is None:
-            logger.warning("nothing can be posted as %s: it is not set up", target.adapter)
+            logger.warning("cannot post as %s: it is not set up", target.adapter)
 
     async def _send_committed(self, adapter: Adapter, lane: _Lane, post_id: int) -> None:
-        """Send a post as it now stands in the store, until it arrived or never can."""
-        delay = FIRST_RETRY_SECONDS
+        """Send a post as the store has it now, until it arrived or never can."""
+        pauses = backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
         while True:
             post = self._posts.post(post_id)
             if post is None or post.state not in {"new", "closing"}:
@@ -172,17 +170,17 @@ class Outbox:
                 async with asyncio.timeout(SEND_SECONDS):
                     sent = await self._deliver(adapter, lane, post)
             except PostRejected as error:
-                logger.warning("post %d can never be sent: %s", post_id, error)
+                logger.warning("post %d cannot be sent: %s", post_id, error)
                 self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
                 await persist(self._clock, self._posts.failed, post_id, str(error))
                 lane.open.pop(post_id, None)
                 return
-            except Exception as error:  # noqa: BLE001 - whatever happens to a platform, the post stays
-                wait = (error.retry_after if isinstance(error, PostDelayed) else None) or delay
+            except Exception as error:  # noqa: BLE001 - on any platform failure the post stays
+                pause = next(pauses)
+                wait = (error.retry_after if isinstance(error, PostDelayed) else None) or pause
                 if not isinstance(error, PostDelayed):
                     lane.doubtful.add(post_id)
-                logger.info("post %d is sent again in %.1f s: %s", post_id, wait, error)
-                delay = min(delay * 2, LONGEST_RETRY_SECONDS)
+                logger.info("post %d: retry in %.1f s: %s", post_id, wait, error)
                 await self._clock.sleep(wait)
                 continue
             await self._note(lane, post, sent)
@@ -195,7 +193,7 @@ class Outbox:
         if remote is None and post.id in lane.doubtful:
             found = await adapter.find(post.target, post.marker)
             if found is not None:
-                logger.info("post %d had arrived although no answer did", post.id)
+                logger.info("post %d had arrived without an answer", post.id)
                 if post.state == "new":
                     return found
                 remote, consumed = found.remote_id, found.consumed
@@ -223,7 +221,7 @@ class Outbox:
             lane.open[post.id] = _Open(known, post.content, self._clock.monotonic())
 
     def _pause(self, adapter: Adapter, lane: _Lane) -> float:
-        """Tell how long the next progress must wait for its pace."""
+        """Return how long the next progress must wait."""
         known = lane.open.get(next(iter(lane.progress)))
         return known.sent_at + adapter.pace - self._clock.monotonic() if known is not None else 0.0
 
@@ -265,14 +263,14 @@ class Outbox:
             wait = error.retry_after or FIRST_RETRY_SECONDS
             lane.progress.setdefault(post_id, latest)
         except Exception as error:  # noqa: BLE001 - progress may be dropped, results may not
-            logger.info("progress of post %d was dropped: %s", post_id, error)
+            logger.info("dropped progress of post %d: %s", post_id, error)
         else:
             known.shown = content
             if sent != PostSent(known.post.remote_id or "", known.post.consumed):
                 await persist(self._clock, self._posts.sent, post_id, sent, final=False)
             known.post = replace(known.post, remote_id=sent.remote_id, consumed=sent.consumed)
         finally:
-            # Counted from the answer on: a platform that is slow is not to get two at once.
+            # Counted from the answer: a slow platform must not get two at once.
             known.sent_at = self._clock.monotonic() + wait
 
     def _reopen(self, lane: _Lane, post_id: int) -> _Open | None:
@@ -284,13 +282,14 @@ class Outbox:
         return lane.open[post_id]
 
     def clean(self, content: PostContent) -> PostContent:
-        """Take every secret the bridge knows out of what is about to be kept or to leave."""
+        """Redact every secret the bridge knows from content that is about to be stored or sent."""
         redact = self._vault.redact
         return replace(
             content,
             text=redact(content.text),
             note=redact(content.note),
             url=redact(content.url),
+            view=content.view and content.view.map(redact),
             plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
             tools=tuple(
                 replace(tool, title=redact(tool.title), output=redact(tool.output))
@@ -302,6 +301,6 @@ class Outbox:
                 for fact in content.facts
             ),
             options=tuple(replace(option, name=redact(option.name)) for option in content.options),
-            # What is in them was checked when they were taken; by their addresses they are found.
+            # Their content was checked when they were collected; their addresses must stay intact.
             files=tuple(replace(file, name=redact(file.name)) for file in content.files),
         )

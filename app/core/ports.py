@@ -1,20 +1,17 @@
-"""The Protocols that the outside implements for the core: time, agents, workspaces, repositories.
+"""Protocols that the outside implements for the core: time, agents, workspaces, repositories.
 
-A port has one method per decision. Whatever must be true together is one method, hence one commit.
+A port has one method per decision. What must be true together is one method, hence one commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
-from app.core.types import (
-    Attachment,
-    File,
-    Session,
-)
+from app.core.keys import PlaceKey
+from app.core.posts import Verbosity
+from app.core.types import Attachment, Session
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.core.workspaces import (
     Author,
@@ -24,13 +21,12 @@ from app.core.workspaces import (
     Opened,
     Proposal,
     Repository,
-    Work,
-    WorkspaceView,
+    Workspace,
 )
 
 
 class Clock(Protocol):
-    """Time, so that a test can play hours."""
+    """Time, so that a test can skip hours."""
 
     def now(self) -> float:
         """Tell the wall clock, in seconds since 1970."""
@@ -46,7 +42,7 @@ class Clock(Protocol):
 
 
 class Counters(Protocol):
-    """Numbers that can be seen from outside."""
+    """Counters that can be read from outside."""
 
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -57,11 +53,15 @@ class TurnEngine(Protocol):
     """Runs turns; takes ids, never live objects."""
 
     def submit(self, session: int) -> None:
-        """See to it that the queued turns of a session run."""
+        """Run the queued turns of a session."""
         ...
 
     async def cancel(self, session: int) -> None:
-        """Stop the turn of a session that runs, if one does."""
+        """Stop the running turn of a session, if there is one."""
+        ...
+
+    def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
+        """Change how much detail the running turns of a place show from now on."""
         ...
 
     async def run(self, turn: int) -> None:
@@ -70,14 +70,14 @@ class TurnEngine(Protocol):
 
 
 class AgentListener(Protocol):
-    """Whoever hears what an agent does."""
+    """Receives what an agent does."""
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take one update; may wait for the store, never for a platform or for the agent."""
         ...
 
     async def on_ask(self, request: AskRequest) -> str | None:
-        """Get a person's answer: an option id, free words where they count, None if cancelled."""
+        """Get a person's answer: an option id, free text where allowed, None if cancelled."""
         ...
 
 
@@ -86,7 +86,7 @@ class AgentSession(Protocol):
 
     @property
     def acp_session_id(self) -> str:
-        """The agent's own name of the conversation."""
+        """The agent's id of the conversation."""
         ...
 
     @property
@@ -97,9 +97,9 @@ class AgentSession(Protocol):
     async def prompt(
         self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
     ) -> PromptEnd:
-        """Say something and follow what happens until the agent ends its turn.
+        """Send a prompt and follow what happens until the agent ends its turn.
 
-        The words name every file by its path; files go along in whatever form the agent takes.
+        The text names every file by its path; files are sent in a form that the agent accepts.
 
         Raises:
             AgentError: it died, hung, misbehaved or answered with an error.
@@ -107,7 +107,7 @@ class AgentSession(Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Ask the agent to end its turn; returns when it did or when its time is over."""
+        """Ask the agent to end its turn; returns when it did or on timeout."""
         ...
 
     async def configure(self, *, mode: str | None, model: str | None) -> None:
@@ -124,7 +124,7 @@ class AgentSession(Protocol):
 
 
 class OpenedSession(Protocol):
-    """What came of bringing an agent to life."""
+    """The result of starting an agent."""
 
     @property
     def session(self) -> AgentSession:
@@ -133,17 +133,17 @@ class OpenedSession(Protocol):
 
     @property
     def how(self) -> Literal["new", "resumed", "loaded", "lost"]:
-        """`lost`: there was a conversation, but the agent could not bring it back."""
+        """`lost`: there was a conversation, but the agent could not restore it."""
         ...
 
 
 class AgentLauncher(Protocol):
-    """Brings agents to life."""
+    """Starts agents."""
 
     async def open(
-        self, session: Session, workspace: Path, listener: AgentListener
+        self, session: Session, workspace: Workspace, listener: AgentListener
     ) -> OpenedSession:
-        """Start the agent's process and its conversation, an earlier one if there was one.
+        """Start the agent's process and its conversation, resuming an earlier one if there is one.
 
         Raises:
             AgentError: it could not be started or did not answer.
@@ -151,65 +151,7 @@ class AgentLauncher(Protocol):
         ...
 
     async def close(self) -> None:
-        """End every process that is still being started or ended."""
-        ...
-
-
-class Workspaces(Protocol):
-    """Where agents work."""
-
-    async def open(self, session: Session) -> Path:
-        """Make the workspace of a session ready.
-
-        Raises:
-            RepositoryError: its repository or its folder cannot be used.
-            OSError: it cannot be made.
-        """
-        ...
-
-    async def close(self, session: int) -> None:
-        """Let go of a workspace whose agent is gone; what is in it stays."""
-        ...
-
-    def attended(
-        self,
-        session: Session,
-        listener: AgentListener,
-        *,
-        meanwhile: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> AbstractAsyncContextManager[None]:
-        """Have a workspace for one turn: what needs a person in it is asked of that turn.
-
-        Where sessions share a folder, whoever comes second waits, inside `meanwhile`.
-        """
-        ...
-
-    def waits(self, session: Session) -> bool:
-        """Tell whether another session is at work in the folder that this one needs."""
-        ...
-
-    def describe(self, session: Session) -> WorkspaceView:
-        """Tell where a session works."""
-        ...
-
-    def outgoing(self, session: Session) -> Path:
-        """Tell where a session's agent lays what people shall get."""
-        ...
-
-    async def ship(self, session: Session, work: Work) -> str:
-        """Deliver what came of a turn; returns what to say about it, nothing if nothing changed.
-
-        Raises:
-            RepositoryError: it cannot be delivered.
-        """
-        ...
-
-    async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Lay files beside a session's workspace and tell where they are.
-
-        Raises:
-            OSError: one of them cannot be read or written.
-        """
+        """End every process that is still starting or stopping."""
         ...
 
 
@@ -222,12 +164,12 @@ class Checkouts(Protocol):
         *,
         fresh: bool,
         on_sent: Callable[[str], Awaitable[None]],
-        ask: Callable[[str], Awaitable[bool]],
+        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Opened | None:
-        """Make a clone ready for its agent; a fresh one is made anew, whatever lies in its place.
+        """Prepare a clone for its agent; a fresh one replaces anything in its folder.
 
-        `on_sent` hears of each commit that went on to the remote, before the agent does; `ask`
-        has a person decide. None if it was there before.
+        `on_sent` is told of each commit that reached the remote, before the agent is; `ask` has a
+        person decide on a push of files. None if it existed before.
 
         Raises:
             RepositoryError: it cannot be.
@@ -239,11 +181,19 @@ class Checkouts(Protocol):
         ...
 
     def visible(self, folder: Path) -> tuple[Path, ...]:
-        """Tell what else an agent must see that works in a folder."""
+        """Return what else the agent of a folder must see."""
+        ...
+
+    async def protected(self, folder: Path, agent: str) -> tuple[Path, ...]:
+        """Return what an agent must not change in a person's folder, because git obeys it.
+
+        Raises:
+            RepositoryError: it cannot be found out.
+        """
         ...
 
     async def prepare(self, clone: Clone) -> str | None:
-        """Run the repository's own preparation in a new clone; returns what it said, if any."""
+        """Run the repository's preparation in a new clone; returns its output, if any."""
         ...
 
     async def gather(self, clone: Clone, message: str) -> Gathered:
@@ -263,15 +213,15 @@ class Checkouts(Protocol):
         ...
 
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
-        """List the files in which a commit and the base branch cannot both be kept."""
+        """List the files in which a commit conflicts with the base branch."""
         ...
 
     async def collisions(
         self, repository: Repository, agent: str, base: str, branch: str
     ) -> tuple[str, tuple[str, ...]] | None:
-        """Tell a branch's commit on the remote, and the files that conflict with the base.
+        """Return a branch's commit on the remote, and the files that conflict with the base.
 
-        None if either branch is not there.
+        None if either branch does not exist.
 
         Raises:
             RepositoryError: the remote cannot be reached.
@@ -279,7 +229,7 @@ class Checkouts(Protocol):
         ...
 
     async def rename(self, old: Repository, new: Repository) -> None:
-        """Keep mirror and clones of a repository that is found elsewhere from now on."""
+        """Keep the mirror and clones of a repository that has a new name."""
         ...
 
     async def diff(self, clone: Clone, since: str) -> str:
@@ -287,48 +237,40 @@ class Checkouts(Protocol):
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
-        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+        """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...
 
     async def remove(self, clone: Clone) -> None:
-        """Throw a clone and its gate away."""
+        """Remove a clone and its gate."""
         ...
 
 
-class TokenSource(Protocol):
-    """Where the bridge's own credentials for repositories come from."""
+class Forge(Protocol):
+    """The host of repositories: tokens, commit authors, pull requests."""
 
     async def token(self, repository: Repository, agent: str) -> str | None:
-        """Get a short-lived token that opens this repository and no other, None if there is none.
+        """Get a short-lived token for this repository and no other; None if there is none.
 
-        The value is registered with the vault by whoever made it.
+        The value is registered with the vault by the forge that made it.
         """
         ...
 
     async def author(self, agent: str) -> Author | None:
-        """Tell whose name stands in an agent's commits; None leaves it to the bridge."""
+        """Return the author of an agent's commits; None leaves it to the bridge."""
         ...
 
-
-class RepositoryCatalog(Protocol):
-    """Which repositories there are to choose from."""
-
     async def repositories(self, agent: str) -> Sequence[str]:
-        """List what an agent's own credentials open, by name, what changed last first.
+        """List the repositories that an agent's credentials open, the latest change first.
 
         Raises:
             RepositoryError: it cannot be found out.
         """
         ...
 
-
-class PullRequests(Protocol):
-    """Where changes are proposed."""
-
     async def propose(self, proposal: Proposal) -> str:
-        """Open a pull request, or bring the open one of this head up to date; returns its link.
+        """Open a pull request, or update the open one of this head; returns its link.
 
-        Twice the same is once: it is looked for by repository and head first.
+        Idempotent: it is looked for by repository and head first.
 
         Raises:
             RepositoryError: it cannot be opened.
@@ -336,5 +278,13 @@ class PullRequests(Protocol):
         ...
 
     async def head(self, session: Session) -> Head | None:
-        """Tell what a session is about whose place is a pull request; None for other places."""
+        """Return the head of a session whose place is a pull request; None for other places."""
+        ...
+
+    async def guard(self, repository: Repository, agent: str, branch: str) -> str:
+        """Say why pushes to a branch need a person's approval; empty if they do not.
+
+        Guarded are default branches, protected ones, and bases of open pull requests. If that
+        cannot be found out, the reason says so.
+        """
         ...

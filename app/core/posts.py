@@ -1,12 +1,15 @@
-"""What goes out: one outbound message in neutral words, and what a platform made of it."""
+"""Outbound values: one message in neutral form, and what a platform made of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from app.core.ask_view import AskView
 from app.core.keys import SessionKey
+from app.core.notes import Note
 from app.core.updates import AskOption, PlanStep
+from app.core.visible import reveal
 
 Verbosity = Literal["quiet", "normal", "full"]
 
@@ -20,7 +23,7 @@ class ToolLine:
     status: str = "pending"
     kind: str = ""
     output: str = ""
-    """The beginning of what it gave back."""
+    """The beginning of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +41,23 @@ class MadeFile:
     name: str
     media_type: str
     url: str
-    """Where it is kept, within the uploads."""
+    """Its path within the uploads."""
     size: int
     link: str = ""
-    """Where the page gives it out; nothing if only this machine could open that."""
+    """Where the page serves it; empty if only this machine could open that."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostContent:
-    """What a post says, before any platform's form."""
+    """What a post says, before a platform renders it."""
 
     kind: Literal["turn", "ask", "notice", "files"]
     state: str = ""
     text: str = ""
     note: str = ""
     """One line by the bridge itself."""
+    reason: Note | None = None
+    """The code of that line; its text is made on reading."""
     plan: tuple[PlanStep, ...] = ()
     tools: tuple[ToolLine, ...] = ()
     thought: str = ""
@@ -63,15 +68,28 @@ class PostContent:
     free_text: bool = False
     """Whether any words answer the ask, not only one of the options."""
     url: str = ""
-    """What the ask wants a person to open; the text has it too."""
+    """What the ask wants a person to open; the view has it too."""
+    view: AskView | None = None
+    """What the ask shows; every ask has one."""
     verbosity: Verbosity | None = None
-    """How much the place wants to see; None: whatever is usual there."""
+    """How much the place wants to see; None: the default there."""
     asker: str = ""
     """The platform's id of the person whose words these answer."""
     message_id: str = ""
     """The message that these answer."""
     files: tuple[MadeFile, ...] = ()
-    """What the agent made for people; of a post of the kind `files` all that there is to it."""
+    """Files that the agent made for people; the only content of a post of the kind `files`."""
+
+    @property
+    def offered(self) -> tuple[AskOption, ...]:
+        """The options that can be chosen where the post is shown."""
+        is_open = self.state == "open"
+        return tuple(option for option in self.options if is_open and not option.on_page)
+
+    @property
+    def asked(self) -> AskView:
+        """What the ask shows; posts of earlier releases have only their text."""
+        return self.view or AskView(reveal(self.text, lines=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +136,4 @@ class PostSent:
     remote_id: str
     consumed: int = 0
     unfinished: bool = False
-    """Whether it takes a further call until people see it; what is known so far is kept before."""
+    """Whether people see it only after a further call; what is known so far is stored before."""

@@ -1,27 +1,30 @@
-"""Says how a workspace is opened, kept and shipped: an empty folder, a folder in place, a clone.
+"""Opens, keeps and ships workspaces: an empty folder, a folder in place, a clone.
 
-A folder in place has one turn at a time, and nobody gets one that the settings do not name.
+A folder in place has one turn at a time, and only one named in the settings or on the page is used.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from app.core.ask_view import AskFact
 from app.core.folders import Folders, beside, outgoing
 from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones
-from app.core.repositories.directory import Directory, Target
+from app.core.repositories.directory import Directory
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Checkout, Repository, Work, WorkspaceView
+from app.core.workspaces import Checkout, Repository, Target, Work, Workspace, WorkspaceView
 from app.errors import Conflict, RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -30,7 +33,7 @@ ALLOW, REFUSE = "allow", "reject"
 
 
 class RepoProvider:
-    """Workspaces of every kind; implements the port `Workspaces`."""
+    """Workspaces of every kind."""
 
     def __init__(
         self,
@@ -57,27 +60,40 @@ class RepoProvider:
         self._in_place: dict[Path, asyncio.Lock] = {}
         self._changing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
-    async def open(self, session: Session) -> Path:
-        """Make the workspace of a session ready.
+    def target(self, session: Session, chosen: str | None) -> Target:
+        """Return what a session works on, given the choice in its place."""
+        return self._directory.target(session.place, chosen)
+
+    async def open(self, session: Session, target: Target) -> Workspace:
+        """Prepare the workspace of a session.
 
         Raises:
             RepositoryError: its repository or its folder cannot be used.
             OSError: it cannot be made.
         """
         async with self._alone(session.id):
-            own = await self._folders.open(session)
-            target = self._target(session)
+            target = self._follow_rename(target)
+            own = folder = await self._folders.open(session)
+            readonly: tuple[Path, ...] = ()
             if isinstance(target, Repository):
-                own = await self._clones.open(
-                    session, target, ask=lambda question: self._ask(session.id, question)
+                folder = await self._clones.open(
+                    session, target, ask=partial(self._ask, session.id)
                 )
             elif isinstance(target, Path):
-                own = self._folder_in_place(target)
-            self._open[session.id] = own
-            return own
+                folder = self._folder_in_place(target)
+                readonly = await self._checkouts.protected(folder, session.key.agent)
+            self._open[session.id] = folder
+            return Workspace(
+                folder,
+                outgoing=outgoing(own),
+                home=self._folders.home(session),
+                visible=(*self._checkouts.visible(folder), beside(own)),
+                readonly=readonly,
+                variables=self._variables.get(target, {}),
+            )
 
     async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
-        """Lay files beside a session's workspace and tell where they are.
+        """Copy files next to a session's workspace and return their paths.
 
         Raises:
             OSError: one of them cannot be read or written.
@@ -85,62 +101,52 @@ class RepoProvider:
         return await self._folders.bring(session, files)
 
     def outgoing(self, session: Session) -> Path:
-        """Tell where a session's agent lays what people shall get: never in its workspace."""
+        """Return the folder for a session's outgoing files: never in its workspace."""
         return outgoing(self._folders.folder(session))
 
     async def close(self, session_id: int) -> None:
-        """Let go of a workspace whose agent is gone; what is in it stays."""
+        """Release a workspace whose agent is gone; its content stays."""
         folder = self._open.pop(session_id, None)
         if folder is not None:
             await self._checkouts.close(folder)
-
-    def visible(self, workspace: Path) -> tuple[Path, ...]:
-        """Tell what else an agent must see that works in a workspace."""
-        beside_it = [
-            beside(self._folders.folder(session))
-            for session_id, folder in self._open.items()
-            if folder == workspace and (session := self._sessions.session(session_id)) is not None
-        ]
-        return (*self._checkouts.visible(workspace), *beside_it)
-
-    def variables(self, workspace: Path) -> Mapping[str, str]:
-        """Tell which variables an agent gets that works in a workspace."""
-        for session_id, folder in self._open.items():
-            session = self._sessions.session(session_id) if folder == workspace else None
-            if session is not None:
-                return self._variables.get(self._target(session), {})
-        return {}
 
     @asynccontextmanager
     async def attended(
         self,
         session: Session,
+        target: Target,
         listener: AgentListener,
         *,
         meanwhile: Callable[[], AbstractAsyncContextManager[None]],
     ) -> AsyncIterator[None]:
-        """Have a workspace for one turn: what needs a person in it is asked of that turn."""
+        """Hold a workspace for one turn, which asks a person where one is needed.
+
+        Where sessions share a folder, the second one waits, inside `meanwhile`.
+        """
         self._attending[session.id] = listener
         try:
-            target = self._target(session)
             if isinstance(target, Path):
                 lock = self._in_place.setdefault(target.resolve(), asyncio.Lock())
-                async with _held(lock, meanwhile):
+                async with _hold(lock, meanwhile):
                     yield
             else:
                 yield
         finally:
             del self._attending[session.id]
 
-    def waits(self, session: Session) -> bool:
-        """Tell whether another session is at work in the folder that this one needs."""
-        target = self._target(session)
+    def is_occupied(self, target: Target) -> bool:
+        """Tell whether a session is at work in a folder that only one may use at a time."""
         lock = self._in_place.get(target.resolve()) if isinstance(target, Path) else None
         return lock is not None and lock.locked()
 
     def describe(self, session: Session) -> WorkspaceView:
-        """Tell where a session works."""
-        target = self._target(session)
+        """Describe where a session works, outside of any turn."""
+        chosen = self._places.place(session.place).repository
+        return self.view(session, self.target(session, chosen))
+
+    def view(self, session: Session, target: Target) -> WorkspaceView:
+        """Describe where a session works."""
+        target = self._follow_rename(target)
         if isinstance(target, Repository):
             return self._clones.view(session, target)
         return WorkspaceView("empty") if target is None else WorkspaceView("folder", str(target))
@@ -149,42 +155,56 @@ class RepoProvider:
         """Show what a session changed in its clone since it began."""
         return await self._clones.diff(session)
 
-    async def ship(self, session: Session, work: Work) -> str:
-        """Deliver what came of a turn, as the agent's entry says; returns what to say about it.
+    async def ship(self, session: Session, target: Target, work: Work) -> str:
+        """Ship the result of a turn as the agent's entry says; returns the note about it.
 
         Raises:
             RepositoryError: git cannot do it.
         """
-        session = self._sessions.session(session.id) or session  # its place may have been renamed
-        target = self._target(session)
+        now = self._sessions.session(session.id) or session
+        # A place that has a new name got it from its repository.
+        target = self._follow_rename(
+            target if now.place == session.place else self.target(now, None)
+        )
         if not isinstance(target, Repository):
             return ""
-        return await self._clones.ship(session, target, work)
+        return await self._clones.ship(now, target, work)
 
     async def reap(self, *, before: float) -> Sequence[str]:
-        """Throw away clones that nobody used since a time; says which were kept, and why."""
+        """Remove clones and homes unused since a time; returns which were kept, and why.
+
+        The home of a clone that is kept is kept as well.
+        """
         kept: list[str] = []
         for record in await self._clones.all():
-            session = self._resting(record.session, before)
+            session = self._find_idle(record.session, before)
             if session is None:
                 continue
             try:
                 kept.append(await self._reap(session, record, before))
             except RepositoryError as error:
-                logger.warning("the clone of %s cannot be looked at: %s", session.key, error)
+                logger.warning("could not inspect the clone of %s: %s", session.key, error)
+        await self._reap_homes(before)
         return list(filter(None, kept))
 
+    async def _reap_homes(self, before: float) -> None:
+        cloned = {record.session for record in await self._clones.all()}
+        for session_id, home in (await asyncio.to_thread(self._folders.homes)).items():
+            async with self._alone(session_id):
+                if session_id not in cloned and self._find_idle(session_id, before) is not None:
+                    await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+
     async def _reap(self, session: Session, record: Checkout, before: float) -> str:
-        """Throw a clone away, unless it holds something; then that is said once."""
+        """Remove a clone, unless it holds unshipped work; then tell that once."""
         if held := await self._clones.unshipped(session, record):
             return await self._clones.keep(session, record, held)
         async with self._alone(session.id):
-            # Somebody may have come back while it was looked at.
-            if self._resting(session.id, before) is not None:
+            # The session may have been used again during the inspection.
+            if self._find_idle(session.id, before) is not None:
                 await self._clones.remove(session, record)
         return ""
 
-    def _resting(self, session_id: int, before: float) -> Session | None:
+    def _find_idle(self, session_id: int, before: float) -> Session | None:
         """Read a session unless it is at work or was used since a time."""
         session = self._sessions.session(session_id)
         if session is None or session_id in self._open or _in_use(session, before):
@@ -192,12 +212,11 @@ class RepoProvider:
         return session
 
     def _alone(self, session_id: int) -> asyncio.Lock:
-        """Keep a workspace from being opened and thrown away at the same time."""
+        """Return the lock that keeps a workspace from being opened and removed at the same time."""
         return self._changing.setdefault(session_id, asyncio.Lock())
 
-    def _target(self, session: Session) -> Target:
-        chosen = self._places.place(session.place).repository
-        target = self._directory.target(session.place, chosen)
+    def _follow_rename(self, target: Target) -> Target:
+        """Follow a renamed repository, even during a turn."""
         if not isinstance(target, Repository) or self._names is None:
             return target
         return self._directory.renamed(target, self._names.now)
@@ -208,8 +227,8 @@ class RepoProvider:
         except Conflict as error:
             raise RepositoryError(f"{target}: {error}") from error
 
-    async def _ask(self, session_id: int, question: str) -> bool:
-        """Have the turn that runs ask a person; outside of turns nobody can be asked."""
+    async def _ask(self, session_id: int, question: str, files: Sequence[str]) -> bool:
+        """Have the running turn ask a person; outside of turns the answer is no."""
         listener = self._attending.get(session_id)
         if listener is None:
             return False
@@ -217,14 +236,16 @@ class RepoProvider:
             AskOption(ALLOW, "Allow once", "allow_once"),
             AskOption(REFUSE, "Reject", "reject_once"),
         )
-        return await listener.on_ask(AskRequest("push", question, options)) == ALLOW
+        facts = tuple(AskFact("file", path) for path in files)
+        request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)
+        return await listener.on_ask(request) == ALLOW
 
 
 @asynccontextmanager
-async def _held(
+async def _hold(
     lock: asyncio.Lock, meanwhile: Callable[[], AbstractAsyncContextManager[None]]
 ) -> AsyncIterator[None]:
-    """Hold a lock; whoever waits for it must not hold what its holder may need."""
+    """Hold a lock; `meanwhile` releases what its holder may need during the wait."""
     if lock.locked():
         async with meanwhile():
             await lock.acquire()

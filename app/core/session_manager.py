@@ -1,7 +1,7 @@
-"""Finds or makes sessions, adds turns to them and carries out commands.
+"""Finds or creates sessions, adds turns to them and carries out commands.
 
-What a command changes for good is committed together with the message that asked for it; only then
-is the live agent told.
+A command's lasting changes are committed together with its message; only then is the live agent
+told.
 """
 
 from __future__ import annotations
@@ -10,27 +10,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, cast
 
-from app.core.clock import persist
-from app.core.commands import HELP, Command
+from app.core.command_effects import AT_WORK, CommandEffects, queue
+from app.core.commands import Command
 from app.core.feed import Feed
 from app.core.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
-from app.core.posts import NewPost, PostContent
+from app.core.posts import NewPost, PostContent, Verbosity
 from app.core.repositories.directory import Directory
+from app.core.retry import persist
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
-from app.core.types import OPEN_TURN_STATES, Session, SessionState
-from app.errors import AgentError, Conflict, NotFound
+from app.core.types import OPEN_TURN_STATES, Session
+from app.errors import NotFound
 
 logger = logging.getLogger(__name__)
-
-RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
-AT_WORK = {*RUNNING, SessionState.QUEUED}
 
 
 class SessionManager:
@@ -57,10 +55,10 @@ class SessionManager:
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
-        self._directory = directory
+        self._effects = CommandEffects(decisions, sessions, turns, live, directory)
 
     async def admit(self, decision: Decision) -> Accepted:
-        """Write down what a message leads to, then let it happen."""
+        """Commit what a message leads to, then carry it out."""
         posts = tuple(
             replace(post, content=self._outbox.clean(post.content)) for post in decision.posts
         )
@@ -70,12 +68,15 @@ class SessionManager:
         for ref in accepted.turns:
             self._engine.submit(ref.session)
             self._feed.notify(ref.session)
+        for effect in decision.effects:
+            if effect.kind == "verbosity":
+                self._engine.show(decision.heard.place, cast("Verbosity", effect.value))
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
         return accepted
 
-    def corrected(self, place: PlaceKey, corrected: Corrected) -> None:
-        """Show what became of a message that was edited or taken back."""
+    def show_correction(self, place: PlaceKey, corrected: Corrected) -> None:
+        """Show the outcome of an edited or deleted message."""
         for ref in corrected.turns:
             self._feed.notify(ref.session)
         self._outbox.send(*corrected.posts)
@@ -86,7 +87,7 @@ class SessionManager:
         return self._sessions.in_place(place)
 
     def at_work(self, place: PlaceKey) -> tuple[str, ...]:
-        """Tell which agents of a place have something to do."""
+        """List the agents of a place that have work."""
         return tuple(
             session.key.agent
             for session in self._sessions.in_place(place)
@@ -105,15 +106,15 @@ class SessionManager:
         sessions = [
             session
             for session in self._sessions.in_place(heard.place)
-            # The repository is the place's: whoever works there works in it.
+            # The repository belongs to the place: every session there works in it.
             if session.key.agent in agents or command.name == "repo"
         ]
         effects: tuple[Effect, ...] = ()
         posts = refusals
         if agents or not refusals:
-            effects, words = await self._consequences(command, heard.place, sessions)
+            effects, words = await self._effects.of(command, heard.place, sessions)
             if effects and command.name == "stop" and not await self._works_in(sessions, heard):
-                words = "Stopped."  # what was stopped says so elsewhere, but somebody asks here
+                words = "Stopped."  # the stopped turn says so elsewhere; the command came from here
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(
@@ -137,15 +138,15 @@ class SessionManager:
         Raises:
             NotFound: there is no such session.
         """
-        await self._change(session_id, lambda session: self._stopping(session, drop=drop))
+        await self._change(session_id, lambda session: self._effects.stop(session, drop=drop))
 
     async def queue(self, session_id: int, what: Literal["now", "drop"]) -> None:
-        """Run what waits now, in place of what runs, or drop it, on behalf of the operator.
+        """Run the queue now, in place of the current turn, or drop it, on behalf of the operator.
 
         Raises:
             NotFound: there is no such session.
         """
-        await self._change(session_id, lambda session: _queue(session, what))
+        await self._change(session_id, lambda session: queue(session, what))
 
     async def _change(
         self, session_id: int, effects_of: Callable[[Session], tuple[Effect, ...]]
@@ -172,93 +173,13 @@ class SessionManager:
             raise NotFound("session", session_id)
         return session
 
-    async def _consequences(
-        self, command: Command, place: PlaceKey, sessions: Sequence[Session]
-    ) -> tuple[tuple[Effect, ...], str]:
-        """Work out what a command changes and what is said about it."""
-        match command.name:
-            case "help":
-                return (), HELP
-            case "listen":
-                words = f"Untagged messages here: `{command.argument}`."
-                return (Effect("listen", value=command.argument),), words
-            case "verbosity":
-                return (Effect("verbosity", value=command.argument),), f"Now {command.argument}."
-            case "repo":
-                return self._choose(command, place, sessions)
-            case "stop":
-                drop = command.argument == "all"
-                effects = _for_each(sessions, lambda each: self._stopping(each, drop=drop))
-                return effects, "" if effects else "Nothing is running here."
-            case _ if not sessions:
-                return (), "No agent is meant: mention the one you mean."
-            case "new":
-                return _for_each(sessions, _beginning_afresh), "The next message begins afresh."
-            case "mode" | "model":
-                return await self._configure(command, sessions)
-            case "queue" if command.argument:
-                return _for_each(sessions, lambda each: _queue(each, command.argument)), ""
-            case _:
-                return (), "\n".join([await self._describe(session) for session in sessions])
-
-    def _choose(
-        self, command: Command, place: PlaceKey, sessions: Sequence[Session]
-    ) -> tuple[tuple[Effect, ...], str]:
-        """Set the repository of a place; whoever is in it begins afresh there."""
-        if not command.argument:
-            chosen = self._decisions.place(place).repository
-            if chosen is None and place.area is not None and not self._directory.fixes(place):
-                chosen = self._decisions.place(place.area).repository
-            return (), f"Repository: {self._directory.words(place, chosen)}."
-        try:
-            chosen = self._directory.chosen(place, command.argument, always=command.always)
-        except Conflict as error:
-            return (), str(error)
-        wider = (Effect("remember", value=chosen),) if command.always else ()
-        # First the choice: whoever waits for it goes on, and is not in the way any more.
-        own = (Effect("repository", value=chosen), *wider)
-        effects = (*own, *_for_each(sessions, _beginning_afresh))
-        also = ", and in new conversations" if command.always else ""
-        return effects, f"From now on here{also}: {self._directory.words(place, chosen)}."
-
-    def _stopping(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
-        """Stop what runs or is about to; what was held before stays held, unless it is dropped."""
-        # In this order: a turn that begins between two looks is seen by the second.
-        waits = self._turns.next_turn(session.id) is not None
-        runs = waits or self._known(session.id).state in RUNNING
-        stop = (Effect("stop", session.id),) if runs else ()
-        dropped = drop and session.state in AT_WORK
-        return (*stop, Effect("drop", session.id)) if dropped else stop
-
     async def _works_in(self, sessions: Sequence[Session], heard: Heard) -> bool:
-        """Tell whether work for the conversation that a message came from is going on."""
+        """Tell whether a turn for the conversation of a message is open."""
         if heard.external == heard.place.name:
             return True  # the place has one conversation
         turns = [turn for each in sessions for turn in await self._turns.turns(each.id)]
         open_ones = (turn for turn in turns if turn.state in OPEN_TURN_STATES)
         return any(turn.surface.external == heard.external for turn in open_ones)
-
-    async def _configure(
-        self, command: Command, sessions: Sequence[Session]
-    ) -> tuple[tuple[Effect, ...], str]:
-        """Try a mode or model on agents that live; the others get it when they start."""
-        kind: Literal["mode", "model"] = "mode" if command.name == "mode" else "model"
-        effects: list[Effect] = []
-        words: list[str] = []
-        for session in sessions:
-            try:
-                await self._live.configure(session.id, **{kind: command.argument})
-            except AgentError as error:
-                words.append(str(error))
-            else:
-                effects.append(Effect(kind, session.id, command.argument))
-                words.append(f"{session.key.agent}: {kind} {command.argument}.")
-        return tuple(effects), "\n".join(words)
-
-    async def _describe(self, session: Session) -> str:
-        waiting = sum(turn.state == "queued" for turn in await self._turns.turns(session.id))
-        queue = f", {waiting} waiting" if waiting else ""
-        return f"{session.key.agent}: {session.state}{queue}"
 
     async def _follow(self, session_id: int, effects: Sequence[Effect]) -> None:
         """Tell the live agent what was decided for its session."""
@@ -269,26 +190,6 @@ class SessionManager:
             await self._live.end(session_id)
         self._feed.notify(session_id)
         self._engine.submit(session_id)
-
-
-def _for_each(
-    sessions: Sequence[Session], effects_of: Callable[[Session], tuple[Effect, ...]]
-) -> tuple[Effect, ...]:
-    return tuple(effect for session in sessions for effect in effects_of(session))
-
-
-def _beginning_afresh(session: Session) -> tuple[Effect, ...]:
-    return (
-        Effect("make way", session.id),
-        Effect("release", session.id),
-        Effect("fresh", session.id),
-    )
-
-
-def _queue(session: Session, what: str) -> tuple[Effect, ...]:
-    if what == "drop":
-        return (Effect("drop", session.id),)
-    return (Effect("hand over", session.id), Effect("release", session.id))
 
 
 def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) -> NewPost:

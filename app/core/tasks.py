@@ -1,6 +1,6 @@
 """Named, owned background tasks: the only place that starts one.
 
-Whoever starts tasks closes them; a task that fails says so in the log, with its name.
+The owner of tasks closes them; a task that fails is logged with its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Tasks:
         """Run a coroutine in the background until it ends or the owner closes."""
         task = asyncio.create_task(work, name=f"{self._owner}: {name}")
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_end)
         return task
 
     async def settle(self, seconds: float) -> None:
@@ -40,7 +40,7 @@ class Tasks:
                 task.cancel()
             await asyncio.wait(self._running)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("task %r failed", task.get_name(), exc_info=task.exception())

@@ -1,7 +1,7 @@
-"""The frozen values that parts of the bridge hand to each other.
+"""Frozen values that parts of the bridge pass to each other.
 
-Nothing here knows a platform's payload, an ACP message or a table; whoever holds one of these may
-keep it for as long as it likes.
+Nothing here knows a platform's payload, an ACP message or a table; a holder may keep a value for
+as long as it likes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.notes import Note
 from app.core.posts import Verbosity
 
 
 class SessionState(StrEnum):
-    """What a session is doing, in the words that people see everywhere."""
+    """What a session is doing, in the words that people see."""
 
     IDLE = "idle"
     QUEUED = "queued"
@@ -25,7 +26,6 @@ class SessionState(StrEnum):
     WAITING = "waiting"
     LIMITED = "limited"
     PARKED = "parked"
-    ENDED = "ended"
     REMOVED = "removed"
 
 
@@ -53,6 +53,8 @@ class Speaker:
     id: str
     name: str
     kind: Literal["person", "agent", "bot"] = "person"
+    number: str = field(default="", compare=False)
+    """A stable id where `id` is a name that can change hands; not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class File:
     media_type: str
     url: str
     origin: str = ""
-    """Where its platform keeps it, in words of that platform."""
+    """Its address on its platform, in that platform's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,11 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class BridgeSessionRequest:
-    """What one agent is asked to do, before anybody knows whether its session exists."""
+    """What one agent is asked to do, before it is known whether its session exists."""
 
     external_session_id: str
     service_name: str
-    """The plain service (`slack`): repository and prompt look-up do not depend on the agent."""
+    """The plain service (`web`): repository and prompt look-up do not depend on the agent."""
     agent_name: str
     prompt: str
     speaker: Speaker
@@ -88,8 +90,6 @@ class BridgeSessionRequest:
     surface: PlaceKey
     files: tuple[File, ...] = ()
     descriptive_name: str = ""
-    is_followup: bool = False
-    service_metadata: object = None
 
     @property
     def key(self) -> SessionKey:
@@ -99,7 +99,7 @@ class BridgeSessionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlaceView:
-    """What the floor has to know of a place."""
+    """What the floor needs to know about a place."""
 
     present: tuple[str, ...] = ()
     """Agents with a session here that was not removed."""
@@ -130,7 +130,7 @@ class Session:
     title: str = ""
     acp_session_id: str | None = None
     generation: int = 1
-    """Counts how often the conversation began afresh (`new`)."""
+    """Counts how often the conversation started over (`new`)."""
     mode: str | None = None
     model: str | None = None
     link: str = ""
@@ -138,12 +138,12 @@ class Session:
     held: bool = False
     """Whether what waits was held by a stop."""
     spent: float = 0.0
-    """Dollars, since somebody last said go on."""
+    """Dollars since a person last said go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A place as it stands in a list: what was said last, and who works there."""
+    """A place as a list shows it: what was said last, and who works there."""
 
     place: PlaceKey
     title: str
@@ -161,7 +161,7 @@ class Turn:
     surface: SessionKey
     state: TurnState
     cuts: int = 0
-    """How often the bridge died while the agent was at it."""
+    """How often the bridge died during this turn."""
     continued: bool = False
     """Whether an earlier attempt may have reached the agent."""
     held: bool = False
@@ -169,12 +169,12 @@ class Turn:
     prompt: str = ""
     error: str = ""
     successor: int | None = None
-    """The turn that goes on with its work, if it was parked and then answered."""
+    """The turn that continues its work, if it was parked and then answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What somebody said, as it is kept."""
+    """What a speaker said, as it is stored."""
 
     speaker: Speaker
     text: str
@@ -204,7 +204,7 @@ class ActivePlace:
 
     key: SessionKey
     first_message_id: str
-    """The first message that the bridge dealt with there; what came before was context."""
+    """The first message that the bridge handled there; earlier ones were context."""
     last_message_id: str
     """The last message that the bridge knows of there."""
     updated_at: float
@@ -222,17 +222,19 @@ class Entry:
     turn: int | None = None
     id: int = 0
     at: float = 0.0
+    note: Note | None = None
+    """What the bridge itself did; its text is made on reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overheard:
-    """What people and other agents said around a session, as one of its turns has to be told."""
+    """What people and other agents said around a session, for one of its turns."""
 
     entries: tuple[Entry, ...] = ()
     upto: int = 0
-    """The last row of the transcript there is."""
+    """The last row of the transcript."""
     introduced: bool = False
-    """Whether an earlier turn from the same surface was told what stood above it."""
+    """Whether an earlier turn from the same surface was told the messages above it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Keeps the updates of one turn in order, joins them into rows and tells the place how far it is.
+"""Orders the updates of one turn, joins them into rows and shows progress in the place.
 
 One row per joined piece of text or state of a tool call: a row ends when the kind changes, after a
-second, or at 64 KiB. Nothing leaves before the vault has seen it, also across two rows.
+second, or at 64 KiB. Nothing leaves before the vault has checked it, also across two rows.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from app.core.clock import persist
 from app.core.consent.record import NOT_ASKED, Decided
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
 from app.core.posts import Fact, PostContent, ToolLine
+from app.core.retry import persist
 from app.core.stores.sessions import TranscriptStore
 from app.core.tasks import Tasks
 from app.core.types import Entry, TurnRef
 from app.core.updates import (
     BridgeUpdate,
     Diff,
+    NoticeUpdate,
     PlanStep,
     PlanUpdate,
     StateUpdate,
@@ -31,23 +32,24 @@ from app.core.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
-from app.vault import Vault
+from app.vault import GrowingText, Vault
 
 ROW_SECONDS = 1.0
 ROW_CHARACTERS = 64 * 1024
 SHOW_SECONDS = 0.1
-"""How often a follower sees unfinished text: fluent to the eye, a tenth of the work."""
+"""How often a follower sees unfinished text: smooth to read, a tenth of the work."""
 ANSWER_CHARACTERS = 400_000
 """What a post keeps of an answer; more than any platform shows, and the transcript has it all."""
 TOOL_CHARACTERS = 256 * 1024
 """What a row keeps of one tool's input, of its output and of each file it changed."""
 PLAN_STEPS = 100
 STEP_CHARACTERS = 500
-"""What a plan may hold and still be read."""
+"""Size of a plan that people can still read."""
 THOUGHT_CHARACTERS = 1_000
 """What a post shows of a thought: its end, where the conclusion is."""
 OUTPUT_CHARACTERS = 500
 """What a post shows of a tool's output: enough to see whether it worked."""
+
 TOOLS_SHOWN = 20
 """Tool calls a post names; older ones are in the transcript."""
 
@@ -66,7 +68,7 @@ class UpdateRouter:
         on_progress: Callable[[], None],
         frame: PostContent | None = None,
     ) -> None:
-        """Begin with nothing said; `frame` is what stays the same in the turn's post."""
+        """Begin empty; `frame` is the constant part of the turn's post."""
         self._ref = ref
         self._frame = frame or PostContent(kind="turn")
         self._transcript = transcript
@@ -80,7 +82,7 @@ class UpdateRouter:
         self._kind: Literal["text", "thought"] = "text"
         self._size = 0
         self._since = 0.0
-        self._held = ""
+        self._text = GrowingText(vault)
         self._tools: dict[str, ToolUpdate] = {}
         self._changed_tools: set[str] = set()
         self._decided: dict[str, Decided] = {}
@@ -109,13 +111,17 @@ class UpdateRouter:
             await self.flush()
 
     def tool(self, call: str) -> ToolUpdate | None:
-        """Tell what is known of a tool call."""
+        """Return what is known of a tool call."""
         return self._tools.get(call)
+
+    def is_decided(self, call: str) -> bool:
+        """Tell whether a person or a rule has decided on a tool call."""
+        return call in self._decided
 
     @property
     def words(self) -> str:
         """What the agent has said, unless it also did something."""
-        return "" if self._tools else "".join((*self._answer, self._held, *self._pieces))
+        return "" if self._tools else "".join((*self._answer, self._text.waiting, *self._pieces))
 
     async def decide(self, tool: ToolUpdate, decided: Decided) -> None:
         """Record who or what decided on a tool call."""
@@ -124,13 +130,13 @@ class UpdateRouter:
 
     async def close(self) -> None:
         """Write all that is left."""
-        async with self._order:  # rows that wait for the store are nowhere else any more
+        async with self._order:  # rows that wait for the store are nowhere else
             await self._tasks.close()
         self._timer = None
         await self.flush(final=True)
 
     async def flush(self, *, final: bool = False) -> None:
-        """Write what has come together as rows, and show progress."""
+        """Write the collected updates as rows, and show progress."""
         async with self._order:
             entries = [*self._text_entry(final=final), *self._tool_entries()]
             if not entries:
@@ -205,10 +211,12 @@ class UpdateRouter:
             case StateUpdate(what="title"):
                 self.title = self._vault.redact(str(update.value))
             case StateUpdate():
-                data = {"state": update.what, "value": _bounded(update.value)}
+                data = {"state": update.what, "value": _limit_size(update.value)}
                 await self._write(Entry(kind="notice", data=data))
+            case NoticeUpdate():
+                await self._write(Entry(kind="notice", text=self._vault.redact(update.text)))
             case UnknownUpdate():
-                data = {"unknown": update.kind, "raw": _bounded(dict(update.raw))}
+                data = {"unknown": update.kind, "raw": _limit_size(dict(update.raw))}
                 await self._write(Entry(kind="notice", data=data))
 
     async def _take_tool(self, update: ToolUpdate) -> None:
@@ -243,10 +251,10 @@ class UpdateRouter:
         self._on_progress()
 
     def _text_entry(self, *, final: bool) -> list[Entry]:
-        """Take the joined text, but for a tail that might be the beginning of a secret."""
-        if not self._pieces and not (final and self._held):
+        """Take the joined text, except a tail that might be the beginning of a secret."""
+        if not self._pieces and not (final and self._text.waiting):
             return []
-        safe, self._held = self._vault.hold_back(self._held + "".join(self._pieces), final=final)
+        safe = self._text.add("".join(self._pieces), final=final)
         self._pieces.clear()
         self._size = 0
         if not safe:
@@ -274,7 +282,7 @@ class UpdateRouter:
         ]
 
     def _decision_on(self, tool: ToolUpdate) -> dict[str, Decided]:
-        """Say who decided on a call, and of one that is over, if nobody did."""
+        """Return who decided on a call; for a finished one, also that nobody was asked."""
         decided = self._decided.get(tool.call)
         if decided is None and tool.status in {"completed", "failed"}:
             decided = NOT_ASKED
@@ -285,7 +293,7 @@ class UpdateRouter:
             self._timer = self._tasks.start(self._tick(), name="timer")
 
     async def _tick(self) -> None:
-        """See to it that nothing waits for longer than a row may."""
+        """Flush regularly, so that nothing waits longer than a row may."""
         while self._pieces or self._changed_tools:
             due = self._since + ROW_SECONDS - self._clock.monotonic()
             if due <= 0:
@@ -297,18 +305,18 @@ class UpdateRouter:
                 await self._clock.sleep(due)
 
     def _show(self) -> None:
-        safe, _ = self._vault.hold_back(self._held + "".join(self._pieces), final=False)
+        safe = self._text.preview("".join(self._pieces))
         if safe:
             self._feed.show(Unfinished(self._ref.session, self._ref.turn, self._kind, safe))
 
 
 def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
-    """Lay what changed over what was known, no larger than a row may be."""
+    """Merge an update into what was known, no larger than a row may be."""
     update = replace(
         update,
-        input=_bounded(update.input),
+        input=_limit_size(update.input),
         output=None if update.output is None else update.output[:TOOL_CHARACTERS],
-        diffs=None if update.diffs is None else tuple(map(_shortened, update.diffs)),
+        diffs=None if update.diffs is None else tuple(map(_shorten, update.diffs)),
     )
     if known is None:
         return update
@@ -318,12 +326,12 @@ def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
     return replace(known, **changes)
 
 
-def _shortened(diff: Diff) -> Diff:
+def _shorten(diff: Diff) -> Diff:
     old = None if diff.old is None else diff.old[:TOOL_CHARACTERS]
     return replace(diff, old=old, new=diff.new[:TOOL_CHARACTERS])
 
 
-def _bounded(value: Any) -> Any:
+def _limit_size(value: Any) -> Any:
     """Keep a JSON value as it is unless it is too large for a row."""
     text = str(value)
     return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} [cut off]"

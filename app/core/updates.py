@@ -1,10 +1,12 @@
-"""What an agent does, in our words, never ACP's or a platform's; and what it asks of people."""
+"""Updates and asks of agents in the bridge's own types, never ACP's or a platform's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from app.core.ask_view import AskFact, AskView
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanUpdate:
-    """The whole plan as it stands now."""
+    """The whole current plan."""
 
     steps: tuple[PlanStep, ...]
 
@@ -81,13 +83,20 @@ class StateUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FileUpdate:
-    """A file in the midst of what an agent says: its bytes, or else where it lies."""
+    """A file within an agent's answer: its bytes, or else its address."""
 
     name: str
     words: str
-    """What stands for it in the answer."""
+    """Its placeholder in the answer."""
     data: bytes = b""
     address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeUpdate:
+    """A line by the bridge about what an agent tried."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +115,14 @@ BridgeUpdate = (
     | UsageUpdate
     | StateUpdate
     | FileUpdate
+    | NoticeUpdate
     | UnknownUpdate
 )
 
 
 AskKind = Literal["permission", "question", "pause", "repository", "offer"]
-"""The bridge itself asks the last three: whether a turn shall go on, where it shall work, and
-whether one shall begin."""
+"""The bridge itself asks the last three: whether a turn should go on, where it should work, and
+whether one should begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,8 @@ class AskOption:
     id: str
     name: str
     kind: str
+    on_page: bool = False
+    """Whether it can be chosen only on the page, because no other surface shows the whole ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +147,24 @@ class AskRequest:
     arguments_hash: str = ""
     kind: AskKind = "permission"
     free_text: bool = False
-    """Whether any words answer it, not only one of the options."""
+    """Whether free text answers it, not only one of the options."""
     tool_kind: str = ""
-    """What kind of call it is about, where that is beyond doubt."""
+    """The kind of call it is about, where that is certain."""
     subject: str = ""
     """What exactly would be run or touched."""
     url: str = ""
-    """What a person is to open, such as where an account is linked; the title has it too."""
+    """An address for a person to open, such as to link an account; a fact has it too."""
+    facts: tuple[AskFact, ...] = ()
+    """What it is about, word for word."""
+    view: AskView | None = None
+    """How it is shown in a place; made once, before it is stored."""
+    whole: AskView | None = None
+    """How the page and a terminal show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """An ask as it is kept."""
+    """An ask as it is stored."""
 
     id: int
     session: int

@@ -1,15 +1,15 @@
-"""Where agents work, as values: repositories, clones, what was shipped; and the words around them.
+"""Workspace values: repositories, clones, what was shipped; and the texts around them.
 
 Everything here is pure. Names that come from people, titles or remotes never reach git unchecked:
-what is no plain branch name is no branch.
+what is not a plain branch name is not a branch.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,12 +21,13 @@ Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
 
 SLUG_CHARACTERS = 40
-"""Of a title: some seven words, and branch names stay readable in every list."""
+"""Part of a title: about seven words, so that branch names stay readable in lists."""
 SUBJECT_CHARACTERS = 72
-"""Where git, GitHub and everybody's tools fold the first line of a message."""
+"""Where git, forges and most tools fold the first line of a message."""
 SESSION_TRAILER = "Agent-Bridge-Session"
 NO_TITLE = "Changes by {agent}"
 
+_HEADS = "refs/heads/"
 _BRANCH = re.compile(r"(?!-)[^\x00-\x20\x7f~^:?*\[\\]{1,200}")
 
 
@@ -36,6 +37,32 @@ class Repository:
 
     name: str
     url: str
+
+
+Target = Repository | Path | None
+"""What a session works on: a clone, a folder on this machine, or an empty folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """An open workspace: where an agent runs, and what it sees and may change around it."""
+
+    folder: Path
+    outgoing: Path | None = None
+    """Where its agent puts files for people; never inside the folder."""
+    home: Path | None = None
+    """Where its agent's own home is, if it has one."""
+    visible: tuple[Path, ...] = ()
+    """What else its agent must see: attachments, the git remote of a clone."""
+    readonly: tuple[Path, ...] = ()
+    """What its agent must not change in the folder."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables for its agent, unless the agent has its own of that name."""
+
+    @property
+    def own(self) -> tuple[Path, ...]:
+        """Folders outside the workspace in which its agent may change files."""
+        return tuple(filter(None, (self.outgoing, self.home)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +75,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Whose name stands in commits."""
+    """The author of commits."""
 
     name: str
     email: str
@@ -62,6 +89,8 @@ class Clone:
     """One session's clone: what it is of, how it is opened, and what may be pushed from it."""
 
     folder: Path
+    home: str
+    """The name of its session's home, in which git runs as the agent does."""
     session: SessionKey
     repository: Repository
     way: Way
@@ -69,12 +98,18 @@ class Clone:
     branch: str = ""
     """What it may push to: a new branch or an existing one; nothing when detached."""
     start: str = ""
-    """What a detached clone looks at: a commit or a full ref name."""
+    """What a detached clone looks at: a commit or a full ref name. Of others the full ref name of
+    the branch that they are based on, if that is not the default branch."""
 
     @property
     def agent(self) -> str:
-        """Whose clone it is."""
+        """The agent that owns the clone."""
         return self.session.agent
+
+    @property
+    def base(self) -> str:
+        """The branch that its changes are proposed for; empty for the default branch."""
+        return "" if self.way == "detached" else self.start.removeprefix(_HEADS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +117,13 @@ class Opened:
     """What a new clone began with."""
 
     base: str
-    """The default branch of the repository."""
+    """The branch that its changes are proposed for, mostly the default branch."""
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A clone as it is remembered."""
+    """A clone as it is stored."""
 
     session: int
     number: int
@@ -100,7 +135,7 @@ class Checkout:
     base: str = ""
     commit: str = ""
     sent: str = ""
-    """The commit that was sent on last."""
+    """The commit that was pushed last."""
     told: str = ""
     """The commit that people were told of last, when it was proposed or named."""
     link: str = ""
@@ -113,14 +148,14 @@ class Head:
     """What a place that is a pull request is about, in the repository of the place."""
 
     branch: str
-    """Empty where nobody but its author may push: a fork."""
+    """Empty where only its author may push: a fork."""
     commit: str
     """What to read then: a commit, or a full ref name such as `refs/pull/7/head`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a pull request shall say; it is found again by its repository and head."""
+    """The content of a pull request; it is found again by its repository and head."""
 
     repository: Repository
     agent: str
@@ -133,7 +168,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Changes that a session has proposed, as they are remembered."""
+    """Changes that a session has proposed, as they are stored."""
 
     session: int
     repository: Repository
@@ -160,7 +195,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a turn was about, for whoever ships what came of it."""
+    """What a turn was about, for shipping its result."""
 
     title: str
     messages: Sequence[Message]
@@ -171,7 +206,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The state of a clone after what was left in it was committed."""
+    """The state of a clone after its uncommitted changes were committed."""
 
     commit: str
     problem: str = ""
@@ -192,7 +227,7 @@ class WorkspaceView:
 
     @property
     def delivered(self) -> tuple[Fact, ...]:
-        """Where others find what was sent on; nothing while it is here only."""
+        """Where others find what was pushed; empty while it is only here."""
         if not self.sent:
             return ()
         branch = Fact(f"{self.name}, {self.branch}")
@@ -206,13 +241,18 @@ def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
     return f"{own_branches(session.agent)}{where}{'-' if what else ''}{what}"
 
 
+def branch_ref(branch: str) -> str:
+    """Write the full ref name of a branch."""
+    return f"{_HEADS}{branch}"
+
+
 def own_branches(agent: str) -> str:
-    """Tell what the names of an agent's new branches begin with."""
+    """Return the prefix of an agent's new branches."""
     return f"agent/{agent}/"
 
 
 def slug(text: str, limit: int) -> str:
-    """Make of any text something that may stand in a branch name."""
+    """Turn any text into a part of a branch name."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:limit].strip("-")
@@ -260,17 +300,17 @@ def proposal_body(work: Work, session: SessionKey) -> str:
     """Say in a pull request who asked for it and where."""
     names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
     where = work.link or str(session)
-    return f"{names or 'Somebody'} asked {session.agent} for this: {where}"
+    return f"{names or 'Someone'} asked {session.agent} for this: {where}"
 
 
 def co_author(who: Speaker) -> str:
-    """Name a person as a co-author; the address leads to nobody unless it is one."""
+    """Name a person as a co-author; without an e-mail address, a placeholder is used."""
     name = re.sub(r"[<>\x00-\x1f\x7f]", "", who.name).strip() or "somebody"
     address = re.sub(r"[^A-Za-z0-9@.+_-]", "-", who.id) or "somebody"
     return f"{name} <{address if '@' in address else f'{address}@noreply.agent-bridge.invalid'}>"
 
 
 def one_text(text: str) -> str:
-    """Take control characters out of words, so that nothing in them ends a line or a message."""
+    """Remove control characters, so that nothing in a text ends a line or a message."""
     lines = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", text.replace("\r\n", "\n")).splitlines()
     return "\n".join(line.rstrip() for line in lines).strip()

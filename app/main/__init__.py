@@ -1,18 +1,17 @@
 """Joins the parts into a bridge and runs it; the only place that knows them all."""
 
 from app.main.bridge import Bridge
-from app.main.foundation import Foundation, bridge_id, founded
 from app.main.launching import launches
-from app.main.platforms import Platforms, platforms
+from app.main.presence import presence
+from app.main.resources import Resources, bridge_id, open_resources
 from app.main.serving import serve
 
 __all__ = [
     "Bridge",
-    "Foundation",
-    "Platforms",
+    "Resources",
     "bridge_id",
-    "founded",
     "launches",
-    "platforms",
+    "open_resources",
+    "presence",
     "serve",
 ]

@@ -1,6 +1,6 @@
-"""One bridge: how its parts start, what people reach of them, and how they end.
+"""Runs one bridge: starts its parts in order, serves them, and stops them in order.
 
-Order at start: lock, store, port, and only then what is heavy or slow. Order at the end: no new
+Start order: lock, store, port, and only then what is heavy or slow. Stop order: no new
 requests, running turns get their grace time, then every process, then the store.
 """
 
@@ -12,70 +12,63 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from app.agents.isolation import try_shelter
-from app.core.adapters import Adapter, InstallableAdapter, WebhookAdapter
-from app.core.ports import PullRequests, RepositoryCatalog, TokenSource
+from app.core.adapters import Adapter
+from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
 from app.main.cards import cards_of, missing_agents
-from app.main.foundation import Foundation
-from app.main.joining import Joined
-from app.main.terms import hosts_of
-from app.main.upkeep import Upkeep
+from app.main.maintenance import Maintenance
+from app.main.resources import Resources
+from app.main.terms import hosts_of, page_url_of
+from app.main.wiring import Joined
 from app.server.application import build
-from app.server.door import Door
 from app.server.front import Front
 from app.server.installations import Installations
+from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
+from app.server.redacting import Redacting
 
 logger = logging.getLogger(__name__)
 
 READY_SECONDS = 3.0
-"""How long the store may take to say that it can write: its busy timeout and a little."""
+"""How long the store may take to confirm that it can write: its busy timeout plus a margin."""
 OUTBOX_GRACE_SECONDS = 2.0
-"""What is left for final posts once all turns have ended; the rest goes out at the next start."""
+"""The time for final posts once all turns have ended; the rest is sent at the next start."""
 
 
 class Bridge:
-    """One bridge: its parts, joined, and their life."""
+    """One bridge: its parts, joined, and their lifecycle."""
 
     def __init__(
         self,
-        base: Foundation,
+        base: Resources,
         adapters: Sequence[Adapter],
         *,
         timeouts: Mapping[str, float] | None = None,
-        tokens: TokenSource | None = None,
-        pulls: PullRequests | None = None,
-        catalog: RepositoryCatalog | None = None,
+        forge: Forge | None = None,
     ) -> None:
-        """Join the parts; `timeouts` are seconds by step, where they differ from the usual."""
+        """Join the parts; `timeouts` are seconds by step, where they differ from the defaults."""
         configuration = base.configuration
         self._base = base
-        self._joined = joined = Joined(
-            base, adapters, timeouts=timeouts or {}, tokens=tokens, pulls=pulls, catalog=catalog
-        )
+        self.data_dir = configuration.data_dir
+        self._joined = joined = Joined(base, adapters, timeouts=timeouts or {}, forge=forge)
         self.feed = joined.feed
         self.intake = joined.intake
-        self._upkeep = Upkeep(base, joined.workspaces, joined.uploads)
+        self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
         self._hurried = False
-        self._patience: asyncio.Timeout | None = None
+        self._grace_timeout: asyncio.Timeout | None = None
         self.cards = cards_of(configuration, base.shelters, joined.adapters)
-        self.door = Door(
+        self.door = LoginLinks(
             base.stores.logins,
             base.clock,
             base.vault,
-            base_url=configuration.base_url,
+            base_url=page_url_of(configuration, base.secrets.secret_key),
             secret_key=base.secrets.secret_key,
         )
         self._installs = Installations(
-            {
-                name: adapter
-                for name, adapter in joined.adapters.items()
-                if isinstance(adapter, InstallableAdapter)
-            },
+            joined.adapters,
             base.stores.sealed,
             base.clock,
             base_url=configuration.base_url,
@@ -83,27 +76,28 @@ class Bridge:
         )
 
     def application(self) -> Front:
-        """Build what serves HTTP: the front for webhooks, the application behind it."""
+        """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        hooks = [a for a in self._joined.adapters.values() if isinstance(a, WebhookAdapter)]
+        hooks = list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         front = Front(
-            application,
+            Redacting(application, base.vault),
             self.intake.take,
             base.clock,
-            hosts=hosts_of(base.configuration),
+            hosts=hosts_of(base.configuration, self.door.base_url),
+            base_url=base.configuration.base_url,
             started=self._started,
         )
         front.open(hooks)
         return front
 
     def parts(self) -> Parts:
-        """Hand out what people reach, over HTTP or from a terminal."""
+        """Return the parts that people use, over HTTP or from a terminal."""
         base = self._base
         return Parts(
             agents=self.cards,
             intake=self.intake,
-            reception=self._joined.reception,
+            dispatcher=self._joined.dispatcher,
             manager=self._joined.manager,
             ledger=self._joined.ledger,
             feed=self.feed,
@@ -125,36 +119,40 @@ class Bridge:
         )
 
     async def start(self, *, resume: bool = True) -> None:
-        """End what the last run left, go on with its turns and posts if told to, begin to read."""
-        await self._upkeep.end_leftovers()
+        """Clean up after the last run, resume its turns and posts if told to, start reading."""
+        await self._maintenance.end_leftovers()
+        self._joined.warden.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         await self._joined.engine.start()
         if resume:
-            # Before any turn goes on: its post may have arrived although nobody noted that.
+            # Before any turn resumes: its post may have arrived without being recorded.
             await self._joined.outbox.start()
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._tasks.start(self._probe(), name="isolation probe")
-            self._tasks.start(self._upkeep.forget(), name="retention")
+            self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
         self._started.set()
 
     async def stop(self) -> None:
-        """Give running turns their grace time, then end everything; safe at any moment."""
+        """Give running turns their grace time, then stop everything; safe at any moment."""
         grace = self._base.configuration.limits.grace_seconds
-        logger.info("stopping: running turns get up to %g s, a second signal ends them now", grace)
+        logger.info(
+            "stopping: waiting up to %g s for running turns; signal again to stop now", grace
+        )
         self.feed.close()
         await self._joined.listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(0 if self._hurried else None) as self._patience:
+            async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:
                 await self._joined.engine.drain(grace=grace)
-        self._patience = None
+        self._grace_timeout = None
         await self._joined.engine.drain(grace=0)
         await self._joined.ledger.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
+        await self._joined.warden.close()
         await self._joined.checkouts.close_all()
         await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)
         await self._tasks.close()
@@ -162,31 +160,37 @@ class Bridge:
             await adapter.close()
 
     def hurry(self) -> None:
-        """Give running turns no more time; they go on at the next start."""
+        """Give running turns no more time; they resume at the next start."""
         self._hurried = True
-        if self._patience is not None:
-            self._patience.reschedule(asyncio.get_running_loop().time())
+        if self._grace_timeout is not None:
+            self._grace_timeout.reschedule(asyncio.get_running_loop().time())
 
     async def ready(self) -> Sequence[Check]:
-        """Say of each part whether it works."""
+        """Check each part."""
         troubles = self._joined.listeners.troubles()
         return [
             Check("started", self._started.is_set()),
             await self._store_check(),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
+            *(
+                Check(f"agent {name}", ok=False, words=f"closed, {words}")
+                for name, words in self._base.admission.closed().items()
+            ),
         ]
 
     async def _store_check(self) -> Check:
         try:
             async with asyncio.timeout(READY_SECONDS):
-                await self._base.database.writer.run(lambda _connection: None)
+                await self._base.database.check_writable()
         except (StoreUnavailable, TimeoutError) as error:
-            return Check("store", ok=False, words=str(error) or "it does not answer")
+            return Check("store", ok=False, words=str(error) or "no answer")
         return Check("store", ok=True)
 
     async def _probe(self) -> None:
-        """Find out how each agent is really kept apart, and say so."""
-        for name, shelter in self._base.shelters.items():
-            tried = await try_shelter(self._base.configuration, shelter)
-            self.cards[name] = replace(self.cards[name], isolation=tried.words)
-            logger.info("%s: %s", name, tried.words)
+        """Probe each agent's isolation, and log and show the result."""
+        admission = self._base.admission
+        for name in self._base.shelters:
+            words = await admission.judge(name)
+            self.cards[name] = replace(self.cards[name], isolation=words)
+            level = logging.ERROR if name in admission.closed() else logging.INFO
+            logger.log(level, "%s: %s", name, words)

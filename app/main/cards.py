@@ -1,4 +1,4 @@
-"""What people are told about agents: those that are there, and those that could be."""
+"""Describes agents to people: those that are configured, and those that could be installed."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def cards_of(
             command=entry.command[0],
             isolation=shelters[entry.name].words,
             checkout=checkout_words(program),
+            limits=shelters[entry.name].limit_words,
             examples=program.examples if program else (),
             services=tuple(
                 sorted(
@@ -44,7 +45,7 @@ def cards_of(
 
 
 def missing_agents(configuration: Configuration) -> Sequence[MissingAgent]:
-    """List the known agents that could be on this machine and are not."""
+    """List the known agents that are not installed on this machine."""
     present = {entry.driver for entry in configuration.agents.values()}
     return [
         MissingAgent(program.title, program.install)

@@ -10,17 +10,21 @@ from collections.abc import Callable
 from app.core.tasks import Tasks
 from app.main.bridge import Bridge
 from app.server.listener import Listener
+from app.server.local_socket import bind_local
 
 
 async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], None]) -> None:
-    """Serve until told to stop; TERM and Ctrl-C end politely, a second one at once."""
+    """Serve on a port and on the socket in DATA_DIR until told to stop.
+
+    TERM and Ctrl-C stop it gracefully, a second one at once.
+    """
     tasks = Tasks("start")
     failed: list[BaseException] = []
 
     async def start() -> None:
         try:
             await bridge.start()
-        except Exception as error:  # noqa: BLE001 - told to whoever called, once the port is closed
+        except Exception as error:  # noqa: BLE001 - raised to the caller once the port is closed
             failed.append(error)
             leave()
 
@@ -35,11 +39,12 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
         listener.leave()
 
     listener = Listener(bridge.application(), listens)
+    local = bind_local(bridge.data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
     try:
-        await listener.serve(sockets=[port])
+        await listener.serve(sockets=[port, local])
     finally:
         await tasks.close()
         await bridge.stop()

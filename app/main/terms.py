@@ -1,46 +1,80 @@
-"""What the settings mean for the parts: terms of agents, limits, who may, where agents work."""
+"""Translates settings for the parts: agents' terms, limits, access, repositories, addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal
-from urllib.parse import quote, urlsplit
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import quote, unquote, urlsplit
 
+from pydantic import SecretStr
+
+import app
+from app.agents.catalog import AgentProgram, known_agents
 from app.config import (
+    AgentEntry,
     Configuration,
 )
-from app.config.fields import is_loopback
+from app.config.fields import PAGE, is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
-from app.core.repositories.directory import Directory, SetFor, Target
-from app.core.workspaces import Author
-from app.services.web.views import path_of
+from app.core.repositories.directory import Directory, SetFor
+from app.core.workspaces import Author, Target
+from app.errors import ConfigurationError
+from app.server.local_socket import SOCKET_HOST
+from app.server.login_links import private_host
+from app.server.page.view.views import path_of
+from app.services import find_area, find_repository
+
+_LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
+"""Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
 
 
 def directory_of(configuration: Configuration) -> Directory:
-    """Say which repository each place has."""
-    return Directory(
-        git_url=configuration.github_git_url,
+    """Build the directory of each place's repository.
+
+    Raises:
+        ConfigurationError: a folder is set that agents must not work in.
+    """
+    database = Path(unquote(configuration.database_url.removeprefix("sqlite:///")))
+    dotenv = () if configuration.dotenv is None else (configuration.dotenv,)
+    area_settings = {
+        service: settings.names()[settings.repositories_by_area]
+        for service, settings in configuration.service_settings.items()
+        if settings.repositories_by_area is not None
+    }
+    directory = Directory(
+        git_url=configuration.git_url,
         home=configuration.home,
         data_dir=configuration.data_dir,
-        default=configuration.github_repo,
+        default=configuration.default_repository,
         areas={
             PlaceKey(service, name): repository
-            for service, named in (
-                ("slack", configuration.slack_channel_repos),
-                ("linear", configuration.linear_team_repos),
-            )
-            for name, repository in named.items()
+            for service, settings in configuration.service_settings.items()
+            for name, repository in settings.area_repositories().items()
         },
+        area_settings=area_settings,
+        area_of=find_area,
+        own_repository=find_repository,
+        own=(*configuration.secret_files, *dotenv, database, Path(app.__file__).parent),
     )
+    named = [("GITHUB_REPO", configuration.default_repository)]
+    named += [(area_settings[area.service], text) for area, text in directory.areas.items()]
+    for setting, text in named:
+        folder = directory.read(text)
+        if isinstance(folder, Path) and (objection := directory.objection(folder)):
+            raise ConfigurationError(
+                setting, "names a folder that agents must not work in", objection
+            )
+    return directory
 
 
 def variables_of(
     configuration: Configuration, directory: Directory, now: Callable[[str, str], str]
 ) -> Mapping[Target, Mapping[str, str]]:
-    """Say which variables whoever works in a repository or a folder gets beside their own."""
+    """Return the additional variables for work in each repository or folder."""
     entries = {
         directory.read(name): {
             variable: value.get_secret_value() for variable, value in terms.variables.items()
@@ -56,7 +90,7 @@ def fetched_as(
     directory: Directory,
     now: Callable[[str, str], str],
 ) -> Collection[Target]:
-    """Say of which repositories less than everything is fetched at once."""
+    """Return the repositories that are fetched in this way."""
     entries = {
         directory.read(name): terms.clone
         for name, terms in configuration.repositories.items()
@@ -66,7 +100,7 @@ def fetched_as(
 
 
 def authors_of(configuration: Configuration) -> dict[str, Author]:
-    """Name the author of each agent's commits where no platform gives it an identity."""
+    """Return the author of each agent's commits where no platform gives it an identity."""
     return {
         name: Author(entry.display_name or name, f"{name}@noreply.agent-bridge.invalid")
         for name, entry in configuration.agents.items()
@@ -74,7 +108,7 @@ def authors_of(configuration: Configuration) -> dict[str, Author]:
 
 
 def idle_seconds(configuration: Configuration) -> dict[str, float]:
-    """Say how long each agent may idle before it is parked."""
+    """Return how long each agent may idle before it is parked."""
     usual = configuration.limits.idle_minutes
     return {
         name: 60.0 * (usual if entry.idle_minutes is None else entry.idle_minutes)
@@ -85,7 +119,7 @@ def idle_seconds(configuration: Configuration) -> dict[str, float]:
 def own_limits(
     configuration: Configuration, name: Literal["max_processes", "max_turns"]
 ) -> dict[str, int]:
-    """List the agents that have a limit of their own."""
+    """Return the limits of the agents that have their own."""
     return {
         agent: limit
         for agent, entry in configuration.agents.items()
@@ -94,10 +128,11 @@ def own_limits(
 
 
 def terms_of(configuration: Configuration, agent: str) -> Terms:
-    """Say on which terms an agent works: its own, else those of the whole bridge."""
-    entry, everybody = configuration.agents[agent], configuration.limits
+    """Return an agent's terms: its own, else the bridge's."""
+    entry, shared = configuration.agents[agent], configuration.limits
     own = entry.limits
     permissions = entry.permissions
+    program = next((each for each in known_agents() if each.name == entry.driver), None)
     return Terms(
         policy=PRESETS[permissions]
         if isinstance(permissions, str)
@@ -107,16 +142,33 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
                 for rule in permissions
             )
         ),
-        turn_seconds=60.0 * (own.turn_minutes or everybody.turn_minutes),
+        turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
         idle_seconds=idle_seconds(configuration)[agent],
-        ask_seconds=3600.0 * (own.ask_hours or everybody.ask_hours),
-        budget_usd=own.budget_usd or everybody.budget_usd,
+        ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
+        unasked=_unasked(configuration, entry, program),
+        mode=entry.mode or (program.ask_mode if program else None),
+        confines_commands=program.quirks.confines_commands if program else False,
+        budget_usd=own.budget_usd or shared.budget_usd,
         resume=own.resume,
     )
 
 
+def _unasked(
+    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+) -> Literal["stop", "tell"] | None:
+    """Return what happens when an agent does not ask; None if the operator chose such a mode."""
+    if entry.unasked is not None:
+        return entry.unasked
+    if entry.mode not in (None, program.ask_mode if program else None):
+        return None
+    reached = any(
+        agent == entry.name for service, agent in configuration.credentials if service != PAGE
+    )
+    return "stop" if reached else "tell"
+
+
 def access_of(configuration: Configuration) -> Access:
-    """Say whom the operator lets in or keeps out."""
+    """Return whom the operator allows or refuses."""
     return Access(
         users=frozenset(f"{who.service}:{who.id}" for who in configuration.allowed_users),
         only_users=configuration.allowed_users_only,
@@ -125,7 +177,7 @@ def access_of(configuration: Configuration) -> Access:
 
 
 def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
-    """Say where people find the page of a place; nowhere, if only this machine could open it."""
+    """Return a place's page address; empty if only this machine could open it."""
     base = configuration.base_url
     if is_loopback(urlsplit(base).hostname or ""):
         return lambda _place: ""
@@ -133,7 +185,7 @@ def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
 
 
 def file_link_of(configuration: Configuration) -> Callable[[str], str]:
-    """Say where people get a file that is kept; nowhere, if only this machine could open it."""
+    """Return a stored file's address; empty if only this machine could open it."""
     base = configuration.base_url
     if is_loopback(urlsplit(base).hostname or ""):
         return lambda _url: ""
@@ -141,17 +193,26 @@ def file_link_of(configuration: Configuration) -> Callable[[str], str]:
 
 
 def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:
-    """Say what the operator adds in each place."""
+    """Return the operator's additional prompt for each place."""
 
     def added(place: PlaceKey) -> str:
-        channel = place.name.partition(":")[0] if place.service == "slack" else ""
-        return configuration.slack_channel_prompts.get(channel, "")
+        settings = configuration.service_settings.get(place.service)
+        name = (find_area(place) or place).name
+        return settings.area_prompts().get(name, "") if settings is not None else ""
 
     return added
 
 
-def hosts_of(configuration: Configuration) -> set[str]:
+def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
+    """Return the address at which people open the page."""
+    if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
+        return configuration.base_url
+    return f"http://{private_host(secret_key)}:{configuration.port}"
+
+
+def hosts_of(configuration: Configuration, page_url: str) -> set[str]:
     """List the Host headers that mean this bridge."""
     port = configuration.port
     own = {"127.0.0.1", "localhost", "[::1]", configuration.host}
-    return {f"{host}:{port}" for host in own} | {urlsplit(configuration.base_url).netloc}
+    reached = {urlsplit(url).netloc for url in (configuration.base_url, page_url)}
+    return {f"{host}:{port}" for host in own} | reached | {SOCKET_HOST}

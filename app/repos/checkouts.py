@@ -1,7 +1,7 @@
-"""The clones of all sessions: opened with their mirror and gate, gathered up, pushed, thrown away.
+"""Opens, commits, pushes and removes the clones of all sessions, with their mirrors and gates.
 
-What the core decides happens here with git; nothing is remembered that the disk or the store does
-not also know, so that a crash at any step is repaired by doing the step again.
+The core decides and this module runs git; it keeps no state that is not also on disk or in the
+store, so that repeating a step repairs a crash at any point.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.core.repositories.directory import Target
-from app.core.workspaces import Clone, Gathered, Opened, Repository
+from app.children.sandbox import Plain
+from app.core.workspaces import Clone, Gathered, Opened, Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
-from app.repos.gate import Gate, conflicts
+from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
+from app.repos.in_place import find_programs
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
-from app.repos.shoes import Inside, Shoes
+from app.repos.sandboxed_git import Inside, SandboxedGit
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 PUSH_SECONDS: Final = 2400.0
-"""What a push at the end of a turn may take, with the remote's own half hour in it."""
+"""How long a push at the end of a turn may take, including the remote's half hour."""
 
 
 class GitCheckouts:
@@ -38,7 +39,7 @@ class GitCheckouts:
     def __init__(
         self,
         root: Path,
-        shoes: Mapping[str, Shoes],
+        isolation: Mapping[str, SandboxedGit],
         git: Git,
         mirrors: Mirrors,
         *,
@@ -46,14 +47,16 @@ class GitCheckouts:
         vault: Vault,
         person: Mapping[str, str],
         variables: Mapping[Target, Mapping[str, str]] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._gates = root
-        self._shoes = shoes
+        self._isolations = isolation
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
         self._vault = vault
         self._person = dict(person)
+        self._guard = guard
         self._large = LargeFiles(git, mirrors, tokens)
         self._preparation = Preparation(
             git, mirrors, root, self._inside, self._has_lfs, variables or {}
@@ -66,20 +69,21 @@ class GitCheckouts:
         *,
         fresh: bool,
         on_sent: Callable[[str], Awaitable[None]],
-        ask: Callable[[str], Awaitable[bool]],
+        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Opened | None:
-        """Make a clone ready for its agent; a fresh one is made anew, whatever lies in its place.
+        """Make a clone ready for its agent; a fresh one replaces what is in its place.
 
         Raises:
-            RepositoryError: it cannot be.
+            RepositoryError: it cannot be opened.
         """
         await self.close(clone.folder)
         if not fresh:
             await self._listen(clone, on_sent, ask)
-            await clones.tidy(self._inside(clone))
+            await clones.tidy(self._inside(clone), clone)
             await clones.head(self._inside(clone))
             return None
-        also = (clone.start,) if clone.start.startswith("refs/") else ()
+        is_ref = clone.way == "detached" and clone.start.startswith("refs/")
+        also = (clone.start,) if is_ref else ()
         await self._mirrors.check_room()
         await self._mirrors.refresh(clone.repository, clone.agent, *also)
         gate = await self._listen(clone, on_sent, ask)
@@ -93,21 +97,30 @@ class GitCheckouts:
         return await self._make(clone, gate)
 
     async def close(self, folder: Path) -> None:
-        """Take no more pushes from a clone."""
+        """Accept no more pushes from a clone."""
         gate = self._open.pop(folder, None)
         if gate is not None:
             await gate.close()
 
     async def close_all(self) -> None:
-        """Take no more pushes from anybody."""
+        """Accept no more pushes from any clone."""
         for folder in list(self._open):
             await self.close(folder)
-        await self._large.close()
 
     def visible(self, folder: Path) -> tuple[Path, ...]:
-        """Tell what else an agent must see that works in a folder."""
+        """Return what else an agent that works in a folder must see."""
         gate = self._open.get(folder)
         return () if gate is None else (*gate.door.visible, gate.mirror)
+
+    async def protected(self, folder: Path, agent: str) -> tuple[Path, ...]:
+        """Return what an agent must not change in a person's folder, since git obeys it.
+
+        Raises:
+            RepositoryError: it cannot be determined.
+        """
+        if isinstance(self._isolations[agent].sandbox, Plain):
+            return ()  # nothing could be kept from it
+        return await find_programs(self._git, folder)
 
     async def gather(self, clone: Clone, message: str) -> Gathered:
         """Commit what its agent left uncommitted.
@@ -136,7 +149,7 @@ class GitCheckouts:
             )
         except GitFailed as error:
             words = error.words
-        # What the gate says counts: what comes from inside may be anything.
+        # Only the gate's verdict counts: output from inside may be anything.
         if gate.last is not None and gate.last.commit == commit:
             return gate.last.refusal
         if not words:
@@ -144,14 +157,14 @@ class GitCheckouts:
         raise RepositoryError(f"The push did not reach the bridge: {words.strip()[-500:]}")
 
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
-        """List the files in which a commit and the base branch cannot both be kept."""
+        """List the files in which a commit conflicts with the base branch."""
         await self._refresh(clone)
         return await self._gate(clone).conflicts(base, commit)
 
     async def collisions(
         self, repository: Repository, agent: str, base: str, branch: str
     ) -> tuple[str, tuple[str, ...]] | None:
-        """Tell a branch's commit on the remote, and the files that conflict with the base.
+        """Return a branch's commit on the remote, and the files that conflict with the base.
 
         Raises:
             RepositoryError: the remote cannot be reached.
@@ -165,7 +178,7 @@ class GitCheckouts:
         return commit, await conflicts(self._git, mirror, onto, commit)
 
     async def rename(self, old: Repository, new: Repository) -> None:
-        """Keep mirror and clones of a repository that is found elsewhere from now on."""
+        """Keep the mirror and the clones of a repository that was renamed or moved."""
         await self._mirrors.rename(old, new)
         for gate in self._open.values():
             gate.rename(old, new)
@@ -175,26 +188,26 @@ class GitCheckouts:
         return await clones.diff(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
-        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+        """Say what a clone holds that is nowhere else; empty if it can be deleted."""
         if not (clone.folder / ".git").is_dir():
             return ""
         return await clones.unshipped(self._inside(clone), sent=sent, start=start)
 
     async def remove(self, clone: Clone) -> None:
-        """Throw a clone and its gate away."""
+        """Delete a clone and its gate."""
         await self.close(clone.folder)
         for folder in (clone.folder, self._gates / clone.folder.name):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def prepare(self, clone: Clone) -> str | None:
-        """Bring the submodules into a new clone and run the repository's own preparation in it.
+        """Fetch the submodules of a new clone and run the repository's own setup in it.
 
-        Returns what there is to say about it; None if all went without a word.
+        Returns what to tell people about it; None if there is nothing to tell.
         """
         return await self._preparation.run(clone)
 
     async def _hand_over_large_files(self, clone: Clone, commit: str) -> None:
-        """Have git-lfs hand over what a commit points to, as its hook does for the agent."""
+        """Let git-lfs upload what a commit points to, as its hook does for the agent."""
         if not (self._has_lfs() and (clone.folder / ".git" / "lfs").is_dir()):
             return
         try:
@@ -208,7 +221,7 @@ class GitCheckouts:
 
     async def _make(self, clone: Clone, gate: Gate) -> Opened:
         mirrors, repository = self._mirrors, clone.repository
-        base = await mirrors.default_branch(repository)
+        base = clone.base or await mirrors.default_branch(repository)
         wanted = {
             "branch": f"refs/heads/{base}",
             "existing": f"refs/heads/{clone.branch}",
@@ -216,7 +229,7 @@ class GitCheckouts:
         }[clone.way]
         start = await mirrors.commit(repository, wanted)
         if clone.way == "branch":
-            # One that is there already comes from a session that the store has forgotten.
+            # An existing branch comes from a session that is no longer in the store.
             start = await mirrors.commit(repository, f"refs/heads/{clone.branch}") or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
@@ -224,6 +237,7 @@ class GitCheckouts:
         await gate.begin(start)
         template = gate.door.folder / "template"
         await asyncio.to_thread(clones.write_template, template, clone)
+        await asyncio.to_thread(gate.door.give, template)
         await clones.make(
             self._inside(clone),
             clone,
@@ -238,7 +252,7 @@ class GitCheckouts:
         self,
         clone: Clone,
         on_sent: Callable[[str], Awaitable[None]],
-        ask: Callable[[str], Awaitable[bool]],
+        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Gate:
         gate = Gate(
             self._gates / clone.folder.name,
@@ -251,6 +265,8 @@ class GitCheckouts:
             person=self._person,
             on_sent=on_sent,
             ask=ask,
+            user=self._isolations[clone.agent].confinement.user,
+            guard=self._guard,
         )
         self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
@@ -260,7 +276,7 @@ class GitCheckouts:
         try:
             await self._mirrors.refresh(clone.repository, clone.agent)
         except RepositoryError as error:
-            logger.warning("%s was not brought up to date: %s", clone.repository.name, error)
+            logger.warning("cannot update the mirror of %s: %s", clone.repository.name, error)
 
     def _gate(self, clone: Clone) -> Gate:
         gate = self._open.get(clone.folder)
@@ -273,4 +289,5 @@ class GitCheckouts:
         door = self._gates / clone.folder.name / "door"
         gate = self._open.get(clone.folder)
         visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
-        return Inside(self._shoes[clone.agent], clone.folder, visible, self._git.bridge)
+        isolation = self._isolations[clone.agent]
+        return Inside(isolation, clone.folder, clone.home, visible, self._git.bridge)

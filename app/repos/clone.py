@@ -1,7 +1,7 @@
-"""A session's clone: made, tidied, looked at and gathered up, all of it in its agent's shoes.
+"""Makes, cleans up, inspects and commits a session's clone, all in its agent's isolation.
 
-It borrows its objects from the mirror (`git clone --shared`) and is the agent's own in every other
-way; worktrees are not used, because an agent's `git config` would land in what all sessions share.
+A clone borrows its objects from the mirror (`git clone --shared`) and is the agent's own in every
+other way. Worktrees are not used: an agent's `git config` would change what all sessions share.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Final
 from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
-from app.repos.shoes import Inside
+from app.repos.sandboxed_git import Inside
 
 CHECKOUT_SECONDS: Final = 1800.0
-"""What a checkout may take: large files come over the network then."""
+"""How long a checkout may take: large files come over the network."""
 QUICK_SECONDS: Final = 120.0
-"""What a look at a clone may take; the status of fifty thousand files takes one second."""
+"""How long inspecting a clone may take; the status of fifty thousand files takes one second."""
 DIFF_BYTES: Final = 512 * 1024
 """What the page shows of a diff; more is read in the pull request."""
 _UNFINISHED: Final = re.compile(rb"(?m)^(?:u |# branch\.head \(detached\)$)")
@@ -36,7 +36,7 @@ exec git interpret-trailers --in-place --if-exists doNothing --trailer '{key}: {
 
 
 def write_template(folder: Path, clone: Clone) -> None:
-    """Lay what a new clone begins with: the hook that names the session in its commits."""
+    """Write the template of a new clone: the hook that names the session in its commits."""
     hook = folder / "hooks" / "prepare-commit-msg"
     hook.parent.mkdir(parents=True, exist_ok=True)
     session = re.sub(r"[^\w:./#@-]", "_", str(clone.session))
@@ -53,25 +53,24 @@ async def make(
     start: str,
     remote: Mapping[str, str],
 ) -> None:
-    """Make a clone and check out what its agent works on; an earlier attempt is swept away.
+    """Make a clone and check out what its agent works on; an earlier attempt is removed.
 
     Raises:
         RepositoryError: it cannot be made.
     """
     await asyncio.to_thread(clear, clone.folder)
     own = {
-        "user.name": clone.author.name,
-        "user.email": clone.author.email,
+        **_identity(clone),
         "push.default": "current",
-        # Nobody but its agent works in it, and what it borrows must never be packed away.
+        # Only its agent works in it, and what it borrows must never be packed away.
         "gc.auto": "0",
         **remote,
     }
     settings = [word for key, value in own.items() for word in ("-c", f"{key}={value}")]
     await inside.git(
         *("clone", "--quiet", "--shared", "--no-checkout", f"--template={template}"),
-        # Of a shallow mirror nothing is shared but everything copied: by the plain program, since
-        # the mirror was brought up to date just now.
+        # A shallow mirror is copied, not shared: with the plain program, since the mirror has just
+        # been updated.
         "--upload-pack=git-upload-pack",
         *(*settings, "--", str(mirror), "."),
     )
@@ -83,17 +82,30 @@ async def make(
     await inside.git("checkout", "--quiet", *how, start, "--", seconds=CHECKOUT_SECONDS)
 
 
-async def tidy(inside: Inside) -> None:
-    """Remove the locks of a git that died with its agent; nobody is at work in the clone now."""
+def _identity(clone: Clone) -> dict[str, str]:
+    return {"user.name": clone.author.name, "user.email": clone.author.email}
+
+
+async def tidy(inside: Inside, clone: Clone) -> None:
+    """Remove the locks of a git that died with its agent, and set the agent's identity.
+
+    No process works in the clone now. The agent's name on a platform is known later than the first
+    clone, and may change.
+    """
     await inside.run(
         *("find", ".git", "-name", "*.lock", "-type", "f", "-delete"),
         seconds=QUICK_SECONDS,
         limit=4096,
     )
+    for key, value in _identity(clone).items():
+        # Where its agent broke the configuration, the gate says what is wrong with its commits.
+        await inside.run(
+            *("git", "config", "--replace-all", key, value), seconds=QUICK_SECONDS, limit=4096
+        )
 
 
 async def gather(inside: Inside, clone: Clone, message: str) -> Gathered:
-    """Commit what was left uncommitted, and tell where the clone stands.
+    """Commit what was left uncommitted, and return the state of the clone.
 
     Raises:
         RepositoryError: git cannot do it there.
@@ -103,7 +115,7 @@ async def gather(inside: Inside, clone: Clone, message: str) -> Gathered:
         return Gathered(await head(inside), problem)
     if any(not line.startswith(b"#") for line in status.splitlines()):
         await inside.git("add", "--all", "--", ".")
-        # Nothing to commit after all: what changed was only how files are kept.
+        # Sometimes there is nothing to commit: only the way that files are stored changed.
         staged, _, _ = await inside.run(
             *("git", "diff", "--cached", "--quiet", "--no-ext-diff"),
             seconds=QUICK_SECONDS,
@@ -111,7 +123,13 @@ async def gather(inside: Inside, clone: Clone, message: str) -> Gathered:
         )
         if staged:
             author = f"--author={clone.author}"
-            await inside.git("commit", "--quiet", "--no-verify", author, "-m", message)
+            await inside.git(
+                *("commit", "--quiet", "--no-verify", author, "-m", message),
+                more={
+                    "GIT_COMMITTER_NAME": clone.author.name,
+                    "GIT_COMMITTER_EMAIL": clone.author.email,
+                },
+            )
     return Gathered(await head(inside))
 
 
@@ -120,12 +138,12 @@ def _problem(status: bytes) -> str:
     if found is None:
         return ""
     if found[0].startswith(b"u"):
-        return "there are conflicts in its clone that nobody has resolved"
-    return "its clone is on no branch (a rebase that was not finished, or a detached commit)"
+        return "its clone has unresolved conflicts"
+    return "its clone is on no branch (an unfinished rebase, or a detached commit)"
 
 
 async def head(inside: Inside) -> str:
-    """Tell the commit that is checked out.
+    """Return the commit that is checked out.
 
     Raises:
         RepositoryError: there is none.
@@ -135,12 +153,12 @@ async def head(inside: Inside) -> str:
     )
     commit = found.strip()
     if not COMMIT.fullmatch(commit):
-        raise RepositoryError("The clone does not say which commit is checked out.")
+        raise RepositoryError("Cannot tell which commit is checked out in the clone.")
     return commit
 
 
 async def unshipped(inside: Inside, *, sent: str, start: str) -> str:
-    """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+    """Say what a clone holds that is nowhere else; empty if it can be deleted."""
     try:
         status = await inside.git("status", "--porcelain", "-z", seconds=QUICK_SECONDS)
         known = [commit for commit in (sent, start) if commit]
@@ -172,7 +190,7 @@ async def diff(inside: Inside, since: str) -> str:
             shown = await _diff(inside, "--stat=100", since, more=more)
         except GitFailed:
             return f"(no diff: {error})"
-        return f"(not all of it can be shown: {error})\n{shown.decode(errors='replace')}"
+        return f"(full diff not available: {error})\n{shown.decode(errors='replace')}"
     finally:
         with suppress(GitFailed):
             await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
@@ -180,7 +198,7 @@ async def diff(inside: Inside, since: str) -> str:
 
 
 async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:
-    """Make an index that also knows the files nobody has added: the agent's own stays as it is."""
+    """Make an index that includes files not added yet: the agent's own index is not changed."""
     more = {"GIT_INDEX_FILE": index}
     try:
         # With its time: git looks into a file that changed no earlier than its index.
@@ -203,7 +221,7 @@ async def _diff(inside: Inside, *what: str, more: Mapping[str, str]) -> bytes:
 
 
 def clear(folder: Path) -> None:
-    """Empty a folder, whatever an agent or a crash left in it; links are not followed."""
+    """Empty a folder of what an agent or a crash left in it; links are not followed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for entry in folder.iterdir():
         if stat.S_ISDIR(entry.lstat().st_mode):

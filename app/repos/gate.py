@@ -1,18 +1,18 @@
-"""The gate of a session: where everything is pushed to, looked at, and sent on by the bridge.
+"""Receives a session's pushes in its gate, inspects them and pushes them to the remote.
 
-A gate is a bare repository that its agent never sees. All that the agent has is a folder, the door,
-to read: a socket and a small relay, which git is told to call instead of `git receive-pack`. What
-comes through the socket are the bytes of a push, and the bridge's own `git receive-pack` takes them
-in with every object checked. So nothing that an agent writes (configuration, hooks, refs,
-alternates, links) is ever read by a git in the bridge's shoes, and no ref of the agent's is
-believed: what goes on to the remote is a commit by its name, out of the gate.
+A gate is a bare repository that its agent never sees. The agent has only a read-only folder, the
+door: a socket and a small relay, which git is told to call instead of `git receive-pack`. The bytes
+of a push come through the socket, and the bridge's own `git receive-pack` reads them and checks
+every object. So no git in the bridge's isolation ever reads what an agent writes (configuration,
+hooks, refs, alternates, links), and no ref of the agent is trusted: what goes to the remote is a
+commit from the gate, named by its hash.
 
-Before anything is kept, git calls the gate's hook, which hands the question to the bridge over two
-named pipes and waits: its words come out of the agent's own `git push`. The commit is on the remote
-before the gate says that it was taken; a crash in between repeats a push that changes nothing.
+Before anything is kept, git calls the gate's hook, which asks the bridge over two named pipes and
+waits: the answer appears in the agent's own `git push`. The commit is on the remote before the gate
+accepts it; a crash in between repeats a push that changes nothing.
 
-What a fetch wants comes through other sockets, and of that only names: the bridge brings the mirror
-up to date, or has the named objects fetched into it, and git reads them there.
+A fetch comes through other sockets and sends only names: the bridge updates the mirror, or fetches
+the named objects into it, and git reads them there.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from app.children.process import Child
-from app.core.workspaces import Clone, Repository
+from app.core.workspaces import Clone, Repository, branch_ref
 from app.errors import BridgeError, GitFailed, RepositoryError
 from app.repos import lfs_relay
-from app.repos.door import Door
+from app.repos.agent_remote import IDLE_SECONDS, AgentRemote
 from app.repos.git import Git
 from app.repos.hook import HOOK, Pipes, pipes
-from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse
+from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
-from app.repos.lfs_door import LargeFileDoor
+from app.repos.lfs_transfer import LargeFileDoor
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone
 from app.repos.repair import remove_locks
@@ -44,15 +44,17 @@ logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 65536
 _AT_ONCE: Final = 8
-"""How many gits of one agent are listened to at a time; others wait in line."""
+"""How many git processes of one agent are served at a time; others wait."""
 _SILENCE_SECONDS: Final = 300.0
-"""How long a push may say nothing: a large repository takes minutes to pack."""
+"""How long a push may be silent: a large repository takes minutes to pack."""
 _BEGUN: Final = "refs/agent-bridge/begun"
 _NAMES_BYTES: Final = 8 * 1024**2
-"""What a relay may ask for at once: it asks for a hundred thousand objects, as long as they are."""
+"""The largest request of a relay: it asks for up to a hundred thousand objects at once."""
 
-Ask = Callable[[str], Awaitable[bool]]
-"""Has a person decide something; True if it may be."""
+Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
+"""Asks a person to decide something; True if it is allowed."""
+Guard = Callable[[Repository, str, str], Awaitable[str]]
+"""Says why pushes of an agent to a branch of a repository need a person's decision, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Gate:
         person: dict[str, str],
         on_sent: Callable[[str], Awaitable[None]],
         ask: Ask,
+        user: int | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._folder = folder
         self._clone = clone
@@ -89,22 +93,23 @@ class Gate:
         self._person = person
         self._on_sent = on_sent
         self._ask = ask
+        self._guard = guard
         self._repository = folder / "repository.git"
         self._hooks = folder / "hooks"
         self._large = LargeFileDoor(
             folder / "lfs", clone, files=large, mirrors=mirrors, vault=vault
         )
-        self._inspector = Inspector(git, self._repository, vault, clone.branch)
+        self._inspector = Inspector(git, self._repository, vault, clone.branch, clone.author)
         self._lock = asyncio.Lock()
         self._bringing = asyncio.Semaphore(_AT_ONCE)
-        self.door = Door(folder / "door", str(clone.session))
+        self.door = AgentRemote(folder / "door", str(clone.session), user)
         self.mirror = mirrors.path(clone.repository)
         self.last: Verdict | None = None
         """What became of the last push."""
 
     async def open(self) -> None:
         """Make the gate ready and listen."""
-        await asyncio.to_thread(self._lay)
+        await asyncio.to_thread(self._create_files)
         if not (self._repository / "HEAD").exists():
             await self._git.run(self._repository, "init", "--bare", "--quiet", "--template=")
         alternates = self._repository / "objects" / "info" / "alternates"
@@ -113,7 +118,7 @@ class Gate:
         await asyncio.to_thread(self._keep_boundary)
         await self.door.open(
             {
-                "push": self._pushing,
+                "push": self._serve_push,
                 "fetch": self._refresh,
                 "objects": self._bring,
                 lfs_relay.SOCKET: self._large.serve,
@@ -121,16 +126,16 @@ class Gate:
         )
 
     async def close(self) -> None:
-        """Listen no longer; a push that is under way ends."""
+        """Stop listening; a push that is under way is ended."""
         await self.door.close()
 
     @property
     def push_command(self) -> str:
-        """The command by which a push reaches the gate."""
+        """The command that git calls to push to the gate."""
         return self.door.command("push", is_partial=self._is_partial)
 
     def settings(self, *, with_large_files: bool) -> dict[str, str]:
-        """Tell the settings by which the git of a clone, and its git-lfs, reach the gate."""
+        """Return the settings with which a clone's git and git-lfs reach the gate."""
         return self.door.settings(is_partial=self._is_partial, with_large_files=with_large_files)
 
     @property
@@ -138,12 +143,12 @@ class Gate:
         return self._mirrors.is_partial(self._clone.repository)
 
     def rename(self, old: Repository, new: Repository) -> None:
-        """Send on to where a repository is from now on."""
+        """Push to the new address of a repository from now on."""
         if self._clone.repository == old:
             self._clone = replace(self._clone, repository=new)
 
     async def conflicts(self, base: str, commit: str) -> tuple[str, ...]:
-        """List the files in which a commit and the base branch cannot both be kept."""
+        """List the files in which a commit conflicts with the base branch."""
         clone, mirrors, here = self._clone, self._mirrors, self._repository
         onto = await mirrors.commit(clone.repository, f"refs/heads/{base}")
         if onto is None:
@@ -153,27 +158,27 @@ class Gate:
                 clone.repository, clone.agent, onto, commit, seen_from=here
             )
         except RepositoryError as error:
-            logger.warning("conflicts of %s cannot be told: %s", clone.session, error)
+            logger.warning("cannot compute conflicts of %s: %s", clone.session, error)
             return ()
         return await conflicts(self._git, here, onto, commit)
 
     async def begin(self, commit: str) -> None:
-        """Keep in mind where a clone began: all before that is there, whatever becomes of branches.
+        """Remember where a clone began: all earlier commits are known to the remote.
 
-        When its base was rewritten, no branch of the mirror says so any more.
+        When its base was rewritten, no branch of the mirror shows that any more.
         """
         await self._git.run(self._repository, "update-ref", _BEGUN, commit)
 
     def _keep_boundary(self) -> None:
-        """Take over where the history of a shallow mirror ends, since its objects are borrowed.
+        """Copy where the history of a shallow mirror ends, since its objects are borrowed.
 
-        If the mirror is whole by now, the clone still ends where it did: so it stays here, too.
+        If the mirror is complete by now, the clone still ends there, so the gate keeps it too.
         """
         ends = self.mirror / "shallow"
         if ends.exists():
             shutil.copyfile(ends, self._repository / "shallow")
 
-    def _lay(self) -> None:
+    def _create_files(self) -> None:
         for folder in (self._repository, self._hooks):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.door.lay()
@@ -183,45 +188,45 @@ class Gate:
         hook.chmod(0o755)
 
     async def _refresh(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Bring the mirror up to date before the agent reads it; an old one is better than none."""
+        """Update the mirror before the agent reads it; an old one is better than none."""
         try:
             await self._mirrors.refresh(self._clone.repository, self._clone.agent)
         except BridgeError as error:
-            self._say(writer, f"The mirror could not be brought up to date: {error}")
+            self._say(writer, f"Could not update the mirror: {error}")
         finally:
             writer.close()
 
     async def _bring(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Fetch what the agent's git misses: all that comes from it are names of objects."""
+        """Fetch what the agent's git lacks: it sends only names of objects."""
         try:
             async with self._bringing:
-                names = await _names(reader)
+                names = await _read_names(reader)
                 await self._mirrors.bring(self._clone.repository, self._clone.agent, names)
         except BridgeError as error:
-            self._say(writer, f"What is missing could not be fetched: {error}")
+            self._say(writer, f"Could not fetch missing objects: {error}")
         except (ConnectionError, TimeoutError):
-            pass  # nobody waits for it any more
+            pass  # the agent's side has closed
         finally:
             writer.close()
 
     def _say(self, writer: asyncio.StreamWriter, words: str) -> None:
-        """Tell an agent's git something: a remote may have said more than an agent may know."""
+        """Tell an agent's git something, redacted: a remote may have said more than it may know."""
         writer.write(f"{self._vault.redact(words)}\n".encode())
 
-    async def _pushing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_push(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with self._lock:
                 with pipes() as asking:
                     await self._receive(reader, writer, asking)
         except GitFailed as error:
-            logger.warning("a push broke off: %s", error)
+            logger.warning("push aborted: %s", error)
         finally:
             writer.close()
 
     async def _receive(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asking: Pipes
     ) -> None:
-        """Let git take a push in; it asks through its hook whether it may be kept."""
+        """Let git receive a push; its hook asks whether to keep it."""
         settings = {
             "core.hooksPath": str(self._hooks),
             "receive.maxInputSize": str(PUSH_BYTES),
@@ -233,16 +238,16 @@ class Gate:
         here = str(self._repository)
         await asyncio.to_thread(self._keep_boundary)
         async with (
-            self._git.started(
+            self._git.start(
                 self._repository, "receive-pack", here, settings=settings, more=more
             ) as child,
             asyncio.TaskGroup() as group,
         ):
             helpers = (
-                group.create_task(_take(reader, child)),
+                group.create_task(_copy_input(reader, child)),
                 group.create_task(self._answer(asking)),
             )
-            await _give(child, writer)
+            await _copy_output(child, writer)
             for helper in helpers:
                 helper.cancel()
 
@@ -251,25 +256,35 @@ class Gate:
         try:
             refusal = await self._judge(incoming)
         except (BridgeError, TimeoutError) as error:
-            logger.warning("a push could not be sent on: %s", error)
-            refusal = self._told(error)
+            logger.warning("push failed: %s", error)
+            refusal = self._explain(error)
         commit, refusal = incoming.updates[0].new, self._vault.redact(refusal)
+        if refusal:
+            logger.warning("push refused: %s", refusal)
         self.last = Verdict(commit, refusal)
         asking.answer(refusal)
 
     async def _judge(self, incoming: Incoming) -> str:
-        """Decide on a push and, if it may go on, send it; returns why not."""
+        """Decide on a push and, if it is allowed, send it; returns why not."""
         inspector, clone = self._inspector, self._clone
         if reason := inspector.objection(incoming.updates):
             return reason
-        known = await self._mirrors.commit(clone.repository, f"refs/heads/{clone.branch}")
+        (update,) = incoming.updates
+        known = await self._mirrors.commit(clone.repository, branch_ref(clone.branch))
         if reason := await inspector.refusal(incoming, known):
             return reason
-        if files := await inspector.workflows(incoming):
-            named = ", ".join(files)
-            if not await self._ask(f"Push changes of workflow files: {named}"):
-                return f"Workflow files are not pushed unless somebody allows it: {named}."
-        (update,) = incoming.updates
+        base = clone.base or await self._mirrors.default_branch(clone.repository)
+        if reason := await inspector.forgery(incoming, clone.branch if known else base):
+            return reason
+        onto = await self._mirrors.commit(clone.repository, branch_ref(base))
+        if reason := await self._check_guard(incoming, known or onto):
+            return reason
+        files = await inspector.workflows(incoming, (known, onto, _BEGUN))
+        if files and not await self._ask("Push changes to workflow files", files):
+            named = ", ".join(map(plain, files))
+            return (
+                f"Changes to workflow files need a person's approval and did not get it: {named}."
+            )
         pointers = await inspector.pointers(incoming)
         if pointers and (reason := await self._large.send(pointers)):
             return reason
@@ -278,11 +293,30 @@ class Gate:
         await self._on_sent(update.new)
         return ""
 
+    async def _check_guard(self, incoming: Incoming, before: str | None) -> str:
+        """Ask a person about a push to a branch that others rely on; returns why not."""
+        clone = self._clone
+        if clone.branch == await self._mirrors.default_branch(clone.repository):
+            reason = "it is the default branch"
+        elif self._guard is not None:
+            reason = await self._guard(clone.repository, clone.agent, clone.branch)
+        else:
+            reason = ""
+        if not reason:
+            return ""
+        files = await self._inspector.files(incoming, before)
+        if await self._ask(f"Push to {clone.branch}: {reason}", files):
+            return ""
+        return (
+            f"Pushes to {clone.branch} need a person's approval, and this one did not get it: "
+            f"{reason}."
+        )
+
     async def _send(self, incoming: Incoming, commit: str) -> str:
-        """Push a commit to the remote; returns why the remote does not take it."""
+        """Push a commit to the remote; returns why the remote rejects it."""
         clone = self._clone
         access = await access_to(clone.repository, clone.agent, self._tokens, self._person)
-        # The branches of the remote may have moved on: only by asking is known what it has.
+        # The branches of the remote may have moved on: only asking it tells what it has.
         access = replace(
             access,
             settings={**access.settings, "push.negotiate": "true"},
@@ -299,72 +333,73 @@ class Gate:
             if "non-fast-forward" in error.words or "fetch first" in error.words:
                 await self._mirrors.refresh(clone.repository, clone.agent)
                 return (
-                    f"{clone.branch} has moved on since you fetched it. `git fetch origin`, merge "
-                    f"or rebase onto `origin/{clone.branch}`, and push again."
+                    f"{clone.branch} has moved on since you fetched it. Run `git fetch origin`, "
+                    f"merge or rebase onto `origin/{clone.branch}`, and push again."
                 )
             if is_gone(error.words):
                 gone = failure(clone.repository, error)
-                return f"{gone} What was done is kept in the clone."
+                return f"{gone} The work is kept in the clone."
             if self._is_partial and is_damage(error.words):
                 return await self._advice_when_rewritten()
-            return f"The remote did not take it: {_remote_words(error.words)}"
+            return f"The remote rejected the push: {_remote_words(error.words)}"
         return ""
 
     async def _advice_when_rewritten(self) -> str:
-        """Say what to do when a push would bring history along of which files are missing."""
+        """Say what to do when a push includes history whose files are missing here."""
         base = await self._mirrors.default_branch(self._clone.repository)
         begun = await self._git.run(self._repository, "rev-parse", "--short", _BEGUN)
         return (
-            f"{self._clone.branch} stands on commits that the remote does not have any more, since "
-            "its history was rewritten, and not all of their files are here. Put your own commits "
-            "onto what is there now: `git fetch origin`, then "
+            f"{self._clone.branch} is based on commits that the remote no longer has, because its "
+            "history was rewritten, and some of their files are missing here. Move your own "
+            "commits to the new history: run `git fetch origin`, then "
             f"`git rebase --onto origin/{base} {begun.decode().strip()}`, and push again."
         )
 
-    def _told(self, error: BaseException) -> str:
-        words = str(error) or "it took too long"
-        return f"The bridge could not send this on: {words}"
+    def _explain(self, error: BaseException) -> str:
+        words = str(error) or "timed out"
+        return f"The bridge could not push this: {words}"
 
 
-async def _names(reader: asyncio.StreamReader) -> list[str]:
+async def _read_names(reader: asyncio.StreamReader) -> list[str]:
     """Read names of objects to the end.
 
     Raises:
-        RepositoryError: there are more than anybody needs.
+        RepositoryError: there are too many.
     """
     read = bytearray()
-    while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
+    while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), IDLE_SECONDS):
         read += data
         if len(read) > _NAMES_BYTES:
-            raise RepositoryError("that is too much at once.")
+            raise RepositoryError("too many objects requested at once.")
     return read.decode("ascii", "replace").split()
 
 
-async def _take(reader: asyncio.StreamReader, child: Child) -> None:
-    """Carry what the agent's git says to the bridge's."""
+async def _copy_input(reader: asyncio.StreamReader, child: Child) -> None:
+    """Copy the output of the agent's git to the bridge's."""
     try:
+        # No shorter bound for the first bytes: a pre-push hook of the clone runs before them.
         while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
             child.write(data)
             await child.drain()
     except (BrokenPipeError, ConnectionError, TimeoutError):
-        pass  # one of the two has said all that it wanted to
+        pass  # one side has finished
     child.close_input()
 
 
-async def _give(child: Child, writer: asyncio.StreamWriter) -> None:
-    """Carry what the bridge's git answers to the agent's."""
+async def _copy_output(child: Child, writer: asyncio.StreamWriter) -> None:
+    """Copy the answer of the bridge's git to the agent's."""
     while data := await child.stdout.read(_CHUNK_BYTES):
         if not writer.is_closing():
             writer.write(data)
             try:
                 await asyncio.wait_for(writer.drain(), _SILENCE_SECONDS)
             except (ConnectionError, TimeoutError):
-                writer.transport.abort()  # nobody listens; git still says all that it wants to
+                writer.transport.abort()  # no one reads it; git still writes to its end
 
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:
-    """List the files in which two commits of a bare repository cannot both be kept."""
-    async with git.started(
+    """List the files in which two commits of a bare repository conflict."""
+    async with git.start(
         repository,
         *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
         *(onto, commit),
@@ -373,7 +408,7 @@ async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple
         listed = bytearray()
         while data := await child.stdout.read(_CHUNK_BYTES):
             listed += data
-        # Status 1 says that there are conflicts; others, that this git cannot tell.
+        # Status 1 means conflicts; any other, that this git cannot tell.
         if await child.wait() != 1:
             return ()
     _tree, *files = bytes(listed).decode(errors="replace").split("\0")
@@ -381,7 +416,7 @@ async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple
 
 
 def _remote_words(words: str) -> str:
-    """Pick out of a failed push what the remote itself said."""
+    """Extract what the remote itself said from a failed push."""
     said = [
         line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
     ]

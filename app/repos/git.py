@@ -1,8 +1,8 @@
-"""The one way in which the bridge itself runs git: argv, an environment of its own, a time limit.
+"""Runs git for the bridge itself: argv, its own environment, a time limit.
 
-The bridge runs git only in repositories that no agent can write, and even there nothing that a
-repository says is obeyed: hooks, file system monitors, helpers and every configuration but its own
-are off, and only the transport of the remote at hand is allowed. A credential travels in the
+The bridge runs git only in repositories that no agent can write, and even there it obeys nothing
+that a repository says: hooks, file system monitors, helpers and every configuration but its own
+are off, and only the transport of the current remote is allowed. A credential is passed in the
 environment of one process, never in argv, in a URL or on disk.
 """
 
@@ -16,21 +16,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from app.children.census import new_marker
+from app.children.command import Command
 from app.children.environment import MARKER
+from app.children.proc_table import new_marker
 from app.children.process import Child, spawn
 from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
 
 LOCAL_SECONDS: Final = 120.0
-"""What git may take on this disk; only a repack of a large mirror may take longer."""
+"""How long git may take on this disk; only a repack of a large mirror may take longer."""
 REMOTE_SECONDS: Final = 1800.0
-"""What a fetch or a push may take: gigabytes over a slow line."""
+"""How long a fetch or a push may take: gigabytes over a slow line."""
 OUTPUT_BYTES: Final = 64 * 1024 * 1024
-"""What is kept of an answer: more than the list of a million paths."""
+"""The longest output that is kept: more than the list of a million paths."""
 _CHUNK_BYTES: Final = 65536
 _STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
-"""Git keeps nothing that has to be saved at its end."""
+"""Git has nothing to save when it ends."""
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 _PASSED_ON: Final = frozenset(
@@ -48,7 +49,7 @@ _ALONE: Final = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
 }
-# Faults that old, honest histories are known for; everything else that fsck finds is refused.
+# Faults that are common in old, honest histories; everything else that fsck finds is refused.
 _FORGIVEN: Final = (
     *("badDateOverflow", "badTimezone", "missingEmail", "missingNameBeforeEmail"),
     *("missingSpaceBeforeDate", "missingSpaceBeforeEmail", "zeroPaddedDate", "zeroPaddedFilemode"),
@@ -59,6 +60,8 @@ HARDENED: Final = {
     "core.askPass": "",
     "core.attributesFile": "/dev/null",
     "core.excludesFile": "/dev/null",
+    # What a gate borrows and counts as known: never what was proposed from a fork.
+    "core.alternateRefsPrefixes": "refs/heads refs/tags refs/agent-bridge",
     "credential.helper": "",
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -69,11 +72,11 @@ HARDENED: Final = {
     **{f"fetch.fsck.{fault}": "ignore" for fault in _FORGIVEN},
     **{f"receive.fsck.{fault}": "ignore" for fault in _FORGIVEN},
 }
-"""Given as environment, so that it beats whatever a repository's own file says."""
+"""Passed in the environment, so that it overrides a repository's own file."""
 
 
 def as_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Spell settings of git as its environment wants them."""
+    """Write git settings as environment variables."""
     spelled = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
         spelled |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
@@ -95,11 +98,11 @@ NOWHERE: Final = Access(protocol="none")
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git in the bridge's own shoes."""
+    """Git in the bridge's own isolation."""
 
     surroundings: Mapping[str, str] = field(repr=False)
     bridge: str
-    """The name of the bridge in markers, by which what a crash left is found and ended."""
+    """The name of the bridge in markers, by which processes left by a crash are found and ended."""
 
     async def run(
         self,
@@ -119,27 +122,27 @@ class Git:
         usual = LOCAL_SECONDS if access is NOWHERE else REMOTE_SECONDS
         name = f"git {arguments[0]}"
         async with (
-            _within(seconds or usual, name),
-            self.started(repository, *arguments, access=access, more=more) as child,
+            _limit_time(seconds or usual, name),
+            self.start(repository, *arguments, access=access, more=more) as child,
         ):
             return await _answer(child, name, given, limit)
 
-    async def heard(self, repository: Path, *arguments: str, access: Access) -> str:
-        """Run one command with a remote and return what it said on the side, though it went well.
+    async def run_for_stderr(self, repository: Path, *arguments: str, access: Access) -> str:
+        """Run one command with a remote and return what it wrote to stderr, although it succeeded.
 
         Raises:
             GitFailed: it ended with an error, wrote too much or took too long.
         """
         name = f"git {arguments[0]}"
         async with (
-            _within(REMOTE_SECONDS, name),
-            self.started(repository, *arguments, access=access) as child,
+            _limit_time(REMOTE_SECONDS, name),
+            self.start(repository, *arguments, access=access) as child,
         ):
             await _answer(child, name, b"", OUTPUT_BYTES)
             return child.last_words()
 
     @asynccontextmanager
-    async def started(
+    async def start(
         self,
         repository: Path,
         *arguments: str,
@@ -147,24 +150,24 @@ class Git:
         more: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Child]:
-        """Have one command run for as long as the block does.
+        """Run one command for as long as the block runs.
 
         Raises:
-            GitFailed: git is not there.
+            GitFailed: git is not installed.
         """
-        argv = ["git", f"--git-dir={repository}", *arguments]
+        command = Command(("git", f"--git-dir={repository}", *arguments))
         environment = self.environment(access, settings or {}) | dict(more or {})
         try:
-            child = await spawn(argv, name="git", env=environment, cwd=repository)
+            child = await spawn(command, name="git", env=environment, cwd=repository)
         except AgentNotStarted as error:
             raise GitFailed(f"git {arguments[0]}", str(error)) from error
         try:
             yield child
         finally:
-            await ended(child)
+            await clean_up(child)
 
     def environment(self, access: Access, settings: Mapping[str, str]) -> dict[str, str]:
-        """Make all that a git of the bridge knows."""
+        """Build the whole environment of the bridge's git."""
         given = self.surroundings
         passed = {name: value for name, value in given.items() if name.upper() in _PASSED_ON}
         own = dict(HARDENED) | dict(settings) | dict(access.settings)
@@ -180,8 +183,8 @@ class Git:
         }
 
 
-async def ended(child: Child) -> None:
-    """See a git off, at little cost if it ended by itself: without hooks nobody outlives it."""
+async def clean_up(child: Child) -> None:
+    """Clean up after git, cheaply if it ended by itself: without hooks no child outlives it."""
     if child.status is None:
         await stop(child, steps=_STEPS)
     else:
@@ -189,12 +192,12 @@ async def ended(child: Child) -> None:
 
 
 @asynccontextmanager
-async def _within(seconds: float, name: str) -> AsyncIterator[None]:
+async def _limit_time(seconds: float, name: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise GitFailed(name, f"no end within {seconds:g} s") from None
+        raise GitFailed(name, f"timed out after {seconds:g} s") from None
 
 
 async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:
@@ -205,7 +208,7 @@ async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:
     while data := await child.stdout.read(_CHUNK_BYTES):
         written += data
         if len(written) > limit:
-            raise GitFailed(name, f"it wrote more than {limit} bytes")
+            raise GitFailed(name, f"wrote more than {limit} bytes")
     if await child.wait() != 0:
         raise GitFailed(name, child.last_words())
     return bytes(written)

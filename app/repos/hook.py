@@ -1,4 +1,4 @@
-"""The hook of a gate, and the two named pipes over which it hands its question to the bridge."""
+"""Defines the hook of a gate and the two named pipes over which it asks the bridge."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pipes:
                     asked += os.read(self.asking, _CHUNK_BYTES)
         finally:
             loop.remove_reader(self.asking)
-        # Only this ends a line: names of refs may hold what else Python takes for an end.
+        # Not splitlines: names of refs may hold other characters that Python takes for line ends.
         return asked.decode(errors="replace").split("\n")[:-2]
 
     def answer(self, refusal: str) -> None:
@@ -60,13 +60,13 @@ class Pipes:
 
 @contextlib.contextmanager
 def pipes() -> Iterator[Pipes]:
-    """Have the pipes of one push."""
+    """Create the pipes of one push; they are removed at the end."""
     with tempfile.TemporaryDirectory(prefix="agent-bridge-push-") as name:
         folder = Path(name)
         ends = []
         for pipe in ("question", "answer"):
             os.mkfifo(folder / pipe, 0o600)
-            # Open on both ends: nobody waits for anybody, and what was written is not lost.
+            # Open for reading and writing: neither side blocks, and what was written is not lost.
             ends.append(os.open(folder / pipe, os.O_RDWR | os.O_NONBLOCK))
         try:
             yield Pipes(folder, *ends)

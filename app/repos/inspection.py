@@ -1,33 +1,36 @@
-"""Looks at what is about to be pushed and says why it may not be, in words for the agent.
+"""Inspects a push and says why it is refused, in words for the agent.
 
-Only what is not on the remote yet is looked at: everything that the mirror or the gate already has
-was there before.
+Only what is new to the remote is inspected: everything on a branch or a tag of the mirror or of the
+gate is already there. What the mirror has from forks is not.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import re
+import shlex
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from app.children.process import Child
+from app.core.workspaces import Author
 from app.errors import GitFailed
 from app.repos.git import Git
 from app.repos.lfs import POINTER_BYTES, Pointer, is_used, parse_pointer
 from app.vault import Vault
 
 PUSH_BYTES: Final = 256 * 1024**2
-"""What one push may bring, packed; GitHub itself takes 2 GiB, which nobody reviews."""
+"""The largest push, packed; GitHub accepts 2 GiB, which is more than people review."""
 FILE_BYTES: Final = 50 * 1024**2
-"""What one file may have: from here on GitHub warns, at twice as much it refuses."""
+"""The largest file: GitHub warns above this size and refuses twice as much."""
 _NEW: Final = ("--not", "--alternate-refs")
 _ZERO: Final = frozenset("0")
 _NAMED: Final = 5
 """How many files a reason names: enough to find the rest."""
 _SCAN_SECONDS: Final = 600.0
-"""What reading everything that is new may take."""
+"""How long reading all new objects may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,13 @@ class Update:
 
     @property
     def deletes(self) -> bool:
-        """Whether the ref shall go."""
+        """Whether the ref is deleted."""
         return set(self.new) <= _ZERO
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A push that waits for its verdict: its objects lie apart from those of the gate."""
+    """A push that waits for its verdict: its objects are kept apart from those of the gate."""
 
     updates: tuple[Update, ...]
     view: Mapping[str, str]
@@ -71,32 +74,34 @@ def parse(question: Sequence[str], gate: Path) -> Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Inspector:
-    """Looks at pushes into one gate."""
+    """Inspects pushes into one gate."""
 
     git: Git
     gate: Path
     vault: Vault
     branch: str
     """The only branch that may be pushed to; none for a session that only reads."""
+    author: Author
+    """Whose commits may be new."""
     file_bytes: int = FILE_BYTES
 
     def objection(self, updates: Sequence[Update]) -> str:
-        """Say what is wrong with the refs of a push, before its content is looked at."""
+        """Say what is wrong with the refs of a push, before its content is inspected."""
         if not self.branch:
-            return "This session only reads: there is nothing to push to."
+            return "This session is read-only and has no branch to push to."
         foreign = [update.ref for update in updates if update.ref != f"refs/heads/{self.branch}"]
         if foreign:
             named = ", ".join(plain(ref) for ref in foreign[:_NAMED])
-            return f"This session pushes to {self.branch} and nowhere else, so not to {named}."
+            return f"This session can push only to {self.branch}, not to {named}."
         if any(update.deletes for update in updates):
-            return f"{self.branch} may not be deleted."
+            return f"{self.branch} cannot be deleted."
         return "" if len(updates) == 1 else f"Push one commit to {self.branch} at a time."
 
     async def refusal(self, incoming: Incoming, known: str | None) -> str:
-        """Say why a push may not go on, or nothing; `known` is where the branch is on the remote.
+        """Say why a push is refused; empty if it is not. `known` is the branch on the remote.
 
         Raises:
-            GitFailed: it cannot be looked at.
+            GitFailed: it cannot be inspected.
         """
         for update in incoming.updates:
             for before in {update.old, known} - {None}:
@@ -106,8 +111,8 @@ class Inspector:
                     and not await self._follows(incoming, before, update)
                 ):
                     return (
-                        f"This would overwrite what is on {self.branch}. Force pushes are not "
-                        "taken: `git fetch origin`, then merge or rebase onto "
+                        f"This push would overwrite commits on {self.branch}. Force pushes are not "
+                        "allowed. Run `git fetch origin`, merge or rebase onto "
                         f"`origin/{self.branch}`, and push again."
                     )
             objects = await self._objects(incoming, update.new)
@@ -117,23 +122,69 @@ class Inspector:
                 return reason
         return ""
 
-    async def workflows(self, incoming: Incoming) -> list[str]:
-        """List the workflow files that new commits touch: they run with rights of their own."""
+    async def forgery(self, incoming: Incoming, base: str) -> str:
+        """Say which new commit names someone else as author or committer, and how to fix it.
+
+        Commits of others are accepted only if the remote already has them.
+        """
+        own = (_as_in_commits(self.author.name), _as_in_commits(self.author.email))
+        for update in incoming.updates:
+            listed = await self._run(incoming, "log", _WHO, update.new, *_NEW)
+            for line in filter(None, listed.decode(errors="replace").split("\n")):
+                commit, *who = line.split("\0")
+                for role, *names in (("author", *who[:2]), ("committer", *who[2:])):
+                    if tuple(map(_as_in_commits, names)) != own:
+                        stranger = plain(f"{names[0]} <{names[1]}>")
+                        return _FORGED.format(
+                            commit=commit[:12],
+                            role=role,
+                            stranger=stranger,
+                            own=self.author,
+                            name=shlex.quote(self.author.name),
+                            email=shlex.quote(self.author.email),
+                            base=base,
+                        )
+        return ""
+
+    async def workflows(self, incoming: Incoming, known: Sequence[str | None]) -> list[str]:
+        """List the workflow files that a push changes: they run with their own permissions.
+
+        These are all files that new commits touch, and all that differ from every known commit:
+        what a merge or an old commit brings in is a change of the branch, too.
+        """
         touched: dict[str, None] = {}
         for update in incoming.updates:
-            # Of a merge only what differs from all parents: the rest is in one of them already.
+            before = (*known, None if update.creates else update.old)
+            changes = [await self._changed(incoming, one, update.new) for one in before if one]
+            touched |= dict.fromkeys(sorted(set.intersection(*changes)))
+            # For a merge only what differs from all parents: the rest is already in one of them.
             listed = await self._run(
                 incoming,
                 *("log", "-z", "--format=", "--name-only", "--no-renames", "-c", "--root"),
                 *(update.new, *_NEW),
             )
-            for path in listed.decode(errors="replace").replace("\n", "\0").split("\0"):
-                if _is_workflow(path):
-                    touched[path] = None
-        return [plain(path) for path in touched]
+            touched |= dict.fromkeys(_workflows(listed.replace(b"\n", b"\0")))
+        return list(touched)
+
+    async def files(self, incoming: Incoming, before: str | None) -> list[str]:
+        """List the files that a push changes since a commit, else all that it brings."""
+        (update,) = incoming.updates
+        if before is not None:
+            return list(_paths(await self._differing(incoming, before, update.new)))
+        listed = await self._run(incoming, "ls-tree", "-r", "-z", "--name-only", update.new)
+        return list(_paths(listed))
+
+    async def _changed(self, incoming: Incoming, before: str, after: str) -> set[str]:
+        """List the workflow files that differ between two commits."""
+        return set(_workflows(await self._differing(incoming, before, after)))
+
+    async def _differing(self, incoming: Incoming, before: str, after: str) -> bytes:
+        return await self._run(
+            incoming, *("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+        )
 
     async def pointers(self, incoming: Incoming) -> dict[Pointer, str]:
-        """List the large files that new commits point to, each with a path where it is."""
+        """List the large files that new commits point to, each with one of its paths."""
         found: dict[Pointer, str] = {}
         for update in incoming.updates:
             if not await is_used(self.git, self.gate, update.new, incoming.view):
@@ -164,9 +215,9 @@ class Inspector:
         for name, size in (await self._sizes(incoming, objects)).items():
             if size > self.file_bytes:
                 return (
-                    f"{plain(objects.get(name) or name)} has {size // 1024**2} MiB; files of "
-                    f"more than {self.file_bytes // 1024**2} MiB are not pushed. Take it out of "
-                    "the commits, or keep it with Git LFS."
+                    f"{plain(objects.get(name) or name)} has {size // 1024**2} MiB; the limit is "
+                    f"{self.file_bytes // 1024**2} MiB per file. Remove it from every commit, or "
+                    "store it with Git LFS."
                 )
         return ""
 
@@ -182,11 +233,11 @@ class Inspector:
     async def _secret(self, incoming: Incoming, objects: Mapping[str, str]) -> str:
         paths = "\n".join(objects.values())
         if await asyncio.to_thread(self.vault.contains, paths):
-            return _HOLDS_ONE.format(where="the name of a file")
+            return _HOLDS_ONE.format(where="A file name")
         async with asyncio.timeout(_SCAN_SECONDS):
             async for name, kind, content in self._contents(incoming, objects):
                 if kind != "tree" and await asyncio.to_thread(holds_secret, self.vault, content):
-                    where = plain(objects.get(name, "")) or f"the message of {kind} {name[:12]}"
+                    where = plain(objects.get(name, "")) or f"The message of {kind} {name[:12]}"
                     return _HOLDS_ONE.format(where=where)
         return ""
 
@@ -194,7 +245,7 @@ class Inspector:
         self, incoming: Incoming, objects: Mapping[str, str]
     ) -> AsyncIterator[tuple[str, str, bytes]]:
         """Read objects one after another."""
-        async with self.git.started(
+        async with self.git.start(
             self.gate, "cat-file", "--batch", "--buffer", more=incoming.view
         ) as child:
             child.write("".join(f"{name}\n" for name in objects).encode())
@@ -219,7 +270,7 @@ class _Reading:
         self._rest = bytearray()
 
     async def line(self) -> bytes:
-        """Read to the end of a line; nothing at the end of everything."""
+        """Read one line; empty at the end of the output."""
         while (end := self._rest.find(b"\n")) < 0:
             if not await self._more():
                 return b""
@@ -228,14 +279,14 @@ class _Reading:
         return line
 
     async def exactly(self, count: int) -> bytes:
-        """Read so many bytes.
+        """Read exactly this many bytes.
 
         Raises:
             GitFailed: there are not that many.
         """
         while len(self._rest) < count:
             if not await self._more():
-                raise GitFailed("git cat-file", "it ended in the middle of an object")
+                raise GitFailed("git cat-file", "the object is truncated")
         taken = bytes(self._rest[:count])
         del self._rest[:count]
         return taken
@@ -247,8 +298,8 @@ class _Reading:
 
 
 _HOLDS_ONE: Final = (
-    "{where} holds a secret that the bridge knows, so nothing was pushed. Take it out of every "
-    "commit (`git commit --amend`, or a rebase), not only of the last one."
+    "{where} holds a secret that the bridge knows, so nothing was pushed. Remove it from every "
+    "commit (`git commit --amend` or `git rebase`), not only from the last one."
 )
 
 
@@ -259,11 +310,34 @@ def holds_secret(vault: Vault, content: bytes) -> bool:
     return vault.contains(text) or ("\0" in text and vault.contains(text.replace("\0", "")))
 
 
+_WHO: Final = "--format=%H%x00%an%x00%ae%x00%cn%x00%ce"
+_FORGED: Final = (
+    "Commit {commit} names {stranger} as its {role}. Commits that are new to the remote must name "
+    "{own} as author and committer. Run `git config user.name {name}` and `git config user.email "
+    "{email}`. Then run `git commit --amend --no-edit --reset-author` to fix the last commit, or "
+    "`git rebase -r --exec 'git commit --amend --no-edit --reset-author' origin/{base}` to fix all "
+    "of them, and push again. To credit others, use `Co-authored-by:` in the message."
+)
+
+
+def _as_in_commits(name: str) -> str:
+    """Write a name or an address as git does: without delimiters, and stripped at both ends."""
+    return re.sub(r"[<>\n]", "", name).strip(".,:;\"\\' \t\r")
+
+
+def _workflows(listed: bytes) -> Iterator[str]:
+    return (path for path in _paths(listed) if _is_workflow(path))
+
+
+def _paths(listed: bytes) -> Iterator[str]:
+    return filter(None, listed.decode(errors="replace").split("\0"))
+
+
 def _is_workflow(path: str) -> bool:
     plain = path.lower()
     return plain in {".github", ".github/workflows"} or plain.startswith(".github/workflows/")
 
 
 def plain(text: str) -> str:
-    """Make a name from outside fit to be shown: one line, nothing a terminal would obey."""
+    """Make a name from outside safe to show: one line, no terminal control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]

@@ -1,8 +1,8 @@
-"""Stands where an agent's git-lfs looks for a server: carries large files from and to the bridge.
+"""Acts as the LFS server of an agent's git-lfs: transfers large files from and to the bridge.
 
-It is one stdlib file that imports nothing of the package: a copy of it lies in the door of the gate
-and runs in the agent's shoes, as the transfer program that git-lfs talks JSON to, a line each way.
-For each file it opens the socket `lfs` of the door, names the file, and carries its bytes.
+It is one stdlib file that imports nothing of the package: a copy of it is in the agent's
+remote and runs in the agent's isolation, as the transfer program that git-lfs talks JSON to, a line
+each way. For each file it opens the socket `lfs` there, names the file, and transfers its bytes.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _outcome(wanted: dict[str, Any], place: str) -> dict[str, Any]:
 
 
 def _get(wanted: dict[str, Any], place: str) -> str:
-    with _asked("get", wanted) as bridge, bridge.makefile("rb") as answer:
-        _heed(answer.readline(), "ok")
+    with _request("get", wanted) as bridge, bridge.makefile("rb") as answer:
+        _check_answer(answer.readline(), "ok")
         handle, path = tempfile.mkstemp(dir=place)
         left = wanted["size"]
         with os.fdopen(handle, "wb") as file:
@@ -59,36 +59,36 @@ def _get(wanted: dict[str, Any], place: str) -> str:
                 left -= len(data)
     if left:
         os.unlink(path)  # noqa: PTH108 - pathlib takes long to load
-        raise Refused("The bridge broke off in the middle of a file.")
+        raise Refused("The bridge closed the connection in the middle of a file.")
     return path
 
 
 def _put(wanted: dict[str, Any]) -> None:
-    with _asked("put", wanted) as bridge, bridge.makefile("rb") as answer:
-        if _heed(answer.readline(), "have", "send") == "have":
+    with _request("put", wanted) as bridge, bridge.makefile("rb") as answer:
+        if _check_answer(answer.readline(), "have", "send") == "have":
             return
         with open(wanted["path"], "rb") as file:  # noqa: PTH123 - see above
             while data := file.read(CHUNK_BYTES):
                 bridge.sendall(data)
-        _heed(answer.readline(), "ok")
+        _check_answer(answer.readline(), "ok")
 
 
-def _asked(what: str, wanted: dict[str, Any]) -> socket.socket:
+def _request(what: str, wanted: dict[str, Any]) -> socket.socket:
     bridge = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bridge.connect(SOCKET)
     except OSError:
         bridge.close()
-        raise Refused("The bridge does not listen here now.") from None
+        raise Refused("The bridge is not listening. Try again later.") from None
     question = {"what": what, "oid": wanted["oid"], "size": wanted["size"]}
     bridge.sendall(json.dumps(question).encode() + b"\n")
     return bridge
 
 
-def _heed(line: bytes, *good: str) -> str:
+def _check_answer(line: bytes, *good: str) -> str:
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     if word not in good:
-        raise Refused(rest or "The bridge broke off.")
+        raise Refused(rest or "The bridge closed the connection.")
     return word
 
 

@@ -1,7 +1,7 @@
-"""Mirrors: one bare copy per repository, fetched by the bridge, borrowed from by clones and gates.
+"""Keeps one bare mirror per repository, from which clones and gates borrow their objects.
 
-An object that was in a mirror stays in it: clones borrow without asking, so nothing is ever thrown
-away, and a damaged mirror is rebuilt around whatever can still be read of the old one.
+An object that was in a mirror stays in it: clones borrow without asking, so nothing is ever
+deleted, and a damaged mirror is rebuilt with everything that can still be read of the old one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.core.repositories.directory import Target
-from app.core.workspaces import Repository
-from app.errors import DiskNearlyFull, GitFailed, RepositoryError
+from app.children.disk import DiskSpace
+from app.core.workspaces import Repository, Target
+from app.errors import GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.git import COMMIT, NOWHERE, Access, Git
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
@@ -29,12 +29,10 @@ from app.repos.submodules import Submodule, parse
 
 logger = logging.getLogger(__name__)
 
-FREE_BYTES: Final = 1024**3
-"""What stays free on the disk: enough for the store and for agents that are at work."""
 _PACKS: Final = 50
-"""Beyond as many packs every look-up gets slow; git itself tidies up at this number."""
+"""With more packs every lookup gets slow; git itself repacks at this number."""
 _REPACK_SECONDS: Final = 600.0
-"""What making one pack of them may take, while others wait for the mirror."""
+"""How long a repack may take, while others wait for the mirror."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -51,7 +49,7 @@ class Mirrors:
         tokens: Tokens | None,
         person: Mapping[str, str],
         *,
-        free_bytes: int = FREE_BYTES,
+        disk: DiskSpace,
         shallow: Collection[Target] = (),
         partial: Collection[Target] = (),
     ) -> None:
@@ -59,7 +57,7 @@ class Mirrors:
         self._git = git
         self._tokens = tokens
         self._person = person
-        self._free_bytes = free_bytes
+        self._disk = disk
         self._shallow = shallow
         self._partial = partial
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -68,7 +66,7 @@ class Mirrors:
         self._places: dict[str, str] = {}
 
     def path(self, repository: Repository) -> Path:
-        """Tell where the mirror of a repository is, or would be."""
+        """Return where the mirror of a repository is, or would be."""
         name = file_name(repository)
         if name not in self._places:
             note = self._root / f"{name}{_ELSEWHERE}"
@@ -76,13 +74,13 @@ class Mirrors:
         return self._root / self._places[name]
 
     async def rename(self, old: Repository, new: Repository) -> None:
-        """Keep the mirror of a repository that got another name; clones borrow from where it is.
+        """Keep the mirror of a renamed repository where it is: clones borrow from it.
 
-        Whoever takes the old name gets a mirror of its own.
+        A repository that takes the old name gets a new mirror.
         """
-        async with self._held(mirror := self.path(old)):
+        async with self._hold(mirror := self.path(old)):
             noted = self._root / f"{file_name(new)}{_ELSEWHERE}"
-            # Of what a crash cut off the first half may have been done.
+            # A crash may have interrupted this after the first half.
             is_done = noted.exists() and self.path(new).exists()
             if mirror.exists() and not is_done:
                 await asyncio.to_thread(self._note, new, mirror.name)
@@ -99,41 +97,41 @@ class Mirrors:
     async def refresh(
         self, repository: Repository, agent: str | None, *also: str, whole: bool = False
     ) -> Path:
-        """Bring a mirror up to date, with further refs or commits if named; make it if need be.
+        """Update a mirror, with further refs or commits if named; create it if necessary.
 
-        Without an agent it is fetched as a stranger would, with no token. A whole one lacks
-        nothing from then on, whatever is set.
+        Without an agent it is fetched anonymously, with no token. With `whole` it lacks nothing
+        from then on, regardless of the settings.
 
         Raises:
             RepositoryError: the remote cannot be reached, or the disk is nearly full.
         """
         mirror = self.path(repository)
-        async with self._held(mirror):
+        async with self._hold(mirror):
             if is_new := not mirror.exists():
                 await self.check_room()
                 await self._build(repository, agent, mirror, whole=whole)
-            if (also or not is_new) and not await self._fetched(
+            if (also or not is_new) and not await self._try_fetch(
                 repository, agent, mirror, *also, whole=whole
             ):
-                logger.warning("the mirror of %s is damaged and is rebuilt", repository.name)
+                logger.warning("rebuilding the damaged mirror of %s", repository.name)
                 await self._build(repository, agent, mirror, whole=whole)
-                await self._fetched(repository, agent, mirror, *also, whole=whole)
+                await self._try_fetch(repository, agent, mirror, *also, whole=whole)
             await self._repack(repository, mirror)
         return mirror
 
     async def rebuild(self, repository: Repository, agent: str) -> Path:
-        """Build a mirror anew that turned out to be damaged, without losing what clones borrow."""
+        """Rebuild a damaged mirror, without losing what clones borrow."""
         mirror = self.path(repository)
-        async with self._held(mirror):
+        async with self._hold(mirror):
             await self._build(repository, agent, mirror)
         return mirror
 
     def is_partial(self, repository: Repository) -> bool:
-        """Tell whether a mirror may lack the content of files that somebody needs later."""
+        """Tell whether a mirror may lack the content of files that are needed later."""
         return partial.may_lack(self.path(repository))
 
     def is_larger_than_set(self, repository: Repository) -> bool:
-        """Tell whether all files are fetched although it was to be partial."""
+        """Tell whether all files are fetched although the settings say partial."""
         return repository in self._partial and not partial.is_filtered(self.path(repository))
 
     async def complete(
@@ -143,53 +141,53 @@ class Mirrors:
         *commits: str,
         seen_from: Path | None = None,
     ) -> None:
-        """Have every file of some commits; what a partial mirror lacks comes in one request.
+        """Fetch every file of some commits that a partial mirror lacks, in one request.
 
-        Commits that are not in the mirror are seen from a repository that borrows from it.
+        Commits that are not in the mirror are read from a repository that borrows from it.
 
         Raises:
-            RepositoryError: it cannot be had.
+            RepositoryError: it cannot be fetched.
         """
         if not self.is_partial(repository):
             return
         await self.check_room()
-        async with self._held(mirror := self.path(repository)):
+        async with self._hold(mirror := self.path(repository)):
             names = await partial.missing_files(self._git, seen_from or mirror, commits)
-            with _as_said(repository):
+            with _translate_errors(repository):
                 await self._fetch_objects(repository, agent, mirror, names)
 
     async def complete_merge(
         self, repository: Repository, agent: str, onto: str, commit: str, *, seen_from: Path
     ) -> None:
-        """Have what a merge of two commits may look at.
+        """Fetch what a merge of two commits may read.
 
         Raises:
-            RepositoryError: it cannot be had.
+            RepositoryError: it cannot be fetched.
         """
         if not self.is_partial(repository):
             return
         try:
             bases = await self._git.run(seen_from, "merge-base", "--all", onto, commit)
         except GitFailed:
-            return  # they have nothing in common, and nobody can merge them
+            return  # they have nothing in common, and cannot be merged
         sides = (onto, commit, *bases.decode().split())
         await self.complete(repository, agent, *sides, seen_from=seen_from)
 
     async def bring(self, repository: Repository, agent: str, names: Iterable[str]) -> None:
-        """Have some objects in a partial mirror; those that are missing come in one request.
+        """Fetch those of some objects that a partial mirror lacks, in one request.
 
         Raises:
-            RepositoryError: they cannot be had.
+            RepositoryError: they cannot be fetched.
         """
         if not self.is_partial(repository):
             return
         await self.check_room()
-        async with self._held(mirror := self.path(repository)):
-            with _as_said(repository):
+        async with self._hold(mirror := self.path(repository)):
+            with _translate_errors(repository):
                 await self._fetch_objects(repository, agent, mirror, names)
 
     async def default_branch(self, repository: Repository) -> str:
-        """Tell the default branch.
+        """Return the default branch.
 
         Raises:
             RepositoryError: the repository is empty.
@@ -202,14 +200,14 @@ class Mirrors:
             if is_damage(error.words):
                 raise
             raise RepositoryError(
-                f"{repository.name} has no commit on its default branch yet; push a first one."
+                f"{repository.name} has no commit on its default branch yet. Push one first."
             ) from error
         return name.decode().strip().removeprefix("refs/heads/")
 
     async def commit(self, repository: Repository, name: str) -> str | None:
-        """Tell the commit that a full ref name or a commit's own name means; None if there is none.
+        """Return the commit of a full ref name or a commit hash; None if there is none.
 
-        What git takes for an option or an expression is no name.
+        Options and expressions of git are not accepted as names.
         """
         if not (name.startswith("refs/") or COMMIT.fullmatch(name)):
             return None
@@ -234,7 +232,7 @@ class Mirrors:
         return parse(listed)
 
     async def link(self, repository: Repository, commit: str, path: str) -> str | None:
-        """Tell which commit of a submodule a commit names; None if none stands at that path."""
+        """Return the submodule commit that a commit names at a path; None if there is none."""
         listed = await self._git.run(
             self.path(repository), "ls-tree", "--full-tree", "-z", commit, "--", path
         )
@@ -251,31 +249,36 @@ class Mirrors:
             return None
 
     async def check_room(self, more: int = 0) -> None:
-        """See that there is room for so many bytes more.
+        """Check that there is room for this many more bytes.
 
         Raises:
             DiskNearlyFull: there is not.
         """
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        usage = await asyncio.to_thread(shutil.disk_usage, self._root)
-        if usage.free - more < self._free_bytes:
-            raise DiskNearlyFull(usage.free, self._free_bytes)
+        await self._disk.check_room(more)
 
     @asynccontextmanager
-    async def _held(self, mirror: Path) -> AsyncIterator[None]:
+    async def _hold(self, mirror: Path) -> AsyncIterator[None]:
         async with self._locks[mirror]:
             if mirror not in self._tidied:
-                # Whoever held these was ended at the start: nobody else uses this DATA_DIR.
+                # The processes that held these locks were ended at the start: no other bridge
+                # uses this DATA_DIR.
                 await asyncio.to_thread(tidy, mirror)
+                await self._make_readable(mirror)
                 self._tidied.add(mirror)
             yield
 
-    async def _fetched(
+    async def _make_readable(self, mirror: Path) -> None:
+        """Let agents with their own users read a mirror; the folder around it is closed."""
+        if (mirror / "HEAD").exists():
+            await self._git.run(mirror, "config", "core.sharedRepository", "0644")
+            await asyncio.to_thread(mirror.chmod, 0o755)
+
+    async def _try_fetch(
         self, repository: Repository, agent: str | None, mirror: Path, *also: str, whole: bool
     ) -> bool:
         """Fetch; False if the mirror is damaged."""
         try:
-            with _as_said(repository):
+            with _translate_errors(repository):
                 await self._fetch(repository, agent, mirror, *also, whole=whole)
         except GitFailed:
             return False
@@ -294,17 +297,17 @@ class Mirrors:
         was_filtered = partial.is_filtered(mirror)
         filtered = not whole and repository in self._partial and (is_new or was_filtered)
         refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
-        words = await self._git.heard(
+        words = await self._git.run_for_stderr(
             mirror,
             *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
             *(f"--filter={partial.FILTER}",) * filtered,
             *("--refetch",) * (was_filtered and not filtered),
             *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
             *(*self._wanted(repository), *refs),
-            access=_promised(access, repository) if filtered else access,
+            access=_with_promise(access, repository) if filtered else access,
         )
         if filtered and is_new and not partial.was_heeded(words):
-            logger.warning("the server of %s leaves nothing out", repository.name)
+            logger.warning("the server of %s does not support partial clones", repository.name)
             filtered = False
         elif filtered != was_filtered:
             partial.note(mirror, filtered=filtered)
@@ -324,15 +327,15 @@ class Mirrors:
     async def _fetch_needed(
         self, repository: Repository, agent: str | None, mirror: Path, *, is_new: bool
     ) -> None:
-        """Fetch what is needed in any case; all there is, if a server gives out no single files."""
+        """Fetch what is always needed; everything, if the server does not serve single files."""
         names = await partial.needed(self._git, mirror, is_new=is_new)
         try:
             await self._fetch_objects(repository, agent, mirror, names)
         except GitFailed as error:
-            # Later it may only be that one machine of the server is behind the others.
+            # Later the cause may only be that one machine of the server is behind the others.
             if not is_new or not partial.is_refusal(error.words):
                 raise
-            logger.warning("the server of %s gives out no single files", repository.name)
+            logger.warning("the server of %s does not serve single objects", repository.name)
             await self._fetch(repository, agent, mirror, whole=True)
 
     async def _fetch_objects(
@@ -341,8 +344,8 @@ class Mirrors:
         """Fetch those objects that are missing, in one request."""
         lacking = await partial.missing(self._git, mirror, names)
         if lacking:
-            access = _promised(await self._access(repository, agent), repository)
-            # What is there already has nothing to do with what is not.
+            access = _with_promise(await self._access(repository, agent), repository)
+            # What is already here does not help the server to find what is missing.
             settings = {**access.settings, "fetch.negotiationAlgorithm": "noop"}
             await self._git.run(
                 mirror,
@@ -356,7 +359,7 @@ class Mirrors:
         """Tell how far back a fetch goes.
 
         A shallow mirror begins with the latest commits and then grows as the branches do: cutting
-        it anew would take away what clones and the remote have in common.
+        it again would remove what clones and the remote have in common.
         """
         if repository in self._shallow:
             return (_LATEST,) if is_new else ()
@@ -369,13 +372,14 @@ class Mirrors:
     async def _build(
         self, repository: Repository, agent: str | None, mirror: Path, *, whole: bool = False
     ) -> None:
-        """Make a mirror beside its place and put it there when it is ready."""
-        # Clones of a mirror that lacked nothing could not have anything fetched later.
+        """Build a mirror in a temporary folder and move it into place when it is ready."""
+        # Clones of a complete mirror cannot fetch missing files later.
         whole = whole or partial.is_whole(mirror)
         new = mirror.with_suffix(".new")
         await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
-        new.mkdir(mode=0o700, parents=True)
+        new.mkdir(parents=True)
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
+        await self._make_readable(new)
         try:
             await self._fetch(repository, agent, new, is_new=True, whole=whole)
         except GitFailed as error:
@@ -389,24 +393,24 @@ class Mirrors:
         await asyncio.to_thread(swap, new, mirror)
 
     async def _repack(self, repository: Repository, mirror: Path) -> None:
-        """Make one pack of many; if that cannot be, the mirror is slower, and used as it is."""
+        """Make one pack of many; if that fails, the mirror is slower but still used."""
         packs = sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack"))
         if packs <= self._packs_left[mirror] + _PACKS:
             return
-        access = _promised(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+        access = _with_promise(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
         words = ("repack", "-a", "-d", "--keep-unreachable", "-q")
         try:
             await self._git.run(mirror, *words, access=access, seconds=_REPACK_SECONDS)
         except GitFailed as error:
-            logger.warning("the packs of %s stay as they are: %s", repository.name, error)
+            logger.warning("cannot repack the mirror of %s: %s", repository.name, error)
             self._packs_left[mirror] = packs
         else:
             self._packs_left[mirror] = 0
 
 
 @contextmanager
-def _as_said(repository: Repository) -> Iterator[None]:
-    """Tell what a failed word with a remote means; damage on this disk is told by git's own."""
+def _translate_errors(repository: Repository) -> Iterator[None]:
+    """Translate a failed call to a remote; damage on this disk is raised as git's own error."""
     try:
         yield
     except GitFailed as error:
@@ -415,6 +419,6 @@ def _as_said(repository: Repository) -> Iterator[None]:
         raise failure(repository, error) from error
 
 
-def _promised(access: Access, repository: Repository) -> Access:
-    """Let one command know that what is missing can be had from the remote."""
+def _with_promise(access: Access, repository: Repository) -> Access:
+    """Let one command know that what is missing can be fetched from the remote."""
     return replace(access, settings={**access.settings, **partial.promise(repository.url)})

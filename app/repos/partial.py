@@ -1,11 +1,11 @@
-"""Partial mirrors: all commits and trees are there, the content of a file comes when it is needed.
+"""Supports partial mirrors: all commits and trees, with file content fetched on demand.
 
-A mirror itself does not say where the rest is: only a fetch of the bridge is told, for as long as
-it runs. So no other git, of whatever version, goes and fetches by itself what it finds missing,
-and what an agent wants is fetched only by the bridge, with the bridge's own token.
+A mirror does not say where the rest is: only the bridge's own fetch is told, while it runs. So no
+other git of any version fetches missing objects by itself, and what an agent needs is fetched only
+by the bridge, with the bridge's own token.
 
-A mirror that was partial once is never taken for whole again, even when all of its branches are:
-what was fetched in part and is on no branch any more may still be what a clone stands on.
+A mirror that was partial once never counts as whole again, even when all of its branches are:
+a clone may still be based on commits that were fetched in part and are on no branch any more.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ def is_whole(mirror: Path) -> bool:
 
 
 def note(mirror: Path, *, filtered: bool) -> None:
-    """Note how a mirror that is or was partial is fetched."""
+    """Record how a mirror that is or was partial is fetched."""
     new = mirror / f"{_NOTE}.new"
     new.write_text(FILTER if filtered else _ALL)
     new.replace(mirror / _NOTE)
 
 
 def was_heeded(words: str) -> bool:
-    """Tell by the words of a fetch whether the server left out what it was asked to."""
+    """Tell from the output of a fetch whether the server applied the filter."""
     return _UNFILTERED not in words
 
 
 def is_refusal(words: str) -> bool:
-    """Tell whether a server gives out no single objects."""
+    """Tell whether a server refuses to serve single objects."""
     return bool(_REFUSED.search(words))
 
 
 def promise(url: str) -> dict[str, str]:
-    """Tell the settings by which git knows that what is missing can be had from a remote."""
+    """Return the settings that tell git that a remote has what is missing."""
     return {f"remote.{url}.promisor": "true", f"remote.{url}.partialclonefilter": FILTER}
 
 
@@ -77,7 +77,7 @@ async def missing_files(git: Git, repository: Path, commits: Iterable[str]) -> l
 
 
 async def missing(git: Git, repository: Path, names: Iterable[str]) -> list[str]:
-    """List those of some objects that are not there; what is no name of an object is left out."""
+    """List those of some objects that are missing; invalid names are left out."""
     asked = dict.fromkeys(name for name in names if COMMIT.fullmatch(name))
     if not asked:
         return []
@@ -91,9 +91,9 @@ async def missing(git: Git, repository: Path, names: Iterable[str]) -> list[str]
 
 
 async def needed(git: Git, mirror: Path, *, is_new: bool) -> list[str]:
-    """List what of the default branch is needed in any case, by name of the object.
+    """List the objects of the default branch that are always needed.
 
-    Of a new mirror that is every file: sessions begin there. Later, what the bridge itself reads.
+    For a new mirror that is every file: sessions begin there. Later, what the bridge itself reads.
     """
     with suppress(GitFailed):  # there is no commit yet
         if is_new:

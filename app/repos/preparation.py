@@ -1,6 +1,6 @@
-"""What is done once in a new clone: large files looked at, submodules brought, its setup run.
+"""Prepares a new clone once: checks large files, adds submodules, runs its setup.
 
-The bridge fetches, the agent's shoes check out and run: what a repository brings along never runs
+The bridge fetches; checkout and setup run in the agent's isolation. Nothing from a repository runs
 or is obeyed anywhere else.
 """
 
@@ -12,25 +12,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from app.core.repositories.directory import Target
-from app.core.workspaces import Clone, Repository
+from app.core.workspaces import Clone, Repository, Target
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.repos import clone as clones
 from app.repos.git import Git
 from app.repos.lfs import is_used
 from app.repos.mirror import Mirrors
-from app.repos.shoes import Inside
+from app.repos.sandboxed_git import Inside
 from app.repos.submodules import DEPTH, MOST, Submodule, is_at_home, source
 
 SETUP: Final = ".agent-bridge/setup"
 _SETUP_BYTES: Final = 1024 * 1024
 _SETUP_SECONDS: Final = 600.0
-"""What preparing a clone may take: packages are downloaded then."""
+"""How long preparing a clone may take: packages are downloaded then."""
 _SETUP_WORDS: Final = 4000
-"""What is kept of its output: the end, where errors stand."""
+"""What is kept of its output: the end, where the errors are."""
 _PRIVATE: Final = (
-    "A private one is fetched from the host of the repository itself, if its default branch names "
-    "it and the agent may read it."
+    "A private submodule is fetched only from the repository's own host, if the default branch "
+    "names it and the agent may read it."
 )
 _NAMED: Final = 5
 """How many files a note names: enough to know what it is about."""
@@ -38,7 +37,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A repository in a clone whose submodules are brought: the clone itself, or a submodule."""
+    """A repository in a clone whose submodules are fetched: the clone itself, or a submodule."""
 
     repository: Repository
     commit: str
@@ -56,18 +55,18 @@ class Preparation:
     mirrors: Mirrors
     gates: Path
     inside: Callable[..., Inside]
-    """Enters a clone in its agent's shoes, with further paths to see."""
+    """Enters a clone in its agent's isolation, with further paths to see."""
     has_lfs: Callable[[], bool]
     variables: Mapping[Target, Mapping[str, str]] = field(repr=False)
     """What the setup of each repository gets."""
 
     async def run(self, clone: Clone) -> str | None:
-        """Prepare a new clone; returns what there is to say about it, None if nothing."""
+        """Prepare a new clone; returns what to tell people about it, None if nothing."""
         commit = await clones.head(self.inside(clone))
         said = [
             self._say_what_is_fetched(clone),
             await self._look_at_large_files(clone, commit),
-            *await self._bring_submodules(clone, commit),
+            *await self._add_submodules(clone, commit),
             await self._set_up(clone),
         ]
         return "\n".join(filter(None, said)) or None
@@ -77,7 +76,7 @@ class Preparation:
             return ""
         return (
             f"All files of {clone.repository.name} are fetched although its `clone` is `partial`: "
-            "its server cannot leave any out, or all of them were here already."
+            "its server does not support partial clones, or the bridge already had all of them."
         )
 
     async def _look_at_large_files(self, clone: Clone, commit: str) -> str:
@@ -86,26 +85,26 @@ class Preparation:
             return ""
         if not self.has_lfs():
             return (
-                "Some files of this repository are kept with Git LFS, and git-lfs is not installed "
-                "on the bridge's machine: pointers stand in their place. Install it (on Debian: "
-                "`apt install git-lfs`) and begin anew."
+                "Some files of this repository are stored with Git LFS, but git-lfs is not "
+                "installed on the bridge's machine, so the clone has pointers instead. Install it "
+                "(on Debian: `apt install git-lfs`) and start a new session."
             )
         try:
             listed = await self.inside(clone).git("lfs", "ls-files")
         except GitFailed as error:
-            return f"Which files are kept with Git LFS cannot be told: {error}"
+            return f"Could not list the Git LFS files: {error}"
         lines = (line.split(" ", 2) for line in listed.decode(errors="replace").splitlines())
         missing = [path for _, mark, path in lines if mark == "-"]
         if not missing:
             return ""
         named = ", ".join(missing[:_NAMED])
         return (
-            "Files kept with Git LFS could not be fetched, so that pointers stand in their place "
-            f"({len(missing)}): {named}. `git lfs pull` tries again and says why."
+            "Some Git LFS files could not be fetched, so the clone has pointers instead "
+            f"({len(missing)}): {named}. Run `git lfs pull` to try again and see why."
         )
 
-    async def _bring_submodules(self, clone: Clone, commit: str) -> list[str]:
-        """Have submodules, and theirs, fetched by the bridge and checked out by the agent."""
+    async def _add_submodules(self, clone: Clone, commit: str) -> list[str]:
+        """Fetch submodules, and theirs, and check them out in the agent's isolation."""
         troubles: list[str] = []
         levels = [_Level(clone.repository, commit)]
         brought = 0
@@ -118,7 +117,7 @@ class Preparation:
                     continue
                 brought += 1
                 try:
-                    deeper = await self._bring_one(clone, level, submodule, here)
+                    deeper = await self._add_submodule(clone, level, submodule, here)
                 except RepositoryGone as error:
                     troubles.append(f"The submodule {here} is missing: {error.words}. {_PRIVATE}")
                     continue
@@ -128,17 +127,17 @@ class Preparation:
                 levels.append(deeper)
         return troubles
 
-    async def _bring_one(
+    async def _add_submodule(
         self, clone: Clone, level: _Level, submodule: Submodule, here: str
     ) -> _Level:
         child = source(level.repository, submodule)
         if child is None:
-            raise RepositoryError("it is at an address of a kind that is not fetched.")
+            raise RepositoryError("the bridge does not fetch from addresses of this kind.")
         commit = await self.mirrors.link(level.repository, level.commit, submodule.path)
         if commit is None:
-            raise RepositoryError("no commit of it is named.")
+            raise RepositoryError("the repository names no commit of it.")
         trusted = await self._is_trusted(clone, level, child)
-        mirror = await self._fetched(child, clone.agent if trusted else None, commit)
+        mirror = await self._fetch(child, clone.agent if trusted else None, commit)
         inside = self.inside(clone, mirror)
         there = ("-C", level.path)
         await inside.git(*there, "config", f"submodule.{submodule.name}.url", str(mirror))
@@ -149,17 +148,17 @@ class Preparation:
         return _Level(child, commit, here, level.depth + 1, trusted)
 
     async def _is_trusted(self, clone: Clone, level: _Level, child: Repository) -> bool:
-        """Tell whether a token may be used: on the host of the repository, where it says so itself.
+        """Tell whether a token may be used: on the same host, if the default branch names it.
 
-        What only a branch names, a stranger may have named, to have something fetched that is
-        none of theirs.
+        A submodule that only a branch names may come from a stranger who wants something fetched
+        that they may not read.
         """
         if not level.trusted or not is_at_home(clone.repository, child):
             return False
         named = await self.mirrors.submodules(level.repository, "HEAD")
         return child in [source(level.repository, each) for each in named]
 
-    async def _fetched(self, child: Repository, agent: str | None, commit: str) -> Path:
+    async def _fetch(self, child: Repository, agent: str | None, commit: str) -> Path:
         # Whole: from inside a submodule nothing can be fetched later.
         mirror = await self.mirrors.refresh(child, agent, whole=True)
         if await self.mirrors.commit(child, commit) is None:
@@ -167,10 +166,10 @@ class Preparation:
         return mirror
 
     async def _set_up(self, clone: Clone) -> str | None:
-        """Run `.agent-bridge/setup` in a new clone; returns what it said, None if there is none.
+        """Run `.agent-bridge/setup` in a new clone; returns its output, None if there is none.
 
-        Only that of the default branch: a branch must not bring along what runs before anybody
-        looks at it.
+        Only the one on the default branch: a branch must not add code that runs before a person
+        has seen it.
         """
         script = await self.mirrors.read(clone.repository, SETUP, limit=_SETUP_BYTES)
         if script is None:
@@ -178,6 +177,7 @@ class Preparation:
         file = self.gates / clone.folder.name / "door" / "setup"
         await asyncio.to_thread(file.write_bytes, script)
         file.chmod(0o755)
+        refusals = _Refusals()
         try:
             status, written, words = await self.inside(clone).run(
                 str(file),
@@ -185,8 +185,25 @@ class Preparation:
                 limit=_SETUP_BYTES,
                 name=SETUP,
                 more=self.variables.get(clone.repository, {}),
+                witness=refusals,
             )
         except GitFailed as error:
-            return f"`{SETUP}` failed: {error.words}"
+            return "\n".join([f"`{SETUP}` failed: {error.words}", *refusals.notes])
         said = f"{written.decode(errors='replace')}\n{words}".strip()[-_SETUP_WORDS:]
-        return f"`{SETUP}` ended with status {status}.\n{said}".strip()
+        ended = f"`{SETUP}` ended with status {status}."
+        return "\n".join([ended, *refusals.notes, said]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """Keeps what a setup was not allowed to connect to; it asks no one."""
+
+    notes: list[str] = field(default_factory=list)
+
+    async def note(self, words: str) -> None:
+        """Keep the words."""
+        self.notes.append(words)
+
+    async def ask(self, host: str, port: int) -> bool | None:  # noqa: ARG002 - a port of `Witness`
+        """Ask no one."""
+        return None

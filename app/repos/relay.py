@@ -1,12 +1,12 @@
-"""Stands where an agent's git looks for a remote: carries pushes, and has fetches made fresh.
+"""Acts as the remote of an agent's git: relays pushes, and has the mirror updated before a fetch.
 
-It is one stdlib file that imports nothing of the package: a copy of it lies in the door of the gate
-and runs in the agent's shoes. As `relay.py push whole DOOR` it is the `receive-pack` that git
-calls, and carries bytes both ways over a socket. As `relay.py fetch whole MIRROR` it is the
-`upload-pack`: it waits until the bridge has brought the mirror up to date, then lets git read it.
+It is one stdlib file that imports nothing of the package: a copy of it is in the door of the gate
+and runs in the agent's isolation. As `relay.py push whole DOOR` it is the `receive-pack` that git
+calls, and relays bytes both ways over a socket. As `relay.py fetch whole MIRROR` it is the
+`upload-pack`: it waits until the bridge has updated the mirror, then lets git read it.
 
-With `partial` in the place of `whole` the mirror lacks the content of files. Then it hears what git
-asks for or is about to push, and passes that on when the bridge has fetched what is missing.
+With `partial` instead of `whole` the mirror lacks the content of files. Then it reads what git
+requests or is about to push, and passes that on when the bridge has fetched what is missing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import threading
 
 CHUNK_BYTES = 65536
 ASKED_AT_ONCE = 100_000
-"""As many names as the bridge listens to; the checkout of most trees wants fewer."""
+"""As many names as the bridge accepts; the checkout of most trees needs fewer."""
 LOOKED_AT = "--max-count=1000"
-"""More commits than anybody makes between two pushes: without `origin/*` all history looks new."""
+"""More commits than are made between two pushes: without `origin/*` all history looks new."""
 END = b"0000"
 """The packet with which a request ends: https://git-scm.com/docs/protocol-v2."""
 
@@ -41,9 +41,9 @@ def main(what: str, how: str, path: str) -> int:
 
 
 def _push(partial_clone: str) -> None:
-    gate = _connected("push")
+    gate = _connect("push")
     threading.Thread(target=_send, args=(gate, partial_clone), daemon=True).start()
-    _pass_on(gate, 1)
+    _copy(gate, 1)
 
 
 def _read_partial(path: str) -> int:
@@ -53,7 +53,7 @@ def _read_partial(path: str) -> int:
     reading = subprocess.Popen(["env", "GIT_PROTOCOL=version=2", *git], stdin=subprocess.PIPE)
     assert reading.stdin is not None
     while request := _request():
-        _see_to(request)
+        _prepare(request)
         reading.stdin.write(b"".join(request))
         reading.stdin.flush()
     reading.stdin.close()
@@ -61,7 +61,7 @@ def _read_partial(path: str) -> int:
 
 
 def _request() -> list[bytes]:
-    """Read what git says up to the end of a request; nothing at the end of everything."""
+    """Read git's output up to the end of a request; empty at the end of the output."""
     request = []
     while packet := _packet():
         request.append(packet)
@@ -71,12 +71,12 @@ def _request() -> list[bytes]:
 
 
 def _packet() -> bytes:
-    """Read one packet of what git says; nothing at the end."""
+    """Read one packet of git's output; empty at the end."""
     size = sys.stdin.buffer.read(len(END))
     return size + sys.stdin.buffer.read(max(0, int(size or b"0", 16) - len(END)))
 
 
-def _see_to(request: list[bytes]) -> None:
+def _prepare(request: list[bytes]) -> None:
     """Have the bridge do what a request needs."""
     words = [packet[len(END) :].strip() for packet in request]
     if b"command=ls-refs" in words:
@@ -87,21 +87,20 @@ def _see_to(request: list[bytes]) -> None:
 def _complete(clone: str, commands: list[bytes]) -> None:
     """Have the bridge fetch all files of what is pushed.
 
-    Git sends none that the other side should have by its history, and the gate takes no commit of
-    which a file is missing. Most were fetched for a checkout, but a commit may also be made
-    without one.
+    Git sends no file that the other side should already have, and the gate accepts no commit with
+    a missing file. Most were fetched for a checkout, but a commit may also be made without one.
     """
     words = [packet[len(END) :].partition(b"\0")[0].split() for packet in commands]
     pushed = b"\n".join(each[1] for each in words if len(each) == 3)
-    made = _listed(clone, pushed, LOOKED_AT, "--ignore-missing", "--not", "--remotes")
+    made = _list_objects(clone, pushed, LOOKED_AT, "--ignore-missing", "--not", "--remotes")
     if made:
         files = ("--objects", "--no-object-names", "--no-walk", "--missing=print")
-        lines = _listed(clone, made, *files).split()
+        lines = _list_objects(clone, made, *files).split()
         _bring([line[1:] for line in lines if line.startswith(b"?")])
 
 
-def _listed(clone: str, names: bytes, *how: str) -> bytes:
-    """List objects of a clone; nothing if that fails, since the push itself will say why."""
+def _list_objects(clone: str, names: bytes, *how: str) -> bytes:
+    """List objects of a clone; empty if that fails, since the push itself will say why."""
     command = ("git", "-C", clone, "rev-list", "--stdin", *how)
     return subprocess.run(command, input=names, capture_output=True).stdout
 
@@ -112,23 +111,23 @@ def _bring(names: list[bytes]) -> None:
 
 
 def _ask(what: str, names: bytes = b"") -> None:
-    """Wait until the bridge has done something; what it says about it is for the person."""
-    gate = _connected(what)
+    """Wait until the bridge has done something, and show what it says about it."""
+    gate = _connect(what)
     gate.sendall(names)
     gate.shutdown(socket.SHUT_WR)
-    _pass_on(gate, 2)
+    _copy(gate, 2)
 
 
-def _connected(what: str) -> socket.socket:
+def _connect(what: str) -> socket.socket:
     gate = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         gate.connect(what)
     except OSError:
-        sys.exit("The bridge does not listen here now.")
+        sys.exit("The bridge is not listening. Try again later.")
     return gate
 
 
-def _pass_on(gate: socket.socket, target: int) -> None:
+def _copy(gate: socket.socket, target: int) -> None:
     while data := gate.recv(CHUNK_BYTES):
         while data:
             data = data[os.write(target, data) :]

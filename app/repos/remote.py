@@ -1,4 +1,4 @@
-"""How the bridge reaches the remote of a repository: its protocol, its credential, its errors."""
+"""Gives access to the remote of a repository: protocol, credential, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from app.core.workspaces import Repository
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.repos.git import Access
 
-# What git or ssh say, and what that means to a person; the first that fits counts.
+# What git or ssh say, and what that means to a person; the first match counts.
 _KEYS: Final = (
     (
         r"Host key verification failed",
-        "its host is not known to the account that runs the bridge. Run `ssh` to it once as that "
-        "account, and compare the fingerprint",
+        "its host is not known to the account that runs the bridge. Connect to it once with `ssh` "
+        "as that account, and check the fingerprint",
     ),
     (
         r"Permission denied \(",
-        "its host takes no key of the account that runs the bridge. Add one there, or give it the "
-        "key of that account",
+        "its host accepts no SSH key of the account that runs the bridge. Add the account's public "
+        "key there",
     ),
 )
 _GONE: Final = (
     (r"error: 30\d|redirect", "the remote says that it has moved"),
     (
         r"not found|does not exist|does not appear to be a git repository",
-        "there is none by that name, or none for this agent",
+        "it does not exist, or this agent has no access to it",
     ),
 )
 _CLOSED: Final = (
     (
         r"could not read Username|Authentication failed|error: 40[134]|access rights",
-        "this agent is not let in",
+        "this agent has no access to it",
     ),
 )
 _DAMAGED: Final = re.compile(
@@ -49,7 +49,7 @@ _DAMAGED: Final = re.compile(
 
 
 class Tokens(Protocol):
-    """Where a short-lived credential comes from; the core's `TokenSource` is one."""
+    """Where a short-lived credential comes from; the core's `Forge` is one."""
 
     async def token(self, repository: Repository, agent: str) -> str | None:
         """Get a token that reaches this repository and no other, None if there is none."""
@@ -59,10 +59,10 @@ class Tokens(Protocol):
 async def access_to(
     repository: Repository, agent: str, tokens: Tokens | None, person: Mapping[str, str]
 ) -> Access:
-    """Have what is needed to reach a remote.
+    """Return what git needs to reach a remote.
 
     Raises:
-        RepositoryError: its address is of no kind that the bridge uses.
+        RepositoryError: the bridge does not support its address.
     """
     parts = urlsplit(repository.url)
     match parts.scheme:
@@ -79,11 +79,11 @@ async def access_to(
         case "file":
             return Access("file")
         case _:
-            raise RepositoryError(f"{repository.name} has an address that the bridge does not use.")
+            raise RepositoryError(f"The bridge does not support the address of {repository.name}.")
 
 
 def failure(repository: Repository, error: GitFailed) -> RepositoryError:
-    """Tell what a failed word with a remote means."""
+    """Translate a failed call to a remote into an error for people."""
     if cause := _meaning(_KEYS, error.words):
         return RepositoryError(f"The repository {repository.name} cannot be reached: {cause}.")
     if cause := _meaning(_GONE, error.words) or _meaning(_CLOSED, error.words):
@@ -93,7 +93,7 @@ def failure(repository: Repository, error: GitFailed) -> RepositoryError:
 
 
 def is_gone(words: str) -> bool:
-    """Tell whether a remote says that there is no such repository, or not there any more."""
+    """Tell whether a remote says that a repository does not exist, or has moved."""
     return bool(_meaning(_GONE, words))
 
 
@@ -103,11 +103,11 @@ def _meaning(table: tuple[tuple[str, str], ...], words: str) -> str:
 
 
 def is_damage(words: str) -> bool:
-    """Tell whether git complains about what lies on this disk."""
+    """Tell whether git reports damage on this disk."""
     return bool(_DAMAGED.search(words))
 
 
 def file_name(repository: Repository) -> str:
-    """Name a mirror's folder so that people know it and no two repositories share it."""
+    """Name a mirror's folder so that people recognise it and no two repositories share it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", repository.name).strip(".-")[-60:]
     return f"{plain}-{hashlib.sha256(repository.url.encode()).hexdigest()[:12]}.git"

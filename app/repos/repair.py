@@ -1,6 +1,6 @@
-"""What crashes and a damaged disk leave of a mirror: put right, tidied up, and what is readable.
+"""Repairs a mirror after a crash or disk damage, and salvages what can still be read.
 
-Every step may be cut off at any moment and be done again.
+Every step may be interrupted at any moment and be repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.repos.git import COMMIT, Git
 logger = logging.getLogger(__name__)
 
 COMPLETE: Final = "complete"
-"""The file that a new mirror has when nothing of it is missing any more."""
+"""The file that marks a new mirror as complete."""
 _CHUNK_BYTES: Final = 1024**2
 _LOOSE: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}")
 _LOOSE_BYTES: Final = 256 * 1024**2
@@ -38,7 +38,7 @@ def swap(new: Path, mirror: Path) -> None:
 
 
 def tidy(mirror: Path) -> None:
-    """Finish or undo what a crash left half done, and remove the locks of whoever died then."""
+    """Finish or undo what a crash left half done, and remove stale locks."""
     new = mirror.with_suffix(".new")
     damaged = mirror.with_suffix(".damaged")
     if not mirror.exists() and (new / COMPLETE).exists():
@@ -61,16 +61,16 @@ def remove_locks(repository: Path) -> None:
 
 
 async def salvage(git: Git, old: Path, new: Path) -> None:
-    """Bring over what can still be read of a damaged mirror and is not on the remote."""
+    """Copy what can still be read of a damaged mirror and is not on the remote."""
     for pack in sorted((old / "objects" / "pack").glob("*.pack")):
         await _unpack(git, pack, new)
     copied = await asyncio.to_thread(_copy_loose, old / "objects", new / "objects")
     if copied:
-        logger.info("%d loose objects of the damaged mirror were kept", copied)
+        logger.info("kept %d loose objects of the damaged mirror", copied)
 
 
 async def keep_boundaries(git: Git, old: Path, new: Path) -> None:
-    """Note where the history of a shallow mirror ended: what was kept ends there still."""
+    """Record where the history of a shallow mirror ended: what was kept still ends there."""
     if not (old / "shallow").exists():
         return
     ends = set(_lines(old / "shallow")) | set(_lines(new / "shallow"))
@@ -84,7 +84,7 @@ async def keep_boundaries(git: Git, old: Path, new: Path) -> None:
 
 
 async def _unpack(git: Git, pack: Path, new: Path) -> None:
-    async with git.started(new, "unpack-objects", "-r", "-q") as child:
+    async with git.start(new, "unpack-objects", "-r", "-q") as child:
         try:
             with pack.open("rb") as file:
                 while data := await asyncio.to_thread(file.read, _CHUNK_BYTES):

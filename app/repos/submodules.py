@@ -1,8 +1,8 @@
-"""Submodules: which ones a commit names, and where the bridge is willing to get them from.
+"""Finds the submodules of a commit, and the addresses that the bridge may fetch them from.
 
-What stands in `.gitmodules` was written by anybody. Only https, and what lies on the host of the
-repository itself, is followed; the bridge fetches it into a mirror, and a token goes only to that
-host. An address for ssh on that host means the same repository as one for https does.
+`.gitmodules` is untrusted. Only https addresses, and those on the repository's own host, are
+followed; the bridge fetches them into a mirror, and a token goes only to that host. An ssh address
+on that host means the same repository as the https one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from app.core.workspaces import Repository
 
 _PLAIN = re.compile(r"(?![-./])[\w./ +@-]{1,200}")
 _SCP = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)(?::(?!//)(?:\d+/)?|/)([^:\s]+)")
-"""How people write an address for ssh: `git@host:path`, or with `ssh://`."""
+"""An ssh address: `git@host:path`, or with `ssh://`."""
 MOST = 50
-"""Submodules of one clone: more than anybody has, few enough to fetch."""
+"""Submodules of one clone: more than usual, few enough to fetch."""
 DEPTH = 5
-"""How deep submodules lie in submodules: deeper is a mistake, or a trap."""
+"""How deep submodules may be nested: deeper is a mistake, or a trap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ def parse(listed: bytes) -> list[Submodule]:
 
 
 def source(parent: Repository, submodule: Submodule) -> Repository | None:
-    """Tell which repository a submodule is; None if it is nowhere that the bridge goes."""
+    """Return the repository of a submodule; None if the bridge does not fetch from its address."""
     own = urlsplit(parent.url)
-    url = _beside(parent, submodule.url) or submodule.url
+    url = _resolve(parent, submodule.url) or submodule.url
     try:
         parts = urlsplit(url)
         same_host = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
@@ -66,7 +66,7 @@ def source(parent: Repository, submodule: Submodule) -> Repository | None:
     return Repository(parts.path.strip("/").removesuffix(".git"), url)
 
 
-def _beside(parent: Repository, url: str) -> str:
+def _resolve(parent: Repository, url: str) -> str:
     """Turn a relative address, or one for ssh on the same host, into one like the parent's."""
     own = urlsplit(parent.url)
     if url.startswith(("./", "../")):
@@ -78,12 +78,12 @@ def _beside(parent: Repository, url: str) -> str:
 
 
 def _may_name(scheme: str, url: str, submodule: Submodule) -> bool:
-    """Tell whether an address that is not https may stand: no path of this machine by itself."""
+    """Tell whether an address that is not https is allowed: a local path never is."""
     return scheme == "http" or url != submodule.url
 
 
 def is_at_home(parent: Repository, child: Repository) -> bool:
-    """Tell whether a token for the host of one repository may be shown to that of another."""
+    """Tell whether two repositories are on the same host, so that a token may be used for both."""
     return urlsplit(parent.url)[:2] == urlsplit(child.url)[:2]
 
 

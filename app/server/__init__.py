@@ -1,1 +1,1 @@
-"""The HTTP side: the front for webhooks, the API, health and metrics."""
+"""Serves HTTP: the front for webhooks, the API, the page, health and metrics."""

@@ -1,4 +1,4 @@
-"""The API under /api/v1: sessions, what happens in them, asks, what came in and went out."""
+"""Serves the API under /api/v1: sessions, transcripts, asks, deliveries and posts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from app.server.shapes import (
 from app.services.web import events
 
 SETTLE_SECONDS = 30.0
-"""How long a caller waits to learn what became of a message; it is kept whatever happens."""
+"""How long a caller waits for the outcome of a message; the message is stored in any case."""
 QUIET_SECONDS = 15.0
-"""How often a quiet event stream says that it lives: below the usual timeouts of proxies."""
+"""How often a quiet event stream sends a keep-alive: below the usual proxy timeouts."""
 OPERATOR = ("operator", "operator")
 
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -68,14 +68,14 @@ async def read_agent(parts: PartsOf, name: str) -> AgentOut:
 
 @router.post("/sessions", status_code=201)
 async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
-    """Say something to an agent in a thread."""
+    """Send a message to an agent, in a new or an existing thread."""
     _agent(parts, new.agent)
     thread = new.thread or uuid4().hex[:12]
     accepted = await _say(parts, new.agent, thread, new.text)
     key = events.session_key(thread, new.agent)
     session = parts.sessions.find(key)
     if session is None:
-        raise Conflict(f"nothing began: {new.text!r} is a command and there is no session yet")
+        raise Conflict(f"no session started: {new.text!r} is a command and needs a session")
     return _session_turn(session, accepted)
 
 
@@ -88,7 +88,7 @@ async def list_sessions(
     before: Annotated[str | None, Query(pattern=CURSOR)] = None,
     limit: Limit = 50,
 ) -> Page[SessionOut]:
-    """List sessions, the one used last first; `next` is the `before` of the next page."""
+    """List sessions, most recently used first; `next` is the `before` of the next page."""
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
     found = await parts.sessions.recent(agent=agent, state=state, before=start, limit=limit)
@@ -105,7 +105,7 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
 
 @router.patch("/sessions/{session_id}")
 async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
-    """Give a session another title."""
+    """Rename a session."""
     _session(parts, session_id)
     await parts.sessions.rename(session_id, new.title)
     return SessionOut.of(_session(parts, session_id))
@@ -113,23 +113,23 @@ async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> S
 
 @router.delete("/sessions/{session_id}", status_code=204)
 async def remove_session(parts: PartsOf, session_id: Number) -> None:
-    """Take the agent out of its place; what was said stays readable."""
+    """Remove the agent from its place; the transcript stays readable."""
     await parts.manager.remove(session_id)
 
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
 async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTurn:
-    """Say something more; while a turn runs it waits and is joined into the next one."""
+    """Send a message to a session; while a turn runs it waits for the next one."""
     session = _session(parts, session_id)
     if session.key.service != events.SERVICE:
-        raise Conflict(f"this session lives on {session.key.service}: talk to it there")
+        raise Conflict(f"this session is on {session.key.service}; send messages there")
     accepted = await _say(parts, session.key.agent, session.key.external, new.text)
     return _session_turn(_session(parts, session_id), accepted)
 
 
 @router.post("/sessions/{session_id}/cancel")
 async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
-    """Stop what runs; what waits is held."""
+    """Stop the running turn; queued messages are held."""
     await parts.manager.stop(session_id)
     return SessionOut.of(_session(parts, session_id))
 
@@ -138,7 +138,7 @@ async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
 async def read_transcript(
     parts: PartsOf, session_id: Number, after: int = 0, limit: Limit = 200
 ) -> Page[EntryOut]:
-    """Read what happened, in order."""
+    """Read the transcript of a session, in order."""
     _session(parts, session_id)
     rows = await parts.transcript.read(session_id, after=after, limit=limit)
     more = rows[-1].id if len(rows) == limit else None
@@ -152,7 +152,7 @@ async def follow_session(
     after: int = 0,
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
-    """Follow what happens; rows carry their number, unfinished text carries none."""
+    """Follow a session; rows carry their number, unfinished text carries none."""
     _session(parts, session_id)
     start = last_event_id if last_event_id is not None else after
     return StreamingResponse(
@@ -182,7 +182,7 @@ async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
 async def list_deliveries(
     parts: PartsOf, before: int | None = None, limit: Limit = 50
 ) -> Page[DeliveryOut]:
-    """List what came in, the newest first."""
+    """List deliveries, newest first."""
     found = await parts.deliveries.recent(before=before, limit=limit)
     more = found[-1].seq if len(found) == limit else None
     return Page(items=[DeliveryOut.of(line) for line in found], next=more)
@@ -190,7 +190,7 @@ async def list_deliveries(
 
 @router.get("/posts")
 async def list_posts(parts: PartsOf, before: int | None = None, limit: Limit = 50) -> Page[PostOut]:
-    """List what went out, the newest first."""
+    """List posts, newest first."""
     found = await parts.posts.recent(before=before, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[PostOut.of(post) for post in found], next=more)
@@ -212,6 +212,7 @@ def _agent_out(card: AgentCard) -> AgentOut:
         command=card.command,
         isolation=card.isolation,
         checkout=card.checkout,
+        limits=card.limits,
         services=list(card.services),
     )
 
@@ -229,7 +230,7 @@ def _session_turn(session: Session, accepted: Accepted) -> SessionTurn:
 
 
 async def _say(parts: Parts, agent: str, thread: str, text: str) -> Accepted:
-    """Send a message down the same pipe as everybody's."""
+    """Send a message through the same intake as messages from platforms."""
     said = events.Said(
         thread=thread,
         text=text,
@@ -242,7 +243,7 @@ async def _say(parts: Parts, agent: str, thread: str, text: str) -> Accepted:
         async with asyncio.timeout(SETTLE_SECONDS):
             return await parts.intake.settle(events.delivery(said, agent, now=parts.clock.now()))
     except TimeoutError:
-        raise StoreUnavailable("the message is kept and waits to be dealt with") from None
+        raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
 async def _stream(parts: Parts, session_id: int, after: int) -> AsyncIterator[str]:

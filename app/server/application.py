@@ -1,52 +1,61 @@
-"""Builds the FastAPI application: health, metrics, API, signing in, the page."""
+"""Builds the FastAPI application: health, metrics, API, log-in, the page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import api, install, login, pages, problems
+from app.server import api, install, login, page, problems
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
+SignedIn = Annotated[bool, Depends(login.is_signed_in)]
 VERSION = "0.1.0"
-WEBHOOK = {
-    "summary": "Take a signed event of a platform",
+WEBHOOKS = "/webhooks/"
+AGENT = {"name": "agent", "in": "path", "required": True, "schema": {"type": "string"}}
+WEBHOOK: dict[str, Any] = {
+    "summary": "Receive a signed event from a platform",
     "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
     "responses": {
-        "200": {"description": "It is stored"},
+        "200": {"description": "Stored"},
         **{str(status): RESPONSES[status] for status in (401, 503)},
     },
 }
 
 
 class Application(FastAPI):
-    """FastAPI that also describes what the front takes before it."""
+    """FastAPI application that also describes the webhooks that the front handles."""
 
     def __init__(self, webhooks: Iterable[str]) -> None:
         super().__init__(title="Agent Bridge", version=VERSION, docs_url=None, redoc_url=None)
         self._webhooks = tuple(webhooks)
 
     def openapi(self) -> dict[str, Any]:
-        """Describe every path, webhooks among them."""
+        """Describe every path, including webhooks."""
         described = super().openapi()
         for path in self._webhooks:
-            described["paths"].setdefault(path, {"post": WEBHOOK})
+            # With a placeholder: anyone can read this, and the names of agents are not public.
+            shown, slash, _agent = path.removeprefix(WEBHOOKS).partition("/")
+            agent = [AGENT] if slash else []
+            described["paths"].setdefault(
+                f"{WEBHOOKS}{shown}{'/{agent}' if slash else ''}",
+                {"post": WEBHOOK | {"parameters": agent}},
+            )
         return described
 
 
 def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
-    """Build the application on the parts of one bridge."""
+    """Build the application from the parts of one bridge."""
     application = Application(webhooks)
     application.state.parts = parts
     problems.install(application)
     login.install(application)
     application.include_router(api.router)
     application.include_router(install.router)
-    pages.install(application)
+    page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])
     application.add_api_route("/readyz", ready, methods=["GET"])
     application.add_api_route("/metrics", metrics, methods=["GET"])
@@ -54,20 +63,21 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
 
 
 async def healthy() -> dict[str, str]:
-    """Say that the process lives."""
+    """Report that the process is alive."""
     return {"status": "ok"}
 
 
-async def ready(parts: PartsOf) -> Response:
-    """Say whether everything that must work does work."""
+async def ready(parts: PartsOf, signed_in: SignedIn) -> Response:
+    """Report whether everything works; signed-in callers also see each check."""
     checks = await parts.ready()
-    body: dict[str, Any] = {
-        "ready": all(check.ok for check in checks),
-        "checks": [{"name": check.name, "ok": check.ok, "words": check.words} for check in checks],
-    }
+    body: dict[str, Any] = {"ready": all(check.ok for check in checks)}
+    if signed_in:
+        body["checks"] = [
+            {"name": check.name, "ok": check.ok, "words": check.words} for check in checks
+        ]
     return JSONResponse(body, status_code=200 if body["ready"] else 503)
 
 
-async def metrics(parts: PartsOf) -> Response:
-    """Give the counters to Prometheus."""
-    return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4")
+async def metrics(parts: PartsOf, signed_in: SignedIn) -> Response:
+    """Return the counters for Prometheus; signed-in callers see them by agent."""
+    return Response(parts.metrics.text(by_name=signed_in), media_type="text/plain; version=0.0.4")

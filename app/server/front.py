@@ -1,21 +1,22 @@
-"""Takes webhooks before the application does: verify, store, acknowledge, and nothing else.
+"""Handles webhooks in front of the application: verify, store, acknowledge, and nothing else.
 
-A 2xx is sent only after the commit. What is no webhook passes on, once Host and Origin are right.
+A 2xx is sent only after the commit. Other requests pass on if their Host and Origin are right.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping, Sequence
 from typing import Any
 
 import orjson
 
-from app.core.adapters import WebhookAdapter
+from app.core.adapters import Adapter
 from app.core.inbound import Delivery
 from app.core.ports import Clock
 from app.errors import DeliveryRefused, StoreUnavailable
+from app.server.origins import own_origin
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +27,13 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES = 25 * 1024 * 1024
-"""GitHub's own cap on a delivery, the largest of the platforms."""
+"""The largest limit that a platform sets for its own deliveries."""
+HEAD_BYTES = 32 * 1024
+"""Twice what browsers and platforms send at most."""
 BODY_SECONDS = 10.0
-"""How long a sender may take for a body: GitHub gives up after as much."""
+"""How long a sender may take for a body: platforms give up after this time."""
 START_SECONDS = 10.0
-"""How long a request waits for a bridge that has just begun to listen: ten times what it takes."""
+"""How long a request waits for a bridge that is still starting: ten times the usual start."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON = (b"content-type", b"application/problem+json")
 _EMPTY = (b"content-length", b"0")
@@ -46,17 +49,19 @@ class Front:
         clock: Clock,
         *,
         hosts: Collection[str],
+        base_url: str = "",
         started: asyncio.Event | None = None,
     ) -> None:
         self._application = application
         self._take = take
         self._clock = clock
         self._hosts = {host.lower() for host in hosts}
+        self._base_url = base_url
         self._started = started
-        self._table: dict[str, WebhookAdapter] = {}
+        self._table: dict[str, Adapter] = {}
 
-    def open(self, adapters: Iterable[WebhookAdapter]) -> None:
-        """Take the webhooks of these adapters from now on."""
+    def open(self, adapters: Iterable[Adapter]) -> None:
+        """Start to accept the webhooks of these adapters."""
         for adapter in adapters:
             for path in adapter.paths:
                 self._table[path] = adapter
@@ -67,18 +72,18 @@ class Front:
             await self._application(scope, receive, send)
             return
         adapter = self._table.get(scope["path"])
-        if adapter is not None:
+        if malformed := _check_headers(scope["headers"]):
+            await _answer(send, *malformed)
+        elif adapter is not None:
             await self._webhook(adapter, scope, receive, send)
-        elif refusal := self._stranger(scope):
+        elif refusal := self._check_origin(scope):
             await _answer(send, 403, refusal)
         elif scope["method"] not in SAFE_METHODS and not await self._is_awake():
             await _answer(send, 503, "the bridge is still starting; try again in a moment")
         else:
             await self._application(scope, receive, send)
 
-    async def _webhook(
-        self, adapter: WebhookAdapter, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _webhook(self, adapter: Adapter, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             await _answer(send, 405, "send webhooks with POST")
             return
@@ -96,12 +101,12 @@ class Front:
         except StoreUnavailable as error:
             await _answer(send, 503, str(error))
         else:
-            # Without a length the server sends the end of the body as a packet of its own.
+            # Without a length the server sends the end of the body in a separate packet.
             await send({"type": "http.response.start", "status": 200, "headers": [_EMPTY]})
             await send({"type": "http.response.body", "body": b""})
 
     async def _is_awake(self) -> bool:
-        """Wait until what the last run left behind is sorted out: nobody may act on it before."""
+        """Wait until the last run is recovered: nothing may act on what it left before."""
         if self._started is None or self._started.is_set():
             return True
         try:
@@ -111,23 +116,33 @@ class Front:
             return False
         return True
 
-    def _stranger(self, scope: Scope) -> str | None:
-        """Say what is wrong with where a request claims to go and to come from."""
+    def _check_origin(self, scope: Scope) -> str | None:
+        """Return what is wrong with the Host or Origin of a request, if anything."""
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host not in self._hosts:
-            return "this Host is not served here; set BRIDGE_BASE_URL to the address you use"
+            return "unknown Host; set BRIDGE_BASE_URL to the address you use"
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
+        own = own_origin(host, self._base_url)
+        if origin is not None and origin.decode("latin-1").lower() != own:
             return "requests from other sites are refused"
         return None
+
+
+def _check_headers(headers: Sequence[tuple[bytes, bytes]]) -> tuple[int, str] | None:
+    """Return what is wrong with the headers of a request, for any path."""
+    if sum(len(name) + len(value) for name, value in headers) > HEAD_BYTES:
+        return 431, "the headers are too large"
+    if sum(name == b"host" for name, _ in headers) > 1:
+        return 400, "send exactly one Host header"
+    return None
 
 
 async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     """Read a body up to the cap.
 
     Raises:
-        DeliveryRefused: it is too large or was cut off.
+        DeliveryRefused: it is too large or incomplete.
     """
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > BODY_BYTES:
@@ -148,13 +163,13 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
 
 def _piece(message: Message) -> bytes:
     if message["type"] == "http.disconnect":
-        raise DeliveryRefused("the body was cut off", status=400)
+        raise DeliveryRefused("the body is incomplete", status=400)
     piece: bytes = message.get("body", b"")
     return piece
 
 
 async def _answer(send: Send, status: int, detail: str) -> None:
-    """Answer with a problem; the words are ours and hold nothing that came in."""
+    """Answer with a problem; the text is ours and repeats nothing from the request."""
     body = orjson.dumps({"title": detail, "status": status})
     headers = [_JSON, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -1,4 +1,4 @@
-"""Installing an agent's application on a platform, as a person goes through it in a browser."""
+"""Serves the browser steps that install an agent's application on a platform."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from app.core.keys import adapter_name
 from app.errors import PostError, ServiceRefused
-from app.server import doorstep
-from app.server.installations import StateOfNoUse
+from app.server import login_pages
+from app.server.installations import StateInvalid
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
 
@@ -23,10 +23,10 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 @router.get("/{service}/{agent}")
 async def leave(parts: PartsOf, who: Who, service: str, agent: str) -> Response:
-    """Send an admin to where the platform asks for consent."""
+    """Redirect an admin to the platform's consent page."""
     address = await parts.installs.begin(adapter_name(service, agent), who.login)
     if address is None:
-        raise HTTPException(404, f"there is nothing to install for {agent} on {service}")
+        raise HTTPException(404, f"{agent} has nothing to install on {service}")
     return RedirectResponse(address, 303, headers={"Cache-Control": "no-store"})
 
 
@@ -41,19 +41,19 @@ async def come_back(
     code: str = "",
     error: str = "",
 ) -> Response:
-    """Take what the admin brings back from there."""
+    """Finish the installation with the code from the platform."""
     name, again = adapter_name(service, agent), f"/install/{service}/{agent}"
     try:
         if error or not code:
             await parts.installs.give_up(name, who.login, state=state)
-            return doorstep.not_installed(again, "Nobody consented.")
+            return login_pages.not_installed(again, "Consent was not given.")
         found = await parts.installs.finish(name, who.login, state=state, code=code)
-    except StateOfNoUse:
-        words = "This address works once, for whoever began the installation, within 15 minutes."
-        return doorstep.not_installed(again, words)
+    except StateInvalid:
+        words = "This address works once, within 15 minutes, for the person who started."
+        return login_pages.not_installed(again, words)
     except (ServiceRefused, PostError) as refused:
-        # The code is used up, and what it was exchanged for may be lost: it takes another one.
-        logger.warning("%s could not be installed: %s", name, refused)
-        return doorstep.not_installed(again, str(refused))
-    logger.info("%s was installed: it is %s", name, found)
-    return doorstep.installed(agent, found)
+        # The code is used up and its tokens may be lost: a retry needs a new code.
+        logger.warning("cannot install %s: %s", name, refused)
+        return login_pages.not_installed(again, str(refused))
+    logger.info("installed %s: it is %s", name, found)
+    return login_pages.installed(agent, found)

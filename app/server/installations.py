@@ -1,7 +1,7 @@
-"""Installations that somebody has begun: to a platform's consent page, and back with a code.
+"""Tracks installations in progress: to a platform's consent page, and back with a code.
 
-Whoever comes back must be whoever left, in the same log-in, with a state that is ours and that
-nobody has come back with before.
+The person who comes back must have the same log-in as the one who left, with a state that the
+bridge issued and that was not used before.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Final
 from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.adapters import InstallableAdapter
+from app.core.adapters import Adapter
 from app.core.ports import Clock
 from app.core.stores.housekeeping import SealedStore
 
 STATE_SECONDS: Final = 15 * 60.0
-"""How long somebody may take to consent: as long as a log-in link works."""
+"""How long a person may take to consent: as long as a log-in link works."""
 STATE_BYTES: Final = 32
-"""Nobody guesses 256 bits."""
+"""256 bits cannot be guessed."""
 _SIGNED_FOR: Final = "agent-bridge installation"
 
 
-class StateOfNoUse(Exception):
-    """Somebody comes back with what was not given to them, or not now, or for the second time."""
+class StateInvalid(Exception):
+    """A state was issued to another log-in, has expired or was used before."""
 
 
 class Installations:
-    """The installations that somebody has begun, each kept by the hash of its state."""
+    """The installations in progress, each stored by the hash of its state."""
 
     def __init__(
         self,
-        adapters: Mapping[str, InstallableAdapter],
+        adapters: Mapping[str, Adapter],
         pending: SealedStore,
         clock: Clock,
         *,
@@ -57,46 +57,46 @@ class Installations:
         return adapter is not None and adapter.consent_address("", "") is not None
 
     async def begin(self, name: str, login: str) -> str | None:
-        """Send somebody to the consent page; an installation begun before is of no use any more.
+        """Return the consent page's address; an installation started before becomes invalid.
 
         Raises:
-            StoreUnavailable: it could not be kept.
+            StoreUnavailable: it could not be stored.
         """
         until = self._clock.now() + STATE_SECONDS
         state = self._serializer.dumps([name, login, until, secrets.token_urlsafe(STATE_BYTES)])
         adapter = self._adapters.get(name)
-        address = adapter and adapter.consent_address(self._back(name), str(state))
+        address = adapter and adapter.consent_address(self._callback_url(name), str(state))
         if address:
             await self._pending.keep(f"install:{name}", _hash(str(state)))
         return address or None
 
     async def finish(self, name: str, login: str, *, state: str, code: str) -> str:
-        """Install with what somebody brings back; returns who the agent is there.
+        """Install with the code from the platform; returns who the agent is there.
 
         Raises:
-            StateOfNoUse: it was not given to them, or not now, or was used.
-            ServiceRefused: the platform gives nothing for the code.
-            PostDelayed: not now.
+            StateInvalid: the state is of another log-in, expired or used.
+            ServiceRefused: the platform rejects the code.
+            PostDelayed: the platform cannot be reached now.
         """
         await self.give_up(name, login, state=state)
-        return await self._adapters[name].install(code, self._back(name))
+        return await self._adapters[name].install(code, self._callback_url(name))
 
     async def give_up(self, name: str, login: str, *, state: str) -> None:
         """Use up a state.
 
         Raises:
-            StateOfNoUse: it was not given to them, or not now, or was used.
+            StateInvalid: the state is of another log-in, expired or used.
         """
         try:
             whose, by, until, _ = self._serializer.loads(state)
         except (BadData, ValueError, TypeError):
-            raise StateOfNoUse from None
+            raise StateInvalid from None
         if (whose, by) != (name, login) or until < self._clock.now():
-            raise StateOfNoUse
+            raise StateInvalid
         if await self._pending.take(f"install:{name}") != _hash(state):
-            raise StateOfNoUse
+            raise StateInvalid
 
-    def _back(self, name: str) -> str:
+    def _callback_url(self, name: str) -> str:
         return f"{self._base_url}/install/{name.replace(':', '/')}/callback"
 
 

@@ -1,4 +1,4 @@
-"""Listens on the port, with uvicorn; says when it does, and leaves when it is told."""
+"""Listens on the port with uvicorn; reports when it is ready and stops when told."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import uvicorn
 from app.errors import ConfigurationError
 
 REQUEST_GRACE_SECONDS = 3
-"""What requests may still take after the last one was let in: webhooks need milliseconds."""
+"""How long open requests may take at shutdown: webhooks need milliseconds."""
 BACKLOG = 2048
 """Connections that may wait in a burst."""
 
 
 class Listener(uvicorn.Server):
-    """uvicorn without signal handling of its own: who stops the bridge decides the order."""
+    """uvicorn without its own signal handling: the bridge decides the order of shutdown."""
 
     def __init__(self, application: Any, on_listening: Callable[[], None]) -> None:
         super().__init__(
@@ -29,6 +29,8 @@ class Listener(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 date_header=False,
+                # Any program on this machine could claim to be a proxy.
+                proxy_headers=False,
                 timeout_graceful_shutdown=REQUEST_GRACE_SECONDS,
             )
         )
@@ -40,7 +42,7 @@ class Listener(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, then say so."""
+        """Start to listen, then report it."""
         await super().startup(sockets)
         self._on_listening()
 
@@ -62,6 +64,6 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise ConfigurationError(
             "PORT",
-            f"{host}:{port} cannot be listened on: {error.strerror or error}",
-            "Stop whoever uses it, or choose another PORT.",
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            "Stop the program that uses it, or choose another PORT.",
         ) from error

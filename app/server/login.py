@@ -1,6 +1,6 @@
-"""Signing in over HTTP: who sends a request, the log-in link, and the end of log-ins.
+"""Authenticates HTTP requests, exchanges log-in links for cookies, and ends log-ins.
 
-A cookie alone changes nothing: whoever uses one must also show that an own page sent the request.
+A cookie alone changes nothing: a request with one must also prove that our own page sent it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from app.server import doorstep
-from app.server.door import LOGIN_SECONDS
+from app.server import login_pages
+from app.server.login_links import LOGIN_SECONDS
+from app.server.origins import own_origin
 from app.server.parts import Parts, PartsOf, parts_of
 from app.server.problems import problem
 from app.server.shapes import LinkOut
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf"
 OPERATOR: Final = "operator"
-"""Whoever is signed in; there is one person so far."""
+"""The person who is signed in; there is one so far."""
 
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -38,32 +39,32 @@ Given = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever sends a request and may."""
+    """The authenticated sender of a request."""
 
     name: str
     csrf: str = ""
-    """What a page sends back with whatever changes something; empty for the bearer of the token."""
+    """The token that a page sends with each change; empty for the bearer of the admin token."""
     login: str = ""
-    """The log-in behind the cookie; empty for the bearer of the token."""
+    """The log-in behind the cookie; empty for the bearer of the admin token."""
 
 
 class NotSignedIn(HTTPException):
-    """Nobody that is known sends this request."""
+    """The sender of a request is not signed in."""
 
     def __init__(self) -> None:
         super().__init__(
             401,
-            "send the admin token as a bearer token, or log in with the link that the bridge "
-            "printed when it was started",
+            "send the admin token as a bearer token, or log in with the link that "
+            "`agent-bridge login` prints",
         )
 
 
 async def visitor(request: Request, parts: PartsOf, given: Given) -> AsyncIterator[Visitor]:
-    """Let in the bearer of the admin token and the owner of a cookie, nobody else.
+    """Accept the bearer of the admin token and the owner of a cookie, no one else.
 
     Raises:
-        NotSignedIn: answered with a page where a page was asked for.
-        HTTPException: the cookie is right, but the request does not come from an own page.
+        NotSignedIn: answered with a page where a page was requested.
+        HTTPException: the cookie is right, but the request does not come from our own page.
     """
     who = _recognise(request, parts, given)
     try:
@@ -75,21 +76,36 @@ async def visitor(request: Request, parts: PartsOf, given: Given) -> AsyncIterat
         await request.close()
 
 
-async def with_token(parts: PartsOf, given: Given) -> None:
-    """Let in only the bearer of the admin token: a log-in must not make further ones."""
-    if given is None or not _is_admin(parts, given):
+async def with_token(request: Request, parts: PartsOf, given: Given) -> None:
+    """Accept only the bearer of the admin token: a log-in must not create further ones."""
+    if given is None or not _is_admin(request, parts, given):
         raise HTTPException(401, "send the admin token as a bearer token")
 
 
-class SignedInRoute(APIRoute):
-    """A route that knows who is there before it reads what was sent.
+async def is_signed_in(request: Request, parts: PartsOf, given: Given) -> bool:
+    """Return whether the sender of a request to a public path is signed in and may see details.
 
-    FastAPI reads and parses a body before it asks any dependency: `visitor` alone would let a
+    Raises:
+        NotSignedIn: it has a wrong token.
+    """
+    try:
+        _recognise(request, parts, given)
+    except NotSignedIn:
+        if given is not None:
+            raise
+        return False
+    return True
+
+
+class SignedInRoute(APIRoute):
+    """A route that checks the sender before it reads the body.
+
+    FastAPI reads and parses a body before it calls any dependency: `visitor` alone would let a
     stranger fill the memory.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Look at the sender, then handle the request."""
+        """Check the sender, then handle the request."""
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
@@ -100,7 +116,7 @@ class SignedInRoute(APIRoute):
         return guarded
 
     def check(self, request: Request) -> None:
-        """Refuse a request by its head; here none is."""
+        """Refuse a request by its headers; here every request passes."""
 
 
 pages = APIRouter(include_in_schema=False)
@@ -108,12 +124,20 @@ api = APIRouter(prefix="/api/v1", dependencies=[Depends(with_token)])
 
 
 @pages.get("/login/{token}")
-async def log_in(parts: PartsOf, token: str) -> Response:
+async def show_link(request: Request, parts: PartsOf, token: str) -> Response:
+    """Ask for one click: programs that open links in advance must not use them up."""
+    return _elsewhere(request, parts, token) or login_pages.sign_in()
+
+
+@pages.post("/login/{token}")
+async def log_in(request: Request, parts: PartsOf, token: str) -> Response:
     """Exchange a link for a cookie, once."""
+    if (elsewhere := _elsewhere(request, parts, token)) is not None:
+        return elsewhere
     cookie = await parts.door.exchange(token)
     if cookie is None:
-        return doorstep.link_of_no_use()
-    logger.info("somebody signed in with a log-in link")
+        return login_pages.link_expired()
+    logger.info("signed in with a log-in link")
     answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
         parts.door.cookie_name,
@@ -133,7 +157,7 @@ async def log_out(parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]) -> 
     """End this browser's log-in."""
     if who.login:
         await parts.door.close(who.login)
-    answer = doorstep.signed_out()
+    answer = login_pages.signed_out()
     answer.delete_cookie(
         parts.door.cookie_name, secure=parts.door.secure, httponly=True, samesite="lax"
     )
@@ -142,19 +166,19 @@ async def log_out(parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]) -> 
 
 @api.post("/login-links", status_code=201)
 async def make_link(parts: PartsOf) -> LinkOut:
-    """Make a link that logs in whoever opens it first, within 15 minutes."""
+    """Make a link that logs in the first person who opens it, within 15 minutes."""
     return LinkOut(url=await parts.door.make_link())
 
 
 @api.delete("/logins", status_code=204)
 async def end_logins(parts: PartsOf) -> None:
-    """End every log-in and every link that was not opened."""
+    """End every log-in and every unused link."""
     await parts.door.close_all()
-    logger.info("all log-ins were ended")
+    logger.info("ended all log-ins")
 
 
 def install(application: FastAPI) -> None:
-    """Add signing in to an application."""
+    """Add log-in to an application."""
     application.include_router(pages)
     application.include_router(api)
     application.add_exception_handler(NotSignedIn, _not_signed_in)
@@ -164,38 +188,62 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, NotSignedIn)
     is_page = request.method == "GET" and not request.url.path.startswith("/api/")
     if is_page and "text/html" in request.headers.get("accept", ""):
-        return doorstep.not_signed_in()
+        host = request.headers.get("host", "").lower()
+        return login_pages.not_signed_in(own_address=host == parts_of(request).door.host)
     return problem(error.status_code, error.detail)
+
+
+def _elsewhere(request: Request, parts: Parts, token: str) -> Response | None:
+    """Answer a link that does not work, or one that was opened under another host name.
+
+    Only a link that works redirects to the page's host name, which stays unknown to others.
+    """
+    parts.door.guesses.check(_peer(request))
+    if not parts.door.is_open(token):
+        parts.door.guesses.count(_peer(request))
+        return login_pages.link_expired()
+    if request.headers.get("host", "").lower() == parts.door.host:
+        return None
+    return RedirectResponse(parts.door.link(token), 303, headers={"Cache-Control": "no-store"})
 
 
 def _recognise(request: Request, parts: Parts, given: Given) -> Visitor:
     if given is not None:
-        if _is_admin(parts, given):
+        if _is_admin(request, parts, given):
             return Visitor(OPERATOR)
     elif login := parts.door.login_of(request.cookies.get(parts.door.cookie_name, "")):
         return Visitor(OPERATOR, parts.door.form_token(login), login)
     raise NotSignedIn
 
 
-def _is_admin(parts: Parts, given: HTTPAuthorizationCredentials) -> bool:
-    return secrets.compare_digest(given.credentials.encode(), parts.admin_token.encode())
+def _is_admin(request: Request, parts: Parts, given: HTTPAuthorizationCredentials) -> bool:
+    guesses, peer = parts.door.guesses, _peer(request)
+    guesses.check(peer)
+    is_right = secrets.compare_digest(given.credentials.encode(), parts.admin_token.encode())
+    if not is_right:
+        guesses.count(peer)
+    return is_right
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
 
 
 async def _check_sender(request: Request, who: Visitor) -> None:
-    """Refuse what another page may have made the browser send."""
-    if not _is_own(request):
+    """Refuse a request that another page may have made the browser send."""
+    if not _is_own(request, parts_of(request).door.base_url):
         raise HTTPException(403, "requests from other sites are refused")
     if not secrets.compare_digest((await _csrf(request)).encode(), who.csrf.encode()):
         raise HTTPException(
-            403, f"send the page's token as {CSRF_HEADER} or {CSRF_FIELD}; reload the page for it"
+            403, f"wrong page token in {CSRF_HEADER} or {CSRF_FIELD}; reload the page"
         )
 
 
-def _is_own(request: Request) -> bool:
+def _is_own(request: Request, base_url: str) -> bool:
     origin = request.headers.get("origin")
     if origin is None:
         return request.headers.get("sec-fetch-site") == "same-origin"
-    return origin.lower().partition("://")[2] == request.headers.get("host", "").lower()
+    return origin.lower() == own_origin(request.headers.get("host", ""), base_url)
 
 
 async def _csrf(request: Request) -> str:

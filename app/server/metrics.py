@@ -1,16 +1,16 @@
-"""Counts what happens, in Prometheus' form."""
+"""Counts turns, dropped frames and posts for Prometheus."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 _NAMES = {
-    "turns": ("Turns by agent and how they ended", ("agent", "state")),
+    "turns": ("Turns by agent and final state", ("agent", "state")),
     "agent_frames_dropped": (
-        "Frames of agents that were dropped or not understood",
+        "Agent frames that were dropped or not understood",
         ("agent", "reason"),
     ),
-    "posts": ("Posts by adapter and how sending them ended", ("adapter", "outcome")),
+    "posts": ("Posts by adapter and outcome", ("adapter", "outcome")),
 }
 
 
@@ -28,6 +28,17 @@ class Metrics:
         """Add to a counter."""
         self._counters[name].labels(**labels).inc(amount)
 
-    def text(self) -> bytes:
-        """Write all counters down."""
-        return generate_latest(self._registry)
+    def text(self, *, by_name: bool = True) -> bytes:
+        """Write all counters, by agent and adapter or summed up."""
+        return generate_latest(self._registry if by_name else self._sum())
+
+    def _sum(self) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        for name, (words, (_whose, *labels)) in _NAMES.items():
+            total = Counter(f"agent_bridge_{name}", words, labels, registry=registry)
+            for metric in self._counters[name].collect():
+                for sample in metric.samples:
+                    if sample.name.endswith("_total"):
+                        kept = {label: sample.labels[label] for label in labels}
+                        total.labels(**kept).inc(sample.value)
+        return registry

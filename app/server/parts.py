@@ -1,4 +1,4 @@
-"""What the API works on, handed in by whoever joins the parts."""
+"""Declares the parts of a bridge that the API and the page use; `main` passes them in."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from fastapi import Depends, Request
 
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.intake.reception import Reception
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.server.door import Door
 from app.server.installations import Installations
+from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """What the API tells of an agent."""
+    """What the API shows of an agent."""
 
     name: str
     display_name: str
@@ -33,12 +33,14 @@ class AgentCard:
     default: bool
     command: str
     isolation: str
-    """How it is kept apart, in the words of the start-up probe."""
+    """How it is isolated, in the words of the start-up probe."""
     checkout: str = ""
     """What settings in a checkout can do to it."""
+    limits: str = ""
+    """How much of the machine one of its sessions may use."""
     services: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-    """What a newcomer may say to it."""
+    """Example messages for a new user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class MissingAgent:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One part of being ready."""
+    """One readiness check."""
 
     name: str
     ok: bool
@@ -65,7 +67,7 @@ class Parts:
 
     agents: Mapping[str, AgentCard]
     intake: Intake
-    reception: Reception
+    dispatcher: Dispatcher
     manager: SessionManager
     ledger: Ledger
     feed: Feed
@@ -76,16 +78,16 @@ class Parts:
     posts: PostStore
     clock: Clock
     metrics: Metrics
-    door: Door
+    door: LoginLinks
     uploads: Path
-    """Where attachments are kept."""
+    """The folder of attachments."""
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     troubles: Callable[[], Mapping[str, str]] = dict
-    """Says of each adapter that listens what is wrong with it; nothing, if nothing is."""
+    """Returns the problem of each listening adapter; empty text if it has none."""
 
 
 def parts_of(request: Request) -> Parts:

@@ -1,4 +1,4 @@
-"""Says what went wrong over HTTP: problem+json with our words, never a traceback."""
+"""Turns errors into HTTP answers: problem+json with our own text, never a traceback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
 )
 
 
-def _described(status: HTTPStatus) -> dict[str, Any]:
+def _describe(status: HTTPStatus) -> dict[str, Any]:
     shape = {
         "type": "object",
         "properties": {
@@ -38,7 +38,7 @@ def _described(status: HTTPStatus) -> dict[str, Any]:
 
 PROBLEM = "application/problem+json"
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    int(status): _described(status)
+    int(status): _describe(status)
     for status in (
         HTTPStatus.UNAUTHORIZED,
         HTTPStatus.FORBIDDEN,
@@ -48,7 +48,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
     )
 }
-"""What a route may answer instead, as OpenAPI describes it."""
+"""The error answers of a route, as OpenAPI describes them."""
 
 
 def problem(status: int, detail: str) -> JSONResponse:
@@ -61,7 +61,7 @@ def problem(status: int, detail: str) -> JSONResponse:
 
 
 def install(application: FastAPI) -> None:
-    """Make every failure of an application a problem."""
+    """Answer every failure of an application with a problem."""
     application.add_exception_handler(BridgeError, _bridge_error)
     application.add_exception_handler(HTTPException, _http_error)
     application.add_exception_handler(RequestValidationError, _invalid)
@@ -88,5 +88,5 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unexpected(_request: Request, error: Exception) -> JSONResponse:
-    logger.error("a request failed", exc_info=error)
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the log says what.")
+    logger.error("request failed", exc_info=error)
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong. See the bridge's log.")

@@ -1,4 +1,4 @@
-"""The JSON shapes of the API."""
+"""Defines the JSON shapes of the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.updates import Ask, AskKind
 T = TypeVar("T")
 
 TEXT_CHARACTERS = 100_000
-"""What one message may hold: far more than people type."""
+"""The longest message: far more than people type."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -25,7 +25,7 @@ class _In(BaseModel):
 
 
 class NewSession(_In):
-    """A first message to an agent, in a thread of its own or in one that exists."""
+    """A first message to an agent, in a new thread or in one that exists."""
 
     agent: str
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
@@ -39,13 +39,13 @@ class NewMessage(_In):
 
 
 class NewTitle(_In):
-    """Another title for a session."""
+    """A new title for a session."""
 
     title: str = Field(min_length=1, max_length=300)
 
 
 class NewAnswer(_In):
-    """The option somebody chose, or, where any words answer, the words."""
+    """The chosen option, or the text where the ask takes free text."""
 
     option: str | None = None
     text: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
@@ -58,12 +58,12 @@ class NewAnswer(_In):
 
     @property
     def answer(self) -> str:
-        """What was answered."""
+        """The answer: the option or the text."""
         return self.option if self.option is not None else self.text or ""
 
 
 class Page(BaseModel, Generic[T]):
-    """Some items, and where the next ones begin."""
+    """Some items, and the cursor of the next page."""
 
     items: list[T]
     next: int | str | None = None
@@ -85,6 +85,7 @@ class AgentOut(BaseModel):
     command: str
     isolation: str
     checkout: str = ""
+    limits: str = ""
     services: list[str]
 
 
@@ -95,7 +96,7 @@ class TurnOut(BaseModel):
     state: str
     error: str = ""
     successor: int | None = None
-    """The turn that goes on with its work, if it was parked and then answered."""
+    """The turn that continues its work, if it was parked and then answered."""
 
     @classmethod
     def of(cls, turn: Turn) -> TurnOut:
@@ -129,13 +130,13 @@ class SessionOut(BaseModel):
 
 
 class SessionTurn(SessionOut):
-    """A session and the turn that a message became part of; a command becomes part of none."""
+    """A session and the turn that a message became part of; none for a command."""
 
     turn: int | None
 
 
 class SessionDetail(SessionTurn):
-    """A session with its last turn and all of them."""
+    """A session with its last turn and all its turns."""
 
     turns: list[TurnOut]
 
@@ -197,13 +198,13 @@ class AskOut(BaseModel):
     kind: AskKind
     title: str
     subject: str
-    """What exactly would be run or touched, where that is known."""
+    """What exactly would be run or changed, if known."""
     state: str
     options: list[OptionOut]
     free_text: bool
-    """Whether any words answer it, not only one of the options."""
+    """Whether it takes any text, not only one of the options."""
     deadline: float
-    """Until when it can be answered, in seconds since 1970."""
+    """When it expires, in seconds since 1970."""
     answer: str | None
     answered_by: str | None
 
@@ -227,7 +228,7 @@ class AskOut(BaseModel):
 
 
 class DeliveryOut(BaseModel):
-    """What came in, without what it held."""
+    """A delivery, without its content."""
 
     seq: int
     adapter: str
@@ -243,7 +244,7 @@ class DeliveryOut(BaseModel):
 
 
 class PostOut(BaseModel):
-    """What went out."""
+    """A post."""
 
     id: int
     target: str

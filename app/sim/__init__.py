@@ -1,4 +1,4 @@
-"""The simulated world: platforms on loopback that refuse what the real ones refuse.
+"""Simulates Slack on loopback, for tests and for trying agents by hand.
 
-A witness, not a mirror: nothing of the bridge is imported but its errors.
+It is an independent witness: it imports nothing of the bridge but its errors.
 """

@@ -10,18 +10,18 @@ from app.sim.slack_server import SimulatedSlack
 
 
 def main() -> None:
-    """Print what a bridge needs to know of it, then take what a person writes, line by line."""
+    """Print the settings a bridge needs, then read what a person writes, line by line."""
     parser = argparse.ArgumentParser(
         prog="python -m app.sim",
-        description="A simulated Slack on this machine, to talk to agents without a workspace. It "
-        "prints the settings that point a bridge to it, and forgets everything when it ends.",
+        description="A simulated Slack on this machine: talk to agents without a workspace. It "
+        "prints the settings that point a bridge to it, and keeps nothing when it quits.",
     )
     parser.add_argument(
         "agents",
         nargs="*",
         metavar="AGENT",
         default=["demo"],
-        help="the agents of the bridge that get an app there (default: demo)",
+        help="agents of the bridge that get an app there (default: demo)",
     )
     agents = parser.parse_args().agents
     with SimulatedSlack() as slack, Shell(slack, agents, sys.stdout) as shell:

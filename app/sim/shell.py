@@ -1,4 +1,4 @@
-"""Somebody at a terminal who talks to agents on a simulated Slack."""
+"""Lets a person at a terminal talk to agents on a simulated Slack."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.sim.slack_server import SimulatedSlack
 
 HELP: Final = """\
 Put the settings below into .env, start the bridge, then write here as Ann:
-  {mention:<28} speaks to an agent, in a new thread
-  > and the other one          goes on in that thread; > !help shows the commands
-  /Allow once                  presses a button, or chooses from a list
-Ctrl-D ends it.
+  {mention:<28} starts a thread with an agent
+  > and the other one          replies in that thread; > !help lists the commands
+  /Allow once                  presses a button, or picks from a list
+Press Ctrl-D to quit.
 """
 LOOK_SECONDS: Final = 0.5
-"""How often is looked anew although nothing moved: a stream that nobody closed ends by itself."""
+"""How often to look again without a change: an idle stream ends by itself."""
 
 
 class Shell:
@@ -48,7 +48,7 @@ class Shell:
         self._watcher.join()
 
     def settings(self) -> Iterator[str]:
-        """Write what a bridge has to be told."""
+        """Yield the settings that a bridge needs."""
         yield f"SLACK_API_URL={self._slack.url}"
         for name, app in self._apps.items():
             suffix = name.upper().replace("-", "_")
@@ -56,18 +56,18 @@ class Shell:
             yield f"SLACK_APP_TOKEN__{suffix}={app.app_token}"
 
     def write(self, line: str) -> None:
-        """Say something, or press what is offered."""
+        """Send a message, or press a button."""
         if line.startswith("/"):
             self._press(line.removeprefix("/").strip())
         elif line.startswith(">") and self._thread is None:
-            self._say("There is no thread yet: begin one without the >.")
+            self._say("There is no thread yet. Start one without the >.")
         elif line.startswith(">"):
-            words = self._addressed(line.removeprefix(">").strip())
+            words = self._write_mentions(line.removeprefix(">").strip())
             self._slack.say(self._ann, self._channel, words, thread=self._thread)
         elif line:
-            self._thread = self._slack.say(self._ann, self._channel, self._addressed(line))
+            self._thread = self._slack.say(self._ann, self._channel, self._write_mentions(line))
 
-    def _addressed(self, line: str) -> str:
+    def _write_mentions(self, line: str) -> str:
         """Write mentions as Slack does."""
         users = {name: app.user for name, app in self._apps.items()}
         names = "|".join(map(re.escape, sorted(users, key=len, reverse=True)))
@@ -76,16 +76,16 @@ class Shell:
     def _press(self, label: str) -> None:
         with self._slack.changed:
             for message in reversed(self._slack.messages):
-                if label in _pressable(message):
+                if label in _button_labels(message):
                     self._slack.click(self._ann, message.ts, label)
                     return
-                if label in _choosable(message):
+                if label in _option_labels(message):
                     self._slack.choose(self._ann, message.ts, label)
                     return
-        self._say(f"Nothing is called {label!r}.")
+        self._say(f"No button or choice is called {label!r}.")
 
     def _watch(self) -> None:
-        """Show what agents write, whenever they have written it to its end."""
+        """Show each agent message once it is complete."""
         with self._slack.changed:
             while not self._over:
                 for message in self._slack.messages:
@@ -94,8 +94,8 @@ class Shell:
                 self._slack.changed.wait(LOOK_SECONDS)
 
     def _show(self, message: Message) -> None:
-        assert message.app is not None, "people need not be told what they wrote"
-        offered = [f"[{label}]" for label in (*_pressable(message), *_choosable(message))]
+        assert message.app is not None, "only agents' messages are shown"
+        offered = [f"[{label}]" for label in (*_button_labels(message), *_option_labels(message))]
         words = "\n".join(filter(None, (message.words, " ".join(offered))))
         if self._shown.get(message.ts) != words:
             self._shown[message.ts] = words
@@ -106,9 +106,9 @@ class Shell:
         print(words, file=self._out, flush=True)
 
 
-def _pressable(message: Message) -> list[str]:
+def _button_labels(message: Message) -> list[str]:
     return [each["text"]["text"] for each in buttons(message.blocks)]
 
 
-def _choosable(message: Message) -> list[str]:
+def _option_labels(message: Message) -> list[str]:
     return [each["text"]["text"] for menu in lists(message.blocks) for each in menu["options"]]

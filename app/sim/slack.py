@@ -1,6 +1,6 @@
-"""A Slack workspace in memory: people, apps, channels, messages, and everything that was called.
+"""A Slack workspace in memory: people, apps, channels, messages, and a record of all calls.
 
-It knows nothing of the bridge. What Slack says no to, it says no to.
+It knows nothing of the bridge, and refuses what Slack refuses.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ EVENTS = frozenset(
 )
 KINDS = {"channel": "message.channels", "group": "message.groups", "im": "message.im"}
 STREAM_IDLE_SECONDS = 300.0
-"""Slack closes a stream that nothing was appended to for about five minutes."""
+"""Slack closes a stream that is idle for about five minutes."""
 STREAM_CHARACTERS = 12_000
-"""What one stream may hold in total, near enough."""
+"""Approximate size limit of one stream."""
 STATUS_SECONDS = 120.0
-"""A status that is not set again disappears."""
+"""A status that is not renewed disappears."""
 
 
 class SlackSays(Exception):
-    """An answer of Slack that is no: its error, and what else the answer holds."""
+    """A refusal by Slack: its error code, and the rest of the answer."""
 
     def __init__(self, error: str, **more: Any) -> None:
         super().__init__(error)
@@ -75,7 +75,7 @@ class App:
 
 @dataclass
 class Person:
-    """Somebody in the workspace, or somebody who only shares a channel with it."""
+    """A person in the workspace, or one who only shares a channel with it."""
 
     id: str
     name: str
@@ -106,7 +106,7 @@ class Stream:
 
 @dataclass
 class Message:
-    """One message, as Slack keeps it."""
+    """One message, as Slack stores it."""
 
     ts: str
     channel: str
@@ -127,7 +127,7 @@ class Message:
 
     @property
     def words(self) -> str:
-        """What people read."""
+        """The text that people read."""
         shown = list(block_words(self.blocks))
         if self.stream is not None:
             return "\n".join([self.text, *shown]).strip()
@@ -162,7 +162,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the Web API and what it was answered."""
+    """One call of the Web API and its answer."""
 
     at: float
     app: str
@@ -189,7 +189,7 @@ Emit = Callable[[App, str, dict[str, Any]], None]
 
 
 class Workspace:
-    """Everything that Slack knows; guarded by one lock, and `changed` says when it moved."""
+    """The state of Slack; guarded by one lock, and `changed` signals every change."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self.now = now
@@ -223,7 +223,7 @@ class Workspace:
         return made
 
     def person(self, name: str, kind: Literal["member", "guest", "stranger"] = "member") -> str:
-        """Let somebody in; returns their id."""
+        """Add a person; returns their id."""
         made = Person(f"U{next(self._numbers):04d}{name.upper()}", name, kind)
         with self.changed:
             self.people[made.id] = made
@@ -264,7 +264,7 @@ class Workspace:
         attachments: Iterable[dict[str, Any]] = (),
         bot: App | None = None,
     ) -> str:
-        """Say something as a person, or as a bot that is no agent; returns its ts."""
+        """Post a message as a person, or as a bot that is not an agent; returns its ts."""
         with self.changed:
             said = Message(self.ts(), channel, user, text, thread, bot, files=list(files))
             said.attachments.extend(attachments)
@@ -274,7 +274,7 @@ class Workspace:
     def forward(
         self, user: str, channel: str, ts: str, text: str = "", *, thread: str | None = None
     ) -> str:
-        """Pass a message on, with words of one's own; returns the ts of the new one."""
+        """Forward a message, with a text; returns the ts of the new one."""
         message = self.message(ts)
         author = self.people.get(message.user)
         attachment = {
@@ -292,7 +292,7 @@ class Workspace:
         return self.say(user, channel, text, thread=thread, attachments=[attachment])
 
     def edit(self, ts: str, text: str) -> None:
-        """Change what somebody said."""
+        """Edit a message."""
         with self.changed:
             message = self.message(ts)
             before = message.as_json(self.file_json, metadata=False)
@@ -306,7 +306,7 @@ class Workspace:
             self.tell_changed(message, message.as_json(self.file_json, metadata=False))
 
     def delete(self, ts: str) -> None:
-        """Take back what somebody said."""
+        """Delete a message."""
         with self.changed:
             message = self.message(ts)
             message.deleted = True
@@ -333,10 +333,10 @@ class Workspace:
             self._act(user, message, button)
 
     def choose(self, user: str, ts: str, label: str) -> None:
-        """Pick something from a list.
+        """Pick an option from a list.
 
         Raises:
-            LookupError: it is in no list of this message.
+            LookupError: no list of this message has it.
         """
         with self.changed:
             message = self.message(ts)
@@ -349,7 +349,7 @@ class Workspace:
             raise LookupError(f"there is no {label!r} to choose on {message.words!r}")
 
     def _act(self, user: str, message: Message, element: dict[str, Any]) -> None:
-        """Tell the app of a message that somebody used an element of it."""
+        """Tell the app of a message that a person used one of its elements."""
         assert message.app is not None, "only apps write such messages"
         person = self.people[user]
         payload = {
@@ -393,7 +393,7 @@ class Workspace:
             self._send(app, event)
 
     def status(self, app: App, channel: str, thread: str) -> str:
-        """Tell what people see of an agent session; nothing once it has expired."""
+        """Return the status that people see in a thread; empty once it has expired."""
         value, at = self.statuses.get((app.name, channel, thread), ("", 0.0))
         expired = value == "processing" and self.now() - at > STATUS_SECONDS
         return "" if expired else value
@@ -406,7 +406,7 @@ class Workspace:
         return stream is not None and stream.open
 
     def thread(self, channel: str, thread: str) -> list[Message]:
-        """List what everybody sees in a thread, its first message included."""
+        """List the messages that everyone sees in a thread, the first one included."""
         return [
             message
             for message in self.messages
@@ -421,27 +421,27 @@ class Workspace:
         return next(message for message in self.messages if message.ts == ts)
 
     def ts(self) -> str:
-        """Make the name of the next message; it never goes back."""
+        """Make the ts of the next message; it never goes back."""
         self._last = max(self._last + 1, int(self.now() * 1_000_000))
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
 
     def add(self, message: Message, *, mentions: bool = False) -> None:
-        """Keep a message and tell every app that hears it."""
+        """Store a message and tell every app that gets it."""
         self.messages.append(message)
         event = message.as_json(self.file_json, metadata=False)
         event |= {"subtype": "file_share"} if message.files else {}
         if mentions:
             for app in self._apps_in(message.channel):
                 if f"<@{app.user}>" in message.text and "app_mention" in app.events:
-                    # Slack sends no list of files with a mention.
-                    beside = {"files", "attachments", "subtype"}
-                    bare = {k: v for k, v in event.items() if k not in beside}
+                    # Slack does not send the files with a mention.
+                    left_out = {"files", "attachments", "subtype"}
+                    bare = {k: v for k, v in event.items() if k not in left_out}
                     self._send(app, {**bare, "type": "app_mention", "channel": message.channel})
         self.tell(message.channel, event)
         self.changed.notify_all()
 
     def tell(self, channel: str, event: dict[str, Any]) -> None:
-        """Send an event to every app that hears this channel."""
+        """Send an event to every app that gets this channel's events."""
         kind = self.channels[channel].kind
         for app in self._apps_in(channel):
             if KINDS[kind] in app.events:
@@ -501,14 +501,14 @@ def buttons(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def lists(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """List the lists of a message from which people choose."""
+    """List the select menus of a message."""
     for block in blocks:
         if block["type"] == "actions":
             yield from (each for each in block["elements"] if each["type"] == "static_select")
 
 
 def block_words(blocks: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """List what people read in blocks, but for the words on buttons."""
+    """List the text that people read in blocks, except on buttons."""
     for block in blocks:
         text = block.get("text")
         if isinstance(text, str):
@@ -517,3 +517,10 @@ def block_words(blocks: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield text["text"]
         if block["type"] == "context":
             yield from (element["text"] for element in block["elements"])
+        if block["type"] == "rich_text":
+            yield from (text for part in block["elements"] for text in rich_words(part))
+
+
+def rich_words(part: dict[str, Any]) -> Iterator[str]:
+    """List the text that people read in a part of a rich text."""
+    return (element["text"] for element in part["elements"])

@@ -17,6 +17,7 @@ from app.sim.slack import (
     Workspace,
     buttons,
     lists,
+    rich_words,
 )
 
 NEEDED = {
@@ -51,7 +52,7 @@ TIERS = {
     "conversations.replies": 50,
     "users.info": 100,
 }
-"""Calls in a minute, per app; posting has a limit of its own."""
+"""Calls per minute and app; posting has a separate limit."""
 TEXT = 40_000
 UPDATED_TEXT = 4_000
 MARKDOWN = 12_000
@@ -70,7 +71,7 @@ Method = Callable[[App, Arguments], dict[str, Any]]
 
 @dataclass
 class Upload:
-    """A file on its way up: announced, sent, and then shared once."""
+    """A file being uploaded: announced, sent, and then shared once."""
 
     name: str
     length: int
@@ -105,7 +106,7 @@ class Methods:
         """Carry out one call.
 
         Raises:
-            SlackSays: no.
+            SlackSays: Slack refuses it.
         """
         if method not in self._table:
             raise SlackSays("unknown_method")
@@ -257,7 +258,7 @@ class Methods:
             raise SlackSays("thread_not_found")
         oldest, latest = arguments.get("oldest", "0"), arguments.get("latest", "9")
         inclusive = str(arguments.get("inclusive", "")).lower() in {"true", "1"}
-        # Slack gives the first message of the thread whatever the bounds are.
+        # Slack returns the first message of the thread regardless of the bounds.
         found = [m for m in thread[1:] if _between(m.ts, oldest, latest, inclusive=inclusive)]
         begin, limit = int(arguments.get("cursor") or 0), int(arguments.get("limit", 1000))
         page = [thread[0], *found][begin : begin + limit]
@@ -405,5 +406,7 @@ def _is_good(block: dict[str, Any]) -> bool:
             return 0 < len(shown) <= 10 and 0 < min(shown) <= max(shown) <= SECTION
         case "actions":
             return 0 < len(block["elements"]) <= 25
+        case "rich_text":
+            return all(text for part in block["elements"] for text in rich_words(part))
         case kind:
             return bool(kind == "divider")

@@ -1,7 +1,7 @@
-"""A Slack on loopback: the Web API over HTTP, Socket Mode over WebSockets, faults on demand.
+"""Serves a simulated Slack on loopback: Web API, Socket Mode, and faults on demand.
 
-It runs in a thread of its own, outlives any bridge, and sends an envelope to one of an app's
-connections; what is not acknowledged in time is sent again, but never a click.
+It runs in its own thread, outlives any bridge, and sends an envelope to one of an app's
+connections; it resends what is not acknowledged in time, but never a click.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOGIN_PAGE = "<!DOCTYPE html><html><body>Sign in to Slack</body></html>"
 
 @dataclass
 class Envelope:
-    """One thing to tell an app, until it is acknowledged."""
+    """One event for an app, until it is acknowledged."""
 
     app: str
     kind: str
@@ -48,7 +48,7 @@ class Connection:
     socket: web.WebSocketResponse
     transport: asyncio.Transport | None
     silent: bool = False
-    """Whether the line is dead although nobody closed it."""
+    """Whether the connection is dead although it was not closed."""
     frames: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
 
 
@@ -89,14 +89,14 @@ class SimulatedSlack(Workspace):
         self.unacknowledged: dict[str, Envelope] = {}
         self.acknowledged: list[str] = []
         self.lost: list[Envelope] = []
-        """What Slack gave up on: it was sent often enough, or was a click."""
+        """Envelopes that Slack gave up on: resent too often, or a click."""
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
         self.stalls: dict[str, Stall] = {}
         """Methods that do not answer for now."""
         self.downloads: list[str] = []
-        """The tokens with which files were asked for."""
+        """The tokens with which files were requested."""
         self.lose_answers: dict[str, int] = {}
         """How many calls of a method are carried out without an answer."""
         self._resend_seconds = resend_seconds
@@ -125,11 +125,11 @@ class SimulatedSlack(Workspace):
 
     @property
     def url(self) -> str:
-        """Where the methods are called."""
+        """The base address of the Web API."""
         return f"http://127.0.0.1:{self.port}/api/"
 
     def fail(self, *methods: str, **fault: Any) -> None:
-        """Let methods fail: with an `error`, or with a `status`; for `seconds` or some `times`."""
+        """Make methods fail with an `error` or a `status`, for some `seconds` or `times`."""
         seconds = fault.pop("seconds", None)
         until = None if seconds is None else self.now() + seconds
         with self.changed:
@@ -137,29 +137,29 @@ class SimulatedSlack(Workspace):
                 self.faults[method] = Fault(**fault, until=until)
 
     def stall(self, method: str, times: int = 1) -> None:
-        """Let the next calls of a method wait until `go_on`."""
+        """Make the next calls of a method wait until `go_on`."""
         with self.changed:
             self.stalls[method] = Stall(times)
 
     def go_on(self, method: str) -> None:
-        """Carry out the calls of a method that wait."""
+        """Release the waiting calls of a method."""
         self._loop.call_soon_threadsafe(self.stalls[method].over.set)
 
     def mend(self) -> None:
-        """Let everything work again."""
+        """Clear all faults."""
         with self.changed:
             self.faults.clear()
 
     def connected(self, app: App) -> int:
-        """Count the connections of an app that work."""
+        """Count the live connections of an app."""
         return sum(not connection.silent for connection in self.connections[app.name])
 
     def cut(self, app: App) -> None:
-        """Drop every connection of an app without a word."""
+        """Drop every connection of an app without a close frame."""
         self._do(self._cut(app))
 
     def silence(self, app: App) -> None:
-        """Let every connection of an app go dead without closing it."""
+        """Make every connection of an app go dead without closing it."""
         with self.changed:
             for connection in self.connections[app.name]:
                 connection.silent = True
@@ -205,7 +205,7 @@ class SimulatedSlack(Workspace):
         status = 200
         app: App | None = None
         try:
-            app = self._authenticated(request, method)
+            app = self._authenticate(request, method)
             headers["x-oauth-scopes"] = ",".join(sorted(app.scopes))
             self._fail_if_told(app, method)
             if method == "apps.connections.open":
@@ -240,7 +240,7 @@ class SimulatedSlack(Workspace):
             self.changed.notify_all()
         await stall.over.wait()
 
-    def _authenticated(self, request: web.Request, method: str) -> App:
+    def _authenticate(self, request: web.Request, method: str) -> App:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         for app in self.apps.values():
             if token in {app.token, app.app_token}:
@@ -253,7 +253,7 @@ class SimulatedSlack(Workspace):
 
     def _fail_if_told(self, app: App, method: str) -> None:
         fault = self.faults.get(method) or self.faults.get("*")
-        if fault is not None and self._still(fault):
+        if fault is not None and self._is_active(fault):
             facts = {"status": fault.status}
             if fault.status == 429:
                 facts["retry_after"] = fault.retry_after
@@ -269,7 +269,7 @@ class SimulatedSlack(Workspace):
                 raise SlackSays("ratelimited", status=429, retry_after=wait)
             recent.append(self.now())
 
-    def _still(self, fault: Fault) -> bool:
+    def _is_active(self, fault: Fault) -> bool:
         if fault.until is not None:
             return self.now() < fault.until
         if fault.times is None:
@@ -382,7 +382,7 @@ class SimulatedSlack(Workspace):
     async def _download(self, request: web.Request) -> web.StreamResponse:
         self.downloads.append(request.headers.get("Authorization", ""))
         try:
-            app = self._authenticated(request, "download")
+            app = self._authenticate(request, "download")
             file = self.files[request.match_info["file"]]
         except (SlackSays, KeyError):
             return web.Response(text=LOGIN_PAGE, content_type="text/html")
@@ -396,7 +396,7 @@ class SimulatedSlack(Workspace):
 
 
 async def _write(connection: Connection) -> None:
-    """Send what is queued; on a dead line it goes nowhere and is sent again in time."""
+    """Send what is queued; on a dead connection it is dropped and resent later."""
     while True:
         frame = await connection.frames.get()
         if not connection.silent:

@@ -1,1 +1,1 @@
-"""What the bridge remembers: one SQLite file, one writer, the only SQL."""
+"""Stores the bridge's data: one SQLite file, one writer, the only SQL."""

@@ -1,4 +1,4 @@
-"""Keeps which clone each session works in, and how far it has come."""
+"""Stores the clone of each session and its progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CheckoutRows:
         return _checkout_of(row) if row else None
 
     async def all(self) -> Sequence[Checkout]:
-        """List the clones that are still there."""
+        """List the clones that still exist."""
         query = select(checkout).where(checkout.c.state != "gone").order_by(checkout.c.session)
         return [_checkout_of(row) for row in await self._database.all(query)]
 
@@ -49,7 +49,7 @@ class CheckoutRows:
         return row.session if row else None
 
     async def begin(self, new: Checkout) -> None:
-        """Note how a clone will be opened, before anything of it is made."""
+        """Record how a clone will be opened, before any of it is created."""
         row = {
             "session": new.session,
             "number": new.number,
@@ -65,21 +65,21 @@ class CheckoutRows:
         )
 
     async def ready(self, session_id: int, number: int, opened: Opened) -> None:
-        """Note that a clone is there."""
+        """Record that a clone is ready."""
         await self._change(
             session_id, number, state="ready", base=opened.base, commit=opened.commit
         )
 
     async def sent(self, session_id: int, number: int, commit: str) -> None:
-        """Note that a commit went on to the remote."""
+        """Record that a commit was pushed to the remote."""
         await self._change(session_id, number, sent=commit)
 
     async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
-        """Note that people know of a commit, and where it is proposed."""
+        """Record that people were told of a commit, and where it is proposed."""
         await self._change(session_id, number, told=commit, link=link, outcome="")
 
     async def gone(self, session_id: int, number: int) -> None:
-        """Note that a clone was thrown away."""
+        """Record that a clone was deleted."""
         await self._change(session_id, number, state="gone")
 
     async def _change(self, session_id: int, number: int, **values: str) -> None:

@@ -1,4 +1,4 @@
-"""Opens the store: lock on DATA_DIR, connections, schema, and what is thrown away in time.
+"""Opens the store: DATA_DIR lock, connections, schema and migrations.
 
 One bridge uses one DATA_DIR: the lock is taken before the file is touched and held until the end.
 """
@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,21 +17,26 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import orjson
-from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
+from sqlalchemy import Connection, Engine, Executable, Row, create_engine, delete, event, insert
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
 from app.errors import DataDirInUse, StoreUnavailable
+from app.store.tables import sealed
 from app.store.writer import Writer
 
 T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 2_000
-"""How long a write waits for somebody else's lock before everybody who waits is told."""
-HEAD_REVISION = "0001"
-"""The newest migration; tested against the files, so that alembic need not be imported to know."""
+"""How long a write waits for another process's lock before all waiting writes fail."""
+HEAD_REVISION = "0002"
+"""The newest migration; tested against the files, so that alembic need not be imported."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
+LOCK_SECONDS = 5.0
+"""How long a start waits for the lock. A killed bridge keeps it until the kernel has removed its
+last thread, and so does a child that it was forking; the command line holds it for a moment."""
+LOCK_LOOK_SECONDS = 0.02
 
 
 @contextmanager
@@ -38,19 +44,27 @@ def locked(data_dir: Path) -> Iterator[None]:
     """Hold the lock of a data folder.
 
     Raises:
-        DataDirInUse: another bridge holds it.
+        DataDirInUse: another bridge keeps holding it.
     """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise DataDirInUse(str(data_dir)) from error
-    try:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while not _lock(handle):
+            if time.monotonic() >= deadline:
+                raise DataDirInUse(str(data_dir))
+            time.sleep(LOCK_LOOK_SECONDS)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Database:
@@ -64,26 +78,34 @@ class Database:
         """Bring the schema up to date and start the writer.
 
         Raises:
-            StoreUnavailable: the file cannot be used; it is left as it is.
+            StoreUnavailable: the file cannot be used; it is left unchanged.
         """
         try:
             migrate(self.engine)
         except DatabaseError as error:
             raise StoreUnavailable(
-                f"{error.orig}. The file is kept as it is: free some space, end whoever locks it, "
-                "or move it away and restore a copy"
+                f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
+                "locks it, or move it away and restore a copy"
             ) from error
         self.writer.start()
 
     def close(self) -> None:
-        """Commit what waits and close every connection."""
+        """Commit waiting writes and close every connection."""
         self.writer.close()
         self.engine.dispose()
 
-    def one(self, statement: Executable, **values: object) -> Row[Any] | None:
-        """Read one row, here and now: a point read is cheaper than a thread.
+    async def check_writable(self) -> None:
+        """Write a row and remove it: only that detects a full or read-only disk.
 
-        A statement that is built once and gets its values here costs half.
+        Raises:
+            StoreUnavailable: nothing can be written.
+        """
+        await self.writer.run(_write_and_remove)
+
+    def one(self, statement: Executable, **values: object) -> Row[Any] | None:
+        """Read one row in this thread: a point read is cheaper than a thread switch.
+
+        A statement that is built once and gets its values here costs half as much.
         """
         with self.engine.connect() as connection:
             return connection.execute(statement, values).first()
@@ -93,7 +115,7 @@ class Database:
         return await self.read(lambda connection: connection.execute(statement, values).all())
 
     async def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a reading function of a connection in a thread."""
+        """Run a function that reads from a connection in a thread."""
 
         def work() -> T:
             with self.engine.connect() as connection:
@@ -102,17 +124,23 @@ class Database:
         return await asyncio.to_thread(work)
 
 
+def _write_and_remove(connection: Connection) -> None:
+    row = {"name": "check:writable", "value": "", "kept_at": 0.0}
+    connection.execute(insert(sealed), row)
+    connection.execute(delete(sealed).where(sealed.c.name == row["name"]))
+
+
 def sqlite_url(data_dir: Path) -> str:
-    """Name the default database of a data folder."""
+    """Return the address of a data folder's default database."""
     return f"sqlite:///{quote(str(data_dir / FILE_NAME))}"
 
 
 def migrate(engine: Engine) -> None:
-    """Apply the migrations that are missing; alembic is imported only when there are any."""
+    """Apply missing migrations; alembic is imported only if there are any."""
     with engine.connect() as connection:
         if _revision(connection) == HEAD_REVISION:
             return
-    # 0.6 s of import that only the first start of a new version pays for.
+    # The import takes 0.6 s and is needed only at the first start of a new version.
     from alembic.config import Config  # noqa: PLC0415
 
     from alembic import command  # noqa: PLC0415
@@ -125,7 +153,7 @@ def migrate(engine: Engine) -> None:
 
 
 def migrations_folder() -> Path:
-    """Find the migrations: inside the installed package, else beside it in a checkout."""
+    """Find the migrations: inside the installed package, else next to it in a checkout."""
     installed = Path(__file__).parent / "migrations"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
 
@@ -144,7 +172,7 @@ def _engine(url: str) -> Engine:
     engine = create_engine(
         url,
         poolclass=QueuePool,
-        max_overflow=-1,  # lists are read in threads, and a point read must never wait for those
+        max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
         connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
         json_serializer=_json,
     )
@@ -160,7 +188,7 @@ def _json(value: object) -> str:
 
 
 def _prepare(connection: Any, _record: object) -> None:
-    """Set up one SQLite connection: durable at every commit, readers beside the writer."""
+    """Set up one SQLite connection: durable at every commit, readers parallel to the writer."""
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",

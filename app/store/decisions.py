@@ -1,4 +1,4 @@
-"""Writes down in one commit what each message led to, and tells what is known of its place."""
+"""Stores the outcome of each message in one commit, and reads what is known of its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard
-from app.core.keys import PlaceKey
+from app.core.keys import AreaOf, PlaceKey, no_area
+from app.core.notes import Note, NoteCode
 from app.core.stores.asks import TakenAnswer
 from app.core.types import BridgeSessionRequest, Entry, PlaceView
 from app.store.commits.admission import attach, begin_afresh, release
@@ -18,6 +19,7 @@ from app.store.commits.choices import choose, pin, remember
 from app.store.commits.corrections import correct
 from app.store.commits.endings import drop_queued, hand_over, stop_running, stop_session
 from app.store.commits.offers import hand_on_offers
+from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
@@ -55,17 +57,20 @@ _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindp
 class Decisions:
     """The intake port on SQLite."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
+    ) -> None:
         self._database = database
         self._now = now
+        self._area_of = area_of
 
     def decided(self, where: PlaceKey, message_id: str) -> bool:
-        """Tell whether this message was decided on before, by whichever adapter heard it."""
+        """Tell whether this message was decided on before, by any adapter."""
         named = {"service": where.service, "name": where.name}
         return self._database.one(_DECIDED, **named, message=message_id) is not None
 
     def place(self, where: PlaceKey) -> PlaceView:
-        """Tell who is in a place."""
+        """Return who is in a place."""
         with self._database.engine.connect() as connection:
             row = _place_row(connection, where)
             if row is None:
@@ -76,11 +81,11 @@ class Decisions:
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""
         return await self._database.writer.run(
-            lambda connection: _accept(connection, made, self._now())
+            lambda connection: _accept(connection, made, self._now(), self._area_of)
         )
 
     async def correct(self, seq: int, changed: Changed) -> Corrected:
-        """Let a message that waits say something else, or drop it; settles the delivery."""
+        """Edit or drop a waiting message, and settle the delivery."""
 
         def write(connection: Connection) -> Corrected:
             corrected = correct(connection, changed, self._now())
@@ -90,7 +95,7 @@ class Decisions:
         return await self._database.writer.run(write)
 
     async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
-        """Write what an operator changed; returns the posts to send."""
+        """Write an operator's change; return the posts to send."""
 
         def write(connection: Connection) -> list[int]:
             row = _place_row(connection, where)
@@ -100,19 +105,21 @@ class Decisions:
             return [
                 post
                 for effect in effects
-                for post in _apply(connection, effect, place_id, now, by=OPERATOR)
+                for post in _apply(
+                    connection, effect, place_id, now, by=OPERATOR, area_of=self._area_of
+                )
             ]
 
         return await self._database.writer.run(write)
 
     async def pin(self, where: PlaceKey, repository: str) -> str:
-        """Give a place its repository if it has none; returns the one that it has."""
+        """Give a place its repository if it has none; return the one it has."""
         return await self._database.writer.run(
             lambda connection: pin(connection, where, repository)
         )
 
 
-def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
+def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf) -> Accepted:
     place_id = _place(connection, made.heard)
     fresh = connection.execute(
         insert(decision).on_conflict_do_nothing(),
@@ -132,8 +139,8 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
     posts: list[int] = []
     speaker = made.heard.speaker.name
     for effect in made.effects:
-        posts.extend(_apply(connection, effect, place_id, now, by=speaker))
-    answers, unheard = _answer(connection, made, number, now)
+        posts.extend(_apply(connection, effect, place_id, now, by=speaker, area_of=area_of))
+    answers, unheard = _answer(connection, made, number, now, area_of)
     requests = (*made.requests, *unheard)
     turns = [attach(connection, request, place_id, number, now) for request in requests]
     posts.extend(post for _, post in turns)
@@ -145,8 +152,8 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
         said = Entry("notice", new.content.note, new.target.agent)
         insert_in_place(connection, place_id, said, now)
     if made.silence:
-        words = f"Nobody answers: {made.silence}."
-        silence = Entry("notice", words, data={"silence": made.silence})
+        note = Note(NoteCode.NOBODY_ANSWERS, about=made.silence)
+        silence = Entry("notice", note=note, data={"silence": made.silence})
         insert_in_place(connection, place_id, silence, now)
     if requests:
         latest = requests[-1].agent_name
@@ -158,18 +165,24 @@ def _accept(connection: Connection, made: Decision, now: float) -> Accepted:
 
 
 def _answer(
-    connection: Connection, made: Decision, number: int, now: float
+    connection: Connection, made: Decision, number: int, now: float, area_of: AreaOf
 ) -> tuple[list[TakenAnswer], list[BridgeSessionRequest]]:
-    """Answer the asks that a message answers; returns what is left to say to agents.
+    """Answer the asks that a message answers; return what is left to tell agents.
 
-    The message is part of their sessions, but of none of their turns.
+    The message belongs to their sessions, but to none of their turns.
     """
     taken: list[TakenAnswer] = []
     unheard: list[BridgeSessionRequest] = []
     for answer in made.answers:
         speaker = made.heard.speaker
         outcome = answer_ask(
-            connection, answer.ask, answer.answer, speaker.name, now, speaker=speaker.id
+            connection,
+            answer.ask,
+            answer.answer,
+            speaker.name,
+            now,
+            speaker=speaker.id,
+            area_of=area_of,
         )
         if outcome is None:
             unheard.append(answer.request)
@@ -182,7 +195,7 @@ def _answer(
 
 
 def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
-    """Tell whether a message was kept before; decisions are forgotten sooner than messages."""
+    """Tell whether a message is stored; decisions are deleted sooner than messages."""
     known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
     return known.first() is not None
 
@@ -226,15 +239,22 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
             "context": said.context,
         },
     )
+    keep_words(connection, number, said.text, now)
     return number
 
 
 def _apply(
-    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+    connection: Connection,
+    effect: Effect,
+    place_id: int,
+    now: float,
+    *,
+    by: str,
+    area_of: AreaOf,
 ) -> list[int]:
-    """Make the lasting change of a command; returns the posts it finished."""
+    """Make a command's lasting change; return the posts it finished."""
     if effect.session is None:
-        return _apply_to_place(connection, effect, place_id, now, by=by)
+        return _apply_to_place(connection, effect, place_id, now, by=by, area_of=area_of)
     of_session = session.c.id == effect.session
     match effect.kind:
         case "stop":
@@ -257,14 +277,20 @@ def _apply(
 
 
 def _apply_to_place(
-    connection: Connection, effect: Effect, place_id: int, now: float, *, by: str
+    connection: Connection,
+    effect: Effect,
+    place_id: int,
+    now: float,
+    *,
+    by: str,
+    area_of: AreaOf,
 ) -> list[int]:
     match effect.kind:
         case "repository":
             choose(connection, place_id, effect.value)
             return list(settle_choices(connection, place_id, effect.value, by, now).posts)
         case "remember":
-            remember(connection, place_id, effect.value)
+            remember(connection, place_id, effect.value, area_of)
         case "listen" | "verbosity":
             change = {effect.kind: effect.value}
             connection.execute(update(place).where(place.c.id == place_id).values(change))

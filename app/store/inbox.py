@@ -1,4 +1,4 @@
-"""Keeps what comes in, as it came, until it is known what became of it."""
+"""Stores deliveries as they arrived, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.store.database import Database
 from app.store.tables import DELIVERY_IS_NEW, delivery
 
 PENDING_AT_ONCE = 200
-"""Deliveries read at once: enough to be quick after downtime, few enough for a small memory."""
+"""Deliveries read at once: enough to catch up after downtime, few enough to save memory."""
 
 _ADD = (
     insert(delivery)
@@ -57,7 +57,7 @@ class Deliveries:
         self._database = database
 
     async def add(self, new: Delivery) -> None:
-        """Keep a delivery; one that is known by id or by signature changes nothing."""
+        """Store a delivery; one with a known id or signature changes nothing."""
         await self._database.writer.insert(
             _ADD,
             {
@@ -71,22 +71,22 @@ class Deliveries:
         )
 
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
-        """List what nobody has dealt with, in order of arrival."""
+        """List unsettled deliveries, in order of arrival."""
         rows = await self._database.all(_PENDING, adapter=adapter, after=after)
         return [_delivery_of(row) for row in rows]
 
     async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
-        """Say what became of a delivery that led to no message."""
+        """Record the outcome of a delivery that led to no message."""
         await self._database.writer.run(lambda connection: settle(connection, seq, state, reason))
 
     async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
-        """List what an adapter heard and is still kept, the newest first."""
+        """List an adapter's stored deliveries, newest first."""
         query = select(delivery).where(delivery.c.adapter == adapter)
         rows = await self._database.all(query.order_by(delivery.c.seq.desc()).limit(limit))
         return [_delivery_of(row) for row in rows]
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
-        """List deliveries without what they held, the newest first."""
+        """List deliveries without their content, newest first."""
         shown = (delivery.c[name] for name in DeliveryLine.__slots__)
         query = select(*shown).order_by(delivery.c.seq.desc()).limit(limit)
         if before is not None:
@@ -106,7 +106,7 @@ class Deliveries:
 
 
 def settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
-    """Say inside somebody's commit what became of a delivery."""
+    """Record a delivery's outcome inside the caller's commit."""
     connection.execute(_SETTLE, {"of": seq, "state": state, "reason": reason})
 
 

@@ -1,4 +1,4 @@
-"""Keeps asks: answered once, in time, and used once; a late answer begins a turn."""
+"""Stores asks: each is answered once, in time, and used once; a late answer starts a turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
 from app.core.consent.record import by_person
-from app.core.keys import PlaceKey, SessionKey
+from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
+from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.stores.asks import OpenedAsk, TakenAnswer
 from app.core.types import (
@@ -31,9 +32,7 @@ from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.turns import messages_of
 from app.store.values import ask_of
 
-EXPIRED = "Nobody answered in time, so it was not done."
-GOES_ON = "It goes on below."
-GOES_ON_ELSEWHERE = "This is asked again in a later turn."
+EXPIRED = Note(NoteCode.EXPIRED)
 
 _ONE = select(ask).where(ask.c.id == bindparam("of"))
 _STATE = select(turn.c.state).where(turn.c.id == bindparam("of"))
@@ -57,6 +56,15 @@ _GRANTS = (
         ask.c.generation == session.c.generation,
     )
 )
+_ANSWERED = (
+    select(ask.c.tool_kind, ask.c.options, ask.c.answer)
+    .join(session, session.c.id == ask.c.session)
+    .where(
+        ask.c.session == bindparam("of"),
+        ask.c.state == "answered",
+        ask.c.generation == session.c.generation,
+    )
+)
 _DUE = select(
     func.min(func.min(ask.c.deadline, func.coalesce(ask.c.resume_at, ask.c.deadline)))
 ).where(ASK_IS_OPEN)
@@ -65,12 +73,15 @@ _DUE = select(
 class Asks:
     """The ask port on SQLite."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
+    ) -> None:
         self._database = database
         self._now = now
+        self._area_of = area_of
 
     async def open(self, request: AskRequest, ref: TurnRef, *, deadline: float) -> OpenedAsk | None:
-        """Keep an ask and its post, or find what was asked before a park."""
+        """Store an ask and its post, or find the same ask from before the session was parked."""
 
         def write(connection: Connection) -> OpenedAsk | None:
             now = self._now()
@@ -79,7 +90,7 @@ class Asks:
                 return None
             known = _asked_before(connection, request, ref, now)
             if known is None:
-                # Of a turn that is parked just now: its process is about to go.
+                # The turn is being parked: its process is about to end.
                 adrift = state == TurnState.PARKED
                 ask_id, post_id = open_ask(
                     connection, request, ref, now, deadline=deadline, adrift=adrift
@@ -93,15 +104,15 @@ class Asks:
     async def answer(
         self, ask_id: int, answer: str, by: str, *, speaker: str = ""
     ) -> TakenAnswer | None:
-        """Answer an ask, with an option or in words; None if it cannot be answered any more."""
+        """Answer an ask, with an option or in words; None if it is no longer open."""
         return await self._database.writer.run(
             lambda connection: answer_ask(
-                connection, ask_id, answer, by, self._now(), speaker=speaker
+                connection, ask_id, answer, by, self._now(), speaker=speaker, area_of=self._area_of
             )
         )
 
     async def expire(self) -> TakenAnswer:
-        """Close every ask whose time is over, and end the turns that waited for nothing else."""
+        """Close every expired ask, and end the turns that waited only for it."""
 
         def write(connection: Connection) -> TakenAnswer:
             now = self._now()
@@ -121,7 +132,7 @@ class Asks:
         return ask_of(row) if row else None
 
     def surface(self, ask_id: int) -> SessionKey | None:
-        """Tell in which conversation an ask is shown."""
+        """Return the conversation in which an ask is shown."""
         row = self._database.one(
             select(surface.c.service, surface.c.external, surface.c.agent)
             .join(turn, turn.c.surface == surface.c.id)
@@ -136,22 +147,33 @@ class Asks:
         return [each for each in self._some(_OPEN_IN, session_id) if each.deadline > now]
 
     def late(self, turn_id: int) -> Sequence[Ask]:
-        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        """List the answers that started a turn and that its agent does not know yet."""
         return self._some(_LATE, turn_id)
 
     def grants(self, session_id: int) -> Mapping[str, str]:
-        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
+        """Return the kinds of calls allowed for the whole conversation, and by whom."""
         with self._database.engine.connect() as connection:
             rows = connection.execute(_GRANTS, {"of": session_id})
             return {row.tool_kind: row.answered_by for row in rows}
 
+    def always(self, session_id: int) -> frozenset[str]:
+        """Return the kinds of calls for which a person told the agent not to ask again."""
+        with self._database.engine.connect() as connection:
+            rows = connection.execute(_ANSWERED, {"of": session_id}).all()
+        return frozenset(
+            row.tool_kind
+            for row in rows
+            for option in row.options
+            if option["id"] == row.answer and option["kind"] == "allow_always"
+        )
+
     def due(self) -> float | None:
-        """Tell when the next ask expires or answers itself."""
+        """Return when the next ask expires or answers itself."""
         row = self._database.one(_DUE)
         return None if row is None or row[0] is None else float(row[0])
 
     def resumable(self) -> Sequence[int]:
-        """List the asks that answer themselves by now."""
+        """List the asks that are due to answer themselves."""
         with self._database.engine.connect() as connection:
             due = select(ask.c.id).where(ASK_IS_OPEN, ask.c.resume_at <= self._now())
             return list(connection.execute(due).scalars())
@@ -169,9 +191,16 @@ class Asks:
 
 
 def answer_ask(
-    connection: Connection, ask_id: int, answer: str, by: str, now: float, *, speaker: str = ""
+    connection: Connection,
+    ask_id: int,
+    answer: str,
+    by: str,
+    now: float,
+    *,
+    speaker: str = "",
+    area_of: AreaOf,
 ) -> TakenAnswer | None:
-    """Answer an ask inside somebody's commit; None if it cannot be answered any more."""
+    """Answer an ask inside the caller's commit; None if it is no longer open."""
     row = connection.execute(_ONE, {"of": ask_id}).first()
     if row is None or row.state != "open" or row.deadline <= now:
         return None
@@ -179,7 +208,7 @@ def answer_ask(
         of_session = session.c.id == row.session
         place_id = connection.execute(select(session.c.place).where(of_session)).scalar_one()
         choose(connection, place_id, answer)
-        remember(connection, place_id, answer)
+        remember(connection, place_id, answer, area_of)
         return settle_choices(connection, place_id, answer, by, now)
     posts, note = _close_answered(connection, row, answer, by, now)
     if row.kind == "pause":
@@ -187,7 +216,7 @@ def answer_ask(
     elif row.kind == "offer":
         turns, more = decide_offer(connection, row, answer, by, speaker, now)
     else:
-        turns, more = _decide_parked(connection, row, f"{note}. {GOES_ON}", now)
+        turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
     sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
     return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), tuple(sessions))
 
@@ -195,7 +224,7 @@ def answer_ask(
 def settle_choices(
     connection: Connection, place_id: int, answer: str, by: str, now: float
 ) -> TakenAnswer:
-    """Let every turn of a place go on that waits until somebody says in which repository."""
+    """Resume every turn of a place that waits for someone to pick a repository."""
     rows = connection.execute(
         select(ask)
         .join(session, session.c.id == ask.c.session)
@@ -216,19 +245,19 @@ def settle_choices(
 
 def _close_answered(
     connection: Connection, row: Row[Any], answer: str, by: str, now: float
-) -> tuple[list[int], str]:
-    """Close an ask as answered; returns the post that says so, and its words."""
+) -> tuple[list[int], Note]:
+    """Close an ask as answered; return the post that says so, and its note."""
     change = {"state": "answered", "answer": answer, "answered_by": by}
     answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
-    note = f"{by}: {answered.answer_name}"
+    note = Note(NoteCode.ANSWERED, by, answered.answer_name)
     data = {"decided": dict(by_person(answered))}
     return close_ask(connection, row, change, note, now, data), note
 
 
 def _decide_parked(
-    connection: Connection, row: Row[Any], note: str, now: float
+    connection: Connection, row: Row[Any], note: Note, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """Begin the turn that goes on with the work of one that was parked."""
+    """Start the turn that continues the work of a parked one."""
     if connection.execute(_STATE, {"of": row.turn}).scalar_one() != TurnState.PARKED:
         return [], []
     ref, posts = go_on_after(connection, row.turn, note, now)
@@ -238,7 +267,7 @@ def _decide_parked(
 def _decide_pause(
     connection: Connection, row: Row[Any], answer: str, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """Let a paused turn go on, give it to another agent, or end it as a stop would."""
+    """Resume a paused turn, give it to another agent, or end it as a stop would."""
     if answer == CANCEL:
         return [], stop_session(connection, row.session, now, parked=False)
     if answer.startswith(HAND_OVER):
@@ -254,7 +283,7 @@ def _decide_pause(
 def _pass_on(
     connection: Connection, turn_id: int, agent: str, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """End a paused turn and say its messages to another agent of the same place."""
+    """End a paused turn and give its messages to another agent of the same place."""
     old = connection.execute(
         select(
             surface.c.service, surface.c.external, surface.c.place, session.c.title, place.c.name
@@ -264,7 +293,7 @@ def _pass_on(
         .join(place, place.c.id == surface.c.place)
         .where(turn.c.id == turn_id)
     ).one()
-    posts = end_waiting(connection, turn_id, f"Handed over to {agent}.", now)
+    posts = end_waiting(connection, turn_id, Note(NoteCode.HANDED_OVER, about=agent), now)
     turns: list[TurnRef] = []
     for said in messages_of(connection, turn_id):
         request = BridgeSessionRequest(
@@ -288,7 +317,7 @@ def _pass_on(
 def _asked_before(
     connection: Connection, request: AskRequest, ref: TurnRef, now: float
 ) -> Row[Any] | None:
-    """Find the ask that a request renews: nobody waits for it, and its arguments are the same."""
+    """Find the ask that a request renews: no process waits for it, and its arguments match."""
     if not request.arguments_hash:
         return None
     rows = connection.execute(
@@ -312,20 +341,19 @@ def _asked_before(
 
 
 def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) -> tuple[int, ...]:
-    """Make an ask this turn's own; the turn that was parked for nothing else is over."""
+    """Move an ask to this turn; end the turn that was parked only for it."""
     connection.execute(update(ask).where(ask.c.id == row.id).values(turn=ref.turn, adrift=False))
     if row.turn == ref.turn:
         return ()
-    return tuple(end_if_idle(connection, row.turn, TurnState.DONE, GOES_ON_ELSEWHERE, now))
+    return tuple(end_if_idle(connection, row.turn, TurnState.DONE, Note(NoteCode.ASKED_AGAIN), now))
 
 
 def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
     if row.kind == "offer":
         return posts
-    words = f"Nobody answered in time: {row.title}"
     target = target_of(connection, row.turn)
-    notice = PostContent(kind="notice", note=words)
+    notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))
     told = NewPost(f"expired:{row.id}", target, notice, row.session, row.turn)
     posts.append(insert_post(connection, told, now))
     return posts + end_if_idle(connection, row.turn, TurnState.CANCELLED, EXPIRED, now)

@@ -1,6 +1,6 @@
-"""Keeps log-ins: one row from the link that was given out to the end of what it began.
+"""Stores logins: one row from the issued link to the end of its login.
 
-Only the hash of a link is kept, and of all who open a link at once one gets in.
+Only the hash of a link is stored, and if several people open a link at once, one gets in.
 """
 
 from __future__ import annotations
@@ -8,24 +8,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Update, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Update, and_, delete, insert, select, update
 
 from app.store.database import Database
 from app.store.tables import login
 
 NAME_BYTES = 16
-"""Random, not counted: a new database never gives a name that an old cookie still carries."""
+"""Random, not counted: a new database never reuses a name that an old cookie still has."""
 
 
 class Logins:
-    """The log-in port on SQLite."""
+    """The login port on SQLite."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
 
     async def offer(self, link_hash: str, *, until: float) -> None:
-        """Keep a link, by the hash of its secret part; what has run out is forgotten."""
+        """Store a link by the hash of its secret part, and delete expired ones."""
         now = self._now()
         row = {
             "id": secrets.token_urlsafe(NAME_BYTES),
@@ -40,18 +40,16 @@ class Logins:
 
         await self._database.writer.run(write)
 
+    def is_open(self, link_hash: str) -> bool:
+        """Tell whether a link can be used, without using it."""
+        return self._database.one(select(login.c.id).where(self._open(link_hash))) is not None
+
     async def begin(self, link_hash: str, *, until: float) -> str | None:
-        """Use up a link; returns the name of the log-in, None if the link is of no use."""
-        now = self._now()
+        """Use up a link; return the name of the login, None if the link is not valid."""
         change = (
             update(login)
-            .where(
-                login.c.link_hash == link_hash,
-                login.c.used_at.is_(None),
-                login.c.revoked_at.is_(None),
-                login.c.expires_at > now,
-            )
-            .values(used_at=now, expires_at=until)
+            .where(self._open(link_hash))
+            .values(used_at=self._now(), expires_at=until)
             .returning(login.c.id)
         )
         return await self._database.writer.run(
@@ -59,7 +57,7 @@ class Logins:
         )
 
     def lasts(self, login_id: str) -> bool:
-        """Tell whether a log-in was begun and has neither ended nor been revoked."""
+        """Tell whether a login was started and has neither expired nor been revoked."""
         found = select(login.c.id).where(
             login.c.id == login_id,
             login.c.used_at.is_not(None),
@@ -69,14 +67,22 @@ class Logins:
         return self._database.one(found) is not None
 
     async def revoke(self, login_id: str) -> None:
-        """End a log-in."""
+        """End a login."""
         change = update(login).where(login.c.id == login_id, login.c.revoked_at.is_(None))
         await self._revoke(change.values(revoked_at=self._now()))
 
     async def revoke_all(self) -> None:
-        """End every log-in and every link."""
+        """End every login and every link."""
         change = update(login).where(login.c.revoked_at.is_(None))
         await self._revoke(change.values(revoked_at=self._now()))
+
+    def _open(self, link_hash: str) -> ColumnElement[bool]:
+        return and_(
+            login.c.link_hash == link_hash,
+            login.c.used_at.is_(None),
+            login.c.revoked_at.is_(None),
+            login.c.expires_at > self._now(),
+        )
 
     async def _revoke(self, change: Update) -> None:
         await self._database.writer.run(lambda connection: connection.execute(change))

@@ -1,7 +1,7 @@
-"""Keeps which repository has which name, and lets everything follow one that gets another name.
+"""Stores the names of repositories, and updates everything when one is renamed.
 
-A repository is known by its host and number. Whoever takes a name that another one had finds
-nothing of what was said and done under it before.
+A repository is identified by its host and number. One that takes another's former name gets none of
+what was said and done under it before.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from app.store.tables import checkout, place, post, repository, surface
 
 
 class Names:
-    """The port of names on SQLite."""
+    """The names port on SQLite."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._current: dict[tuple[str, int], str] = {}
-        """What is known since the start: most events change nothing."""
+        """A cache since the start: most events change nothing."""
 
     def of(self, host: str, number: int) -> str | None:
-        """Tell the name that a repository has now."""
+        """Return the current name of a repository."""
         known = self._current.get((host, number))
         if known is not None:
             return known
@@ -34,19 +34,19 @@ class Names:
         return None if row is None else self._current.setdefault((host, number), row.name)
 
     def now(self, host: str, name: str) -> str:
-        """Tell what a repository is called now that had a name; itself if nobody else has it."""
+        """Return the current name of the repository that had this name; else the name itself."""
         row = self._database.one(_named(host, name))
         if row is None or row.current:
             return name
         return self.of(host, row.number) or name
 
     def plan(self, naming: Naming) -> Sequence[Renamed]:
-        """Tell what gets another name if this is what a repository is called, in order."""
+        """List the renames that follow if a repository has this name, in order."""
         with self._database.engine.connect() as connection:
             return _plan(connection, naming)
 
     async def follow(self, naming: Naming) -> None:
-        """Take note of a name; sessions, places, clones and posts go along."""
+        """Record a name, and update sessions, places, clones and posts."""
         await self._database.writer.run(lambda connection: _follow(connection, naming))
         self._current.clear()
 
@@ -90,7 +90,7 @@ def _is_former(naming: Naming, known: str | None, holder: Row[Any] | None) -> bo
 
 
 def _unclaimed(connection: Connection, naming: Naming) -> str | None:
-    """Give the name before, if it is not known to be anybody's."""
+    """Return the former name, if no known repository has or had it."""
     if not naming.before or naming.before == naming.name:
         return None
     held = connection.execute(_named(naming.host, naming.before)).first()
@@ -107,7 +107,7 @@ def _keep(connection: Connection, host: str, number: int, name: str) -> None:
 
 
 def _move(connection: Connection, renamed: Renamed) -> None:
-    """Give everything the new name that has the old one."""
+    """Replace the old name by the new one everywhere."""
     old, new = renamed.old, renamed.new
     for table, column in (
         (place, place.c.name),

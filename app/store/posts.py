@@ -1,4 +1,4 @@
-"""Keeps what goes out: posts, how far the platform has taken them, and what is still to send."""
+"""Stores posts: their content, what the platform accepted, and what is still to send."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, case, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.store.database import Database
 from app.store.tables import post, surface
@@ -22,12 +23,12 @@ _NAMED = select(post).where(post.c.key == bindparam("name"))
 
 
 def turn_post_key(turn_id: int) -> str:
-    """Name the post that shows a turn."""
+    """Return the key of the post that shows a turn."""
     return f"turn:{turn_id}"
 
 
 def insert_post(connection: Connection, new: NewPost, now: float) -> int:
-    """Create a post inside somebody's commit; one with a known key stays as it is."""
+    """Create a post inside the caller's commit; one with a known key stays unchanged."""
     connection.execute(
         insert(post).on_conflict_do_nothing(),
         {
@@ -39,7 +40,7 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
             "turn": new.turn,
             "marker": f"ab-{secrets.token_hex(8)}",
             "content": content_row(new.content),
-            # Files never change any more, however many calls it takes to show them.
+            # Files never change, however many calls it takes to send them.
             "state": "closing" if new.content.kind == "files" else "new",
             "created_at": now,
         },
@@ -49,36 +50,36 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
 
 
 def finish_post(connection: Connection, key: str, content: PostContent) -> int | None:
-    """Give a post its last content inside somebody's commit."""
+    """Give a post its last content inside the caller's commit."""
     row = connection.execute(
         select(post).where(post.c.key == key, post.c.state.in_(("new", "open")))
     ).first()
     if row is None:
         return None
-    # Whoever finishes a post from outside its turn does not know whom it answers.
-    content = addressed(connection, key, content)
+    # Code that finishes a post from outside its turn does not know whom it answers.
+    content = address_like(connection, key, content)
     change = update(post).where(post.c.id == row.id)
     connection.execute(change.values(content=content_row(content), state="closing"))
     return int(row.id)
 
 
-def end_post(connection: Connection, key: str, state: str, note: str) -> int | None:
-    """Finish a post with what it was last kept to say, inside somebody's commit."""
+def end_post(connection: Connection, key: str, state: str, note: Note) -> int | None:
+    """Finish a post with its last stored content, inside the caller's commit."""
     row = connection.execute(_NAMED, {"name": key}).first()
     if row is None:
         return None
-    return finish_post(connection, key, replace(content_of(row.content), state=state, note=note))
+    return finish_post(connection, key, replace(content_of(row.content), state=state, reason=note))
 
 
-def addressed(connection: Connection, key: str, content: PostContent) -> PostContent:
-    """Make a content answer the person and the message that another post answers."""
+def address_like(connection: Connection, key: str, content: PostContent) -> PostContent:
+    """Address a content to the person and the message that another post answers."""
     row = connection.execute(_NAMED, {"name": key}).first()
     first = PostContent(kind="turn") if row is None else content_of(row.content)
     return replace(content, asker=first.asker, message_id=first.message_id)
 
 
 def keep_content(connection: Connection, key: str, content: PostContent) -> None:
-    """Keep what an open post shows now, for whoever ends it without having seen its turn."""
+    """Store what an open post shows now, for code that ends it without knowing its turn."""
     still = post.c.state.in_(("new", "open"))
     change = update(post).where(post.c.key == key, still)
     connection.execute(change.values(content=content_row(content)))
@@ -102,21 +103,21 @@ class Posts:
         return post_of(row) if row else None
 
     async def unsent(self) -> Sequence[Post]:
-        """List what has not gone out, in order."""
+        """List unsent posts, in order."""
         rows = await self._database.all(
             select(post).where(post.c.state.in_(UNSENT)).order_by(post.c.id)
         )
         return [post_of(row) for row in rows]
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
-        """List posts, the newest first."""
+        """List posts, newest first."""
         query = select(post).order_by(post.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(post.c.id < before)
         return [post_of(row) for row in await self._database.all(query)]
 
     async def sent(self, post_id: int, sent: PostSent, *, final: bool) -> None:
-        """Note what the platform made of a post."""
+        """Record what the platform accepted of a post."""
         state: Any = "done" if final else case((post.c.state == "new", "open"), else_=post.c.state)
         change = (
             update(post)
@@ -126,7 +127,7 @@ class Posts:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def failed(self, post_id: int, error: str) -> None:
-        """Note that a post can never be sent, and that its surface cannot be reached."""
+        """Record that a post can never be sent, and that its surface is unreachable."""
 
         def write(connection: Connection) -> None:
             row = connection.execute(

@@ -1,4 +1,4 @@
-"""Keeps what sessions have proposed, and tells news of it once, where the work began."""
+"""Stores sessions' proposals, and reports news of each once, where the work began."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, Select, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import SessionKey
+from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
 from app.core.updates import AskRequest
@@ -20,30 +21,30 @@ from app.store.posts import insert_post
 from app.store.tables import checkout, session, surface, told, turn
 from app.store.transcript import insert_entries
 
-OVERTAKEN = "There is news since."
+OVERTAKEN = Note(NoteCode.OFFER_OVERTAKEN)
 
 
 class ProposalRows:
-    """The port of proposals on SQLite."""
+    """The proposals port on SQLite."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
 
     def find(self, agent: str, repository: str, branch: str) -> Proposed | None:
-        """Find what an agent proposed from a branch; None if it did not, or was removed since."""
+        """Find an agent's proposal from a branch; None if there is none or it was removed."""
         query = _proposed(agent, repository).where(checkout.c.branch == branch)
         row = self._database.one(query.limit(1))
         return _proposed_of(row) if row else None
 
     def latest(self, session_id: int) -> Proposed | None:
-        """Tell what a session proposed last."""
+        """Return a session's latest proposal."""
         query = select(checkout).where(checkout.c.session == session_id, checkout.c.link != "")
         row = self._database.one(query.order_by(checkout.c.number.desc()).limit(1))
         return _proposed_of(row) if row else None
 
     def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
-        """List what an agent has proposed for a branch and what is still open."""
+        """List an agent's open proposals for a branch."""
         query = _proposed(agent, repository).where(
             checkout.c.base == base, checkout.c.link != "", checkout.c.outcome == ""
         )
@@ -51,7 +52,7 @@ class ProposalRows:
             return [_proposed_of(row) for row in connection.execute(query)]
 
     async def settle(self, proposed: Proposed, outcome: str) -> None:
-        """Note that it was merged, closed or opened again."""
+        """Record that it was merged, closed or reopened."""
         change = update(checkout).where(*_this(proposed)).values(outcome=outcome)
         await self._database.writer.run(lambda connection: connection.execute(change))
 
@@ -65,7 +66,7 @@ class ProposalRows:
         deadline: float = 0.0,
         passed: bool = False,
     ) -> tuple[int, ...]:
-        """Tell news where the work began, in a line or as an offer; returns the posts to send."""
+        """Report news where the work began, as a line or an offer; return the posts to send."""
 
         def write(connection: Connection) -> tuple[int, ...]:
             now, new = self._now(), {"session": proposed.session, "mark": mark}

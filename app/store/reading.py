@@ -1,4 +1,4 @@
-"""Opens the store to look at it: no lock, no writer, and the file stays as it is."""
+"""Opens the store read-only: no lock, no writer, and the file stays unchanged."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from app.store.stores import Stores
 
 
 def file_of(url: str) -> Path:
-    """Name the file that a SQLite address means."""
+    """Return the file of a SQLite address."""
     return Path(make_url(url).database or "")
 
 
 def revision(url: str) -> str | None:
-    """Tell which migration a database stands at; None if there is no database yet.
+    """Return a database's migration; None if there is no database yet.
 
     Raises:
         StoreUnavailable: it cannot be read.
     """
     if not file_of(url).exists():
         return None
-    database = _opened(url)
+    database = _open_readonly(url)
     try:
         with database.engine.connect() as connection:
             row = connection.exec_driver_sql("select version_num from alembic_version").first()
@@ -42,7 +42,7 @@ def revision(url: str) -> str | None:
 
 @contextmanager
 def reading(url: str) -> Iterator[Stores | None]:
-    """Read what a database holds; None if there is none yet.
+    """Read from a database; None if there is none yet.
 
     Raises:
         StoreUnavailable: it cannot be read, or belongs to another version.
@@ -53,10 +53,10 @@ def reading(url: str) -> Iterator[Stores | None]:
         return
     if found != HEAD_REVISION:
         raise StoreUnavailable(
-            f"it stands at migration {found}, this version needs {HEAD_REVISION}. "
-            "Start `agent-bridge serve` once"
+            f"it is at migration {found}, this version needs {HEAD_REVISION}. "
+            "Run `agent-bridge serve` once"
         )
-    database = _opened(url)
+    database = _open_readonly(url)
     try:
         yield Stores.on(database, SystemClock().now)
     except DatabaseError as error:
@@ -65,11 +65,11 @@ def reading(url: str) -> Iterator[Stores | None]:
         database.engine.dispose()
 
 
-def _opened(url: str) -> Database:
-    # Twice an address: SQLite's own, inside SQLAlchemy's.
+def _open_readonly(url: str) -> Database:
+    # An address within an address: SQLite's own, inside SQLAlchemy's.
     own = f"file:{quote(str(file_of(url)))}"
     readonly = URL.create("sqlite", database=own, query={"mode": "ro", "uri": "true"})
     database = Database(readonly.render_as_string(hide_password=False))
-    # Whoever writes all the same is refused instead of waiting for ever.
+    # A write is refused instead of waiting for ever.
     database.writer.close()
     return database

@@ -1,7 +1,7 @@
-"""Throws away what nobody needs any more: old deliveries, sent posts, and settled decisions.
+"""Deletes what is no longer needed: old deliveries, sent posts and settled decisions.
 
-What was said stays with its session, and so do the files that came with it; what agents made for
-people is kept for as long as posts are. Nothing that is unfinished is ever touched.
+Messages and their files stay with their session; files that agents made for people are kept for as
+long as posts are. Nothing unfinished is ever deleted.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from app.store.posts import UNSENT
 from app.store.tables import decision, delivery, message, post
 
 LEAST_DAYS = 7
-"""A captured delivery can be sent again within this time, so its signature must still be known."""
+"""A captured delivery can be replayed within this time, so its signature must be kept."""
 DAY_SECONDS = 86_400.0
 AT_ONCE = 500
-"""Rows of one commit."""
+"""Rows per commit."""
 
 
 async def forget(database: Database, *, now: float, days: float) -> int:
-    """Forget what is older than this many days; returns how many rows that were."""
+    """Delete what is older than this many days; return the number of rows."""
     before = now - max(days, LEAST_DAYS) * DAY_SECONDS
 
     old = (
@@ -49,7 +49,7 @@ async def forget(database: Database, *, now: float, days: float) -> int:
 
 
 async def named_files(database: Database) -> set[str]:
-    """Collect the addresses of all files that came with a message or still have to go out."""
+    """Collect the addresses of all files that came with a message or are still to be sent."""
     with_files = select(message.c.files).where(cast(message.c.files, String) != "[]")
     rows = await database.all(with_files)
     unsent = await database.all(select(post.c.content).where(post.c.state.in_(UNSENT)))
@@ -59,13 +59,13 @@ async def named_files(database: Database) -> set[str]:
 
 
 async def unread_deliveries(database: Database) -> list[bytes]:
-    """Give what arrived and was not dealt with yet, as it arrived."""
+    """Return the raw bytes of unsettled deliveries."""
     rows = await database.all(select(delivery.c.body).where(delivery.c.state == "new"))
     return [body for (body,) in rows]
 
 
 def _slice(table: Table, *which: ColumnElement[bool]) -> Delete:
-    """Delete some of these rows, few enough that nobody waits for it."""
+    """Delete some of these rows, few enough to delay no other write."""
     rowid: ColumnClause[int] = literal_column("rowid")
     rows = select(rowid).select_from(table).where(*which).limit(AT_ONCE)
     return delete(table).where(rowid.in_(rows.scalar_subquery()))

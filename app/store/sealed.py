@@ -1,4 +1,4 @@
-"""Keeps secrets that others gave the bridge, each sealed before it comes here."""
+"""Stores secrets that others gave the bridge; each is sealed before it gets here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from app.store.tables import sealed
 
 
 class SealedRows:
-    """The port of sealed secrets on SQLite."""
+    """The sealed-secrets port on SQLite."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
 
     def kept(self, name: str) -> str | None:
-        """Read what is kept under a name."""
+        """Read what is stored under a name."""
         row = self._database.one(select(sealed.c.value).where(sealed.c.name == name))
         return None if row is None else str(row.value)
 
     async def keep(self, name: str, value: str) -> None:
-        """Keep something under a name, in place of what was there."""
+        """Store something under a name, replacing what was there."""
         new = {"value": value, "kept_at": self._now()}
         change = (
             insert(sealed)
@@ -34,7 +34,7 @@ class SealedRows:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def take(self, name: str) -> str | None:
-        """Give away what is kept under a name: of all who want it, one gets it."""
+        """Remove and return what is stored under a name: of several callers, one gets it."""
         change = delete(sealed).where(sealed.c.name == name).returning(sealed.c.value)
         return await self._database.writer.run(
             lambda connection: connection.execute(change).scalar_one_or_none()

@@ -41,7 +41,7 @@ from app.store.values import entry_of, session_of
 
 
 def _some_turn(*states: str) -> Any:
-    # Not `in_`, whose text SQLAlchemy writes anew at every execution.
+    # Not `in_`, whose text SQLAlchemy renders again at every execution.
     either = or_(*(turn.c.state == state for state in states))
     return exists().where(turn.c.session == session.c.id, either)
 
@@ -107,7 +107,7 @@ class Sessions:
         return session_of(row) if row else None
 
     def find(self, key: SessionKey) -> Session | None:
-        """Find the session that a key names."""
+        """Find a session by its key."""
         named = select(surface.c.session).where(
             surface.c.service == key.service,
             surface.c.external == key.external,
@@ -135,7 +135,7 @@ class Sessions:
         before: tuple[float, int] | None,
         limit: int,
     ) -> Sequence[Session]:
-        """List sessions, the one used last first."""
+        """List sessions, most recently used first."""
         order = (session.c.updated_at.desc(), session.c.id.desc())
         query = _sessions().order_by(*order).limit(limit)
         if agent is not None:
@@ -147,11 +147,11 @@ class Sessions:
         return [session_of(row) for row in await self._database.all(query)]
 
     async def threads(self, *, limit: int) -> Sequence[Thread]:
-        """List places, the one where something happened last first."""
+        """List places, most recently active first."""
         return await self._database.read(lambda connection: _threads(connection, limit))
 
     async def thread(self, where: PlaceKey) -> Thread | None:
-        """Read one place as it stands in the list."""
+        """Read one place as in the list."""
         here = (place.c.service == where.service) & (place.c.name == where.name)
         found = await self._database.read(lambda connection: _threads(connection, 1, here))
         return found[0] if found else None
@@ -212,17 +212,17 @@ class Sessions:
         return await self._database.writer.run(write)
 
     async def rename(self, session_id: int, title: str) -> None:
-        """Give a session a title."""
+        """Set a session's title."""
         change = update(session).where(session.c.id == session_id).values(title=title)
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def remove(self, session_id: int) -> None:
-        """Take an agent out of its place; what was said stays readable."""
+        """Remove an agent from its place; what was said stays readable."""
         change = update(session).where(session.c.id == session_id).values(closed="removed")
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
-        """Note the cost that an agent reports for its conversation."""
+        """Record the cost that an agent reports for its conversation."""
 
         def write(connection: Connection) -> tuple[float, float]:
             row = connection.execute(
@@ -230,7 +230,7 @@ class Sessions:
                     session.c.id == session_id
                 )
             ).one()
-            # An agent that began afresh, or lives again, may count from nothing.
+            # An agent that restarted or began a new conversation may count from zero.
             grown = cost - row.reported if cost >= row.reported else cost
             connection.execute(
                 update(session)
@@ -245,7 +245,7 @@ class Sessions:
 def _threads(
     connection: Connection, limit: int, which: ColumnElement[bool] | None = None
 ) -> list[Thread]:
-    """List places by the last words there: one look into the index per place."""
+    """List places by their last message: one index lookup per place."""
     said = transcript.alias()
     last = (
         select(said.c.id)
@@ -285,7 +285,7 @@ class Processes:
         self._database = database
 
     async def started(self, record: ProcessRecord) -> None:
-        """Remember a process."""
+        """Store a process."""
         row = {
             "marker": record.marker,
             "agent": record.agent,
@@ -296,12 +296,12 @@ class Processes:
         await self._database.writer.run(lambda connection: connection.execute(insert(process), row))
 
     async def ended(self, marker: str) -> None:
-        """Forget a process that is gone."""
+        """Delete a process that has ended."""
         gone = delete(process).where(process.c.marker == marker)
         await self._database.writer.run(lambda connection: connection.execute(gone))
 
     async def leftovers(self) -> Sequence[ProcessRecord]:
-        """List the processes that were never said to be gone."""
+        """List the processes that were never recorded as ended."""
         rows = await self._database.all(select(process))
         return [
             ProcessRecord(row.agent, row.session, row.group, row.started, row.marker)

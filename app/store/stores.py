@@ -1,10 +1,11 @@
-"""All ports of the store on one database."""
+"""Opens all ports of the store on one database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.core.keys import AreaOf, no_area
 from app.core.stores.asks import AskStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
@@ -27,7 +28,7 @@ from app.store.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What the bridge remembers, by port."""
+    """The store, by port."""
 
     deliveries: DeliveryStore
     decisions: IntakeStore
@@ -44,15 +45,15 @@ class Stores:
     sealed: SealedStore
 
     @classmethod
-    def on(cls, database: Database, now: Callable[[], float]) -> Stores:
+    def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
         """Open every port on one database."""
         return cls(
             deliveries=Deliveries(database),
-            decisions=Decisions(database, now),
+            decisions=Decisions(database, now, area_of),
             sessions=Sessions(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),
-            asks=Asks(database, now),
+            asks=Asks(database, now, area_of),
             posts=Posts(database, now),
             processes=Processes(database),
             logins=Logins(database, now),

@@ -1,4 +1,4 @@
-"""The tables, as SQLAlchemy Core knows them; alembic builds the same ones.
+"""Defines the tables for SQLAlchemy Core; alembic builds the same ones.
 
 `transcript.id` numbers everything the page shows, messages included: the ids of
 the event stream.
@@ -14,7 +14,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     String,
     Table,
@@ -23,6 +22,8 @@ from sqlalchemy import (
     literal_column,
     text,
 )
+
+from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 
 metadata = MetaData()
 
@@ -36,17 +37,17 @@ delivery = Table(
     Column("delivery_id", String, nullable=False),
     Column("signature", String),
     Column("headers", JSON, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", KeptBytes, nullable=False),
     Column("received_at", Float, nullable=False),
     Column("state", String, nullable=False, server_default="new"),
-    Column("reason", Text, nullable=False, server_default=""),
+    Column("reason", Shown, nullable=False, server_default=""),
     UniqueConstraint("adapter", "delivery_id"),
     # Equal bytes give an equal signature: a replay under a new id stops here.
     UniqueConstraint("adapter", "signature"),
     sqlite_autoincrement=True,
 )
-# The condition of a partial index is written out, here and where it is asked for: a value that is
-# bound there makes SQLite prepare the statement anew at every execution.
+# The condition of a partial index is written out, here and in its queries: a bound value there
+# makes SQLite prepare the statement again at every execution.
 DELIVERY_IS_NEW = delivery.c.state == literal_column("'new'")
 Index("delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=DELIVERY_IS_NEW)
 
@@ -58,7 +59,7 @@ place = Table(
     Column("id", Integer, primary_key=True),
     Column("service", String, nullable=False),
     Column("name", String, nullable=False),
-    Column("title", Text, nullable=False, server_default=""),
+    Column("title", Shown, nullable=False, server_default=""),
     Column("link", Text, nullable=False, server_default=""),
     Column("latest", String),
     Column("listen", String),
@@ -73,7 +74,7 @@ session = Table(
     Column("id", Integer, primary_key=True),
     Column("agent", String, nullable=False),
     Column("place", Integer, ForeignKey("place.id"), nullable=False),
-    Column("title", Text, nullable=False, server_default=""),
+    Column("title", Shown, nullable=False, server_default=""),
     Column("acp_session_id", String),
     Column("generation", Integer, nullable=False, server_default="1"),
     # The last row of the transcript before the current conversation began.
@@ -81,7 +82,7 @@ session = Table(
     Column("mode", String),
     Column("model", String),
     Column("closed", String),
-    # Dollars: all that was spent, what its agent reported last, what people have said go on to.
+    # Dollars: the total spent, what its agent last reported, and how far people let it continue.
     Column("spent", Float, nullable=False, server_default="0"),
     Column("reported", Float, nullable=False, server_default="0"),
     Column("cleared", Float, nullable=False, server_default="0"),
@@ -102,7 +103,6 @@ surface = Table(
     Column("session", Integer, ForeignKey("session.id"), nullable=False),
     Column("place", Integer, ForeignKey("place.id"), nullable=False),
     Column("reachable", Boolean, nullable=False, server_default=text("1")),
-    Column("detail", JSON),
     UniqueConstraint("service", "external", "agent"),
 )
 Index("surface_session", surface.c.session)
@@ -119,14 +119,14 @@ turn = Table(
     Column("continued", Boolean, nullable=False, server_default=FALSE),
     Column("held", Boolean, nullable=False, server_default=FALSE),
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
-    # Why it waits until somebody says go on: `limited`, `login` or `budget`.
+    # Why it waits for someone to continue it: `limited`, `login` or `budget`.
     Column("paused", String),
-    # The turn that goes on with its work, if it was parked and then answered.
+    # The turn that continues its work, if it was parked and then answered.
     Column("successor", Integer),
-    Column("prompt", Text, nullable=False, server_default=""),
-    # The last row of the transcript that the prompt took in; nothing before there was a prompt.
+    Column("prompt", Shown, nullable=False, server_default=""),
+    # The last row of the transcript that the prompt included; null before there was a prompt.
     Column("told", Integer),
-    Column("error", Text, nullable=False, server_default=""),
+    Column("error", Shown, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),
     Column("ended_at", Float),
     sqlite_autoincrement=True,
@@ -144,8 +144,8 @@ transcript = Table(
     Column("turn", Integer, ForeignKey("turn.id")),
     Column("kind", String, nullable=False),
     Column("speaker", String, nullable=False, server_default=""),
-    Column("text", Text, nullable=False, server_default=""),
-    Column("data", JSON, nullable=False),
+    Column("text", Shown, nullable=False, server_default=""),
+    Column("data", ShownJson, nullable=False),
     Column("at", Float, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -163,11 +163,11 @@ message = Table(
     Column("speaker_kind", String, nullable=False),
     Column("link", Text, nullable=False, server_default=""),
     Column("files", JSON, nullable=False),
-    Column("pointed", Text, nullable=False, server_default=""),
-    Column("context", Text, nullable=False, server_default=""),
-    # What it says since it was edited, empty if it was taken back. The row of the transcript stays
-    # as it is, for those who have read it.
-    Column("edited", Text),
+    Column("pointed", Kept, nullable=False, server_default=""),
+    Column("context", Kept, nullable=False, server_default=""),
+    # Its text since it was edited, empty if it was deleted. The transcript row stays unchanged, for
+    # those who have read it.
+    Column("edited", Kept),
     UniqueConstraint("place", "message_id"),
 )
 
@@ -188,7 +188,7 @@ decision = Table(
     Column("place", Integer, ForeignKey("place.id"), primary_key=True),
     Column("message_id", String, primary_key=True),
     Column("outcome", String, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Shown, nullable=False),
     Column("agents", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
@@ -204,16 +204,16 @@ ask = Table(
     Column("generation", Integer, nullable=False),
     Column("kind", String, nullable=False),
     Column("call", String, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("subject", Text, nullable=False, server_default=""),
+    Column("title", Shown, nullable=False),
+    Column("subject", Shown, nullable=False, server_default=""),
     Column("options", JSON, nullable=False),
     Column("free_text", Boolean, nullable=False, server_default=FALSE),
     Column("tool_kind", String, nullable=False, server_default=""),
     Column("arguments_hash", String, nullable=False, server_default=""),
     Column("deadline", Float, nullable=False),
-    # When it answers itself with the first of its options.
+    # When it answers itself with its first option.
     Column("resume_at", Float),
-    # No process waits for the answer; once answered, nobody has used the answer yet.
+    # No process waits for the answer; once answered, the answer has not been used yet.
     Column("adrift", Boolean, nullable=False, server_default=FALSE),
     Column("state", String, nullable=False, server_default="open"),
     Column("answer", String),
@@ -223,7 +223,7 @@ ask = Table(
     sqlite_autoincrement=True,
 )
 OFFER = "offer-"
-"""Begins the message id of an offer that somebody took; no platform's ids begin so."""
+"""Starts the message id of an accepted offer; no platform's ids start like this."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
@@ -240,11 +240,11 @@ post = Table(
     Column("session", Integer, ForeignKey("session.id")),
     Column("turn", Integer, ForeignKey("turn.id")),
     Column("marker", String, nullable=False),
-    Column("content", JSON, nullable=False),
+    Column("content", ShownJson, nullable=False),
     Column("state", String, nullable=False, server_default="new"),
     Column("remote_id", String),
     Column("consumed", Integer, nullable=False, server_default="0"),
-    Column("error", Text, nullable=False, server_default=""),
+    Column("error", Shown, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -282,12 +282,12 @@ checkout = Table(
     Column("state", String, nullable=False, server_default="opening"),
     # How often a fix was asked for since the checks last passed.
     Column("tries", Integer, nullable=False, server_default="0"),
-    # What became of what was proposed: `merged`, `closed`, or nothing yet.
+    # The outcome of its proposal: `merged`, `closed`, or nothing yet.
     Column("outcome", String, nullable=False, server_default=""),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
-# News of what a session proposed that was told where its work began, so that it is told once.
+# News of a session's proposal, reported where its work began, so that it is reported once.
 told = Table(
     "told",
     metadata,
@@ -295,7 +295,7 @@ told = Table(
     Column("mark", String, primary_key=True),
 )
 
-# Which repository has which name, and had it: `current` in one row of each number.
+# The names each repository has and had: `current` in one row per number.
 repository = Table(
     "repository",
     metadata,
@@ -312,13 +312,14 @@ login = Table(
     Column("id", String, primary_key=True),
     Column("link_hash", String, nullable=False, unique=True),
     Column("created_at", Float, nullable=False),
-    # Until when the link can be used; once it was, until when the log-in lasts.
+    # Until when the link can be used; once used, until when the login lasts.
     Column("expires_at", Float, nullable=False),
     Column("used_at", Float),
     Column("revoked_at", Float),
 )
 
-# Secrets that others gave the bridge, sealed under their name with BRIDGE_SECRET_KEY.
+# Secrets, sealed under a name with BRIDGE_SECRET_KEY: those that others gave the bridge, and the
+# text of messages that hold one, until an agent got it.
 sealed = Table(
     "sealed",
     metadata,

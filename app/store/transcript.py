@@ -1,4 +1,4 @@
-"""Keeps what happened, in one numbering for everything the page shows."""
+"""Stores the transcript: one numbering for everything the page shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.store.tables import (
     transcript,
     turn,
 )
-from app.store.values import entry_of
+from app.store.values import entry_of, entry_row
 
 _ADD = (
     insert(transcript)
@@ -32,11 +32,11 @@ _ADD = (
 
 
 ROWS_PER_ANSWER = 20
-"""Rows read for each answer that is wanted: one that took longer comes in part."""
+"""Rows read per requested answer: a longer answer is cut."""
 
 
 def insert_entries(connection: Connection, entries: Sequence[Entry], now: float) -> list[int]:
-    """Add entries inside somebody's commit and return their numbers."""
+    """Add entries inside the caller's commit and return their numbers."""
     return [
         connection.execute(
             _ADD,
@@ -44,11 +44,8 @@ def insert_entries(connection: Connection, entries: Sequence[Entry], now: float)
                 "of": entry.session,
                 "session": entry.session,
                 "turn": entry.turn,
-                "kind": entry.kind,
-                "speaker": entry.speaker,
-                "text": entry.text,
-                "data": dict(entry.data),
                 "at": entry.at or now,
+                **entry_row(entry),
             },
         ).scalar_one()
         for entry in entries
@@ -56,15 +53,8 @@ def insert_entries(connection: Connection, entries: Sequence[Entry], now: float)
 
 
 def insert_in_place(connection: Connection, place_id: int, entry: Entry, now: float) -> int:
-    """Add an entry inside somebody's commit that belongs to no session; returns its number."""
-    row = {
-        "place": place_id,
-        "kind": entry.kind,
-        "speaker": entry.speaker,
-        "text": entry.text,
-        "data": dict(entry.data),
-        "at": now,
-    }
+    """Add an entry that belongs to no session, inside the caller's commit; return its number."""
+    row = {"place": place_id, "at": now, **entry_row(entry)}
     return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
 
 
@@ -76,8 +66,8 @@ def _here(where: PlaceKey) -> ScalarSelect[int]:
     )
 
 
-def _joined(entries: Sequence[Entry]) -> list[Entry]:
-    """Make one entry of the rows of each answer."""
+def _merge(entries: Sequence[Entry]) -> list[Entry]:
+    """Merge the rows of each answer into one entry."""
     joined: list[Entry] = []
     for entry in entries:
         last = joined[-1] if joined else None
@@ -89,7 +79,7 @@ def _joined(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _told_by(row: Row[Any]) -> Entry:
-    """Read what somebody said, with the name of an agent and with the words as they are now."""
+    """Read a message with its speaker's name and its current text."""
     text = row.text if row.edited is None else row.edited
     return replace(entry_of(row), speaker=row.agent or row.speaker, text=text)
 
@@ -132,7 +122,7 @@ def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
     entries = [_told_by(row) for row in reversed(rows) if row.edited != ""]
     last = connection.execute(select(func.max(transcript.c.id)).where(here)).scalar()
     return Overheard(
-        entries=tuple(_joined(entries)[-limit:]) if limit else (),
+        entries=tuple(_merge(entries)[-limit:]) if limit else (),
         upto=last or 0,
         introduced=any(row.surface == own.surface for row in told),
     )
@@ -176,7 +166,7 @@ class Transcript:
         return [entry_of(row) for row in rows]
 
     async def window(self, where: PlaceKey, *, articles: int) -> int:
-        """Tell after which number the last messages and turns of a place begin."""
+        """Return the number after which the last messages and turns of a place begin."""
         own = func.coalesce(transcript.c.turn, -transcript.c.id)
         first, last = func.min(transcript.c.id), func.max(transcript.c.id)
         lately = (
@@ -201,11 +191,11 @@ class Transcript:
         return await self._database.read(read)
 
     async def overheard(self, turn_id: int, *, limit: int) -> Overheard:
-        """Read what others said where a turn's session is, since its last turn was told."""
+        """Read what others said in a turn's place since the session's last turn."""
         return await self._database.read(lambda connection: _overheard(connection, turn_id, limit))
 
     async def known(self, where: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
-        """Tell which of these messages of a place are kept."""
+        """Return which of these messages of a place are stored."""
         rows = await self._database.all(
             select(message.c.message_id).where(
                 message.c.place == _here(where), message.c.message_id.in_(message_ids)
@@ -230,4 +220,4 @@ class Transcript:
             .order_by(transcript.c.id.desc())
             .limit(limit * ROWS_PER_ANSWER)
         )
-        return _joined([_told_by(row) for row in reversed(rows)])[-limit:]
+        return _merge([_told_by(row) for row in reversed(rows)])[-limit:]

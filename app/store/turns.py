@@ -1,6 +1,6 @@
-"""Keeps turns from queued to their end, and sorts out what a crash left of them.
+"""Stores turns from queued to their end, and recovers those that a crash cut off.
 
-A turn ends once: whoever comes second changes nothing.
+A turn ends once: a second end changes nothing.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, type_coerce, update
 
+from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.core.updates import AskRequest
 from app.store.commits.asks import close_asks, open_ask
-from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, say
+from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
+from app.store.commits.words import OF_MESSAGE
 from app.store.database import Database
+from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
-from app.store.tables import ask, heard, message, session, surface, transcript, turn
+from app.store.tables import ask, heard, message, sealed, session, surface, transcript, turn
 from app.store.transcript import insert_entries
 from app.store.values import message_of, turn_of
 
-CUT_TWICE = (
-    "The bridge was cut off twice while working on this, so it does not try again by itself. "
-    "Send the message again to go on."
-)
-CUT_ONCE = "The bridge was cut off while working on this and carries on."
-ASK_LOST = "The bridge restarted before this was answered; if it still matters, it is asked anew."
+CUT_TWICE = Note(NoteCode.CUT_OFF_TWICE)
+CUT_ONCE = Note(NoteCode.CUT_OFF)
+ASK_LOST = Note(NoteCode.ASK_LOST)
 
 _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
     surface, turn.c.surface == surface.c.id
@@ -41,11 +41,14 @@ _MESSAGES = (
     select(
         message,
         transcript.c.speaker,
-        func.coalesce(message.c.edited, transcript.c.text).label("text"),
+        func.coalesce(message.c.edited, type_coerce(sealed.c.value, Kept), transcript.c.text).label(
+            "text"
+        ),
         transcript.c.at,
     )
     .join(heard, heard.c.message == message.c.id)
     .join(transcript, transcript.c.id == message.c.id)
+    .outerjoin(sealed, OF_MESSAGE)
     .where(heard.c.turn == bindparam("of"))
     .order_by(message.c.id)
 )
@@ -82,7 +85,7 @@ class Turns:
         return [turn_of(row) for row in rows]
 
     def next_turn(self, session_id: int) -> Turn | None:
-        """Tell which queued turn of a session comes next, unless it is held."""
+        """Return a session's next queued turn, unless it is held."""
         row = self._database.one(_NEXT, of=session_id)
         return turn_of(row) if row and not row.held and row.paused is None else None
 
@@ -101,12 +104,12 @@ class Turns:
             return messages_of(connection, turn_id)
 
     def hearers(self, turn_id: int) -> frozenset[str]:
-        """Tell which agents heard any message of a turn."""
+        """Return which agents got any message of a turn."""
         with self._database.engine.connect() as connection:
             return frozenset(connection.execute(_HEARERS, {"of": turn_id}).scalars())
 
     async def starting(self, turn_id: int) -> bool:
-        """Take a queued turn; False if it is no longer there to be taken."""
+        """Start a queued turn; False if it is no longer queued."""
         return await self._change(
             (turn.c.id == turn_id, turn.c.state == TurnState.QUEUED, turn.c.held.is_(False)),
             state=TurnState.STARTING,
@@ -115,7 +118,7 @@ class Turns:
     async def prompted(
         self, turn_id: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
     ) -> bool:
-        """Note, before the bytes are written, what the agent is about to be told."""
+        """Record what the agent is about to be told, before it is sent."""
         untouched = (
             turn.c.id == turn_id,
             turn.c.state == TurnState.STARTING,
@@ -150,7 +153,7 @@ class Turns:
         *,
         more: Sequence[NewPost] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries, its final post and more; returns the posts to send."""
+        """End a turn with its last entries, its final post and more; return the posts to send."""
 
         def write(connection: Connection) -> tuple[int, ...] | None:
             now = self._now()
@@ -164,7 +167,7 @@ class Turns:
         return await self._database.writer.run(write)
 
     async def park(self, turn_id: int, content: PostContent, asks: Sequence[int]) -> bool:
-        """Leave a turn to wait for people without a process."""
+        """Park a turn: it waits for people without a process."""
 
         def write(connection: Connection) -> bool:
             now = self._now()
@@ -177,11 +180,12 @@ class Turns:
                 return False
             parked = update(turn).where(turn.c.id == turn_id)
             connection.execute(parked.values(state=TurnState.PARKED))
-            # All of them: one may have been kept just now, and whoever parks does not know it yet.
+            # All of them: one may have been stored just now, without the caller knowing.
             of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
             connection.execute(update(ask).where(of_turn).values(adrift=True))
             keep_content(connection, turn_post_key(turn_id), content)
-            say(connection, row.session, turn_id, content.note, now)
+            parked_for = Entry("notice", content.note, session=row.session, turn=turn_id)
+            insert_entries(connection, [parked_for], now)
             return True
 
         return await self._database.writer.run(write)
@@ -195,7 +199,7 @@ class Turns:
         deadline: float,
         resume_at: float | None,
     ) -> tuple[int, ...] | None:
-        """Put a turn back until somebody says go on; returns the posts to send."""
+        """Put a turn back until someone continues it; return the posts to send."""
 
         def write(connection: Connection) -> tuple[int, ...] | None:
             now = self._now()
@@ -228,7 +232,7 @@ class Turns:
         return await self._database.writer.run(write)
 
     async def interrupt(self, turn_id: int) -> None:
-        """Put a turn back that a polite shutdown cut off; that does not count as a cut."""
+        """Put back a turn that a graceful shutdown cut off; this does not count as a crash."""
 
         def write(connection: Connection) -> None:
             now = self._now()
@@ -245,7 +249,7 @@ class Turns:
         await self._database.writer.run(write)
 
     async def recover(self) -> Sequence[TurnRef]:
-        """Sort out what the last run left behind and list the sessions that have work."""
+        """Recover what the last run left, and list the sessions that have work."""
 
         def write(connection: Connection) -> list[TurnRef]:
             now = self._now()
@@ -275,11 +279,11 @@ class Turns:
 def _recover(connection: Connection, row: Row[Any], now: float) -> None:
     """Decide what becomes of one turn that was cut off."""
     if row.stopped:
-        end_turn(connection, row.id, TurnState.CANCELLED, STOPPED, now)
-        say(connection, row.session, row.id, STOPPED.note, now)
+        end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
+        say(connection, row.session, row.id, STOPPED, now)
     elif row.state == TurnState.PROMPTED and row.cuts:
-        content = PostContent(kind="turn", state="failed", note=CUT_TWICE)
-        end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE)
+        content = ended_by(CUT_TWICE, "failed")
+        end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
         say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
     else:
         _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))

@@ -1,20 +1,24 @@
 """Turns rows into the core's values and back; pure.
 
-Whatever a table keeps as JSON is read and written here alone.
+Only this module reads and writes what a table stores as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Row
 
+from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
+from app.core.notes import Note, NoteCode
 from app.core.posts import Fact, MadeFile, Post, PostContent, ToolLine
 from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
 from app.core.updates import Ask, AskOption, PlanStep
+
+_CODES = frozenset(NoteCode)
 
 
 def session_of(row: Row[Any]) -> Session:
@@ -48,7 +52,7 @@ def turn_of(row: Row[Any]) -> Turn:
         held=row.held,
         stopped=row.stopped,
         prompt=row.prompt,
-        error=row.error,
+        error=Note(NoteCode(row.error)).words if row.error in _CODES else row.error,
         successor=row.successor,
     )
 
@@ -69,17 +73,35 @@ def message_of(row: Row[Any]) -> Message:
 
 
 def entry_of(row: Row[Any]) -> Entry:
-    """Read one row of the transcript."""
+    """Read one transcript row; one of an older release has text instead of a note."""
+    note = note_of(row.data.get("note"))
     return Entry(
         id=row.id,
         kind=row.kind,
-        text=row.text,
+        text=row.text if note is None else note.words,
+        note=note,
         speaker=row.speaker,
         data=row.data,
         session=row.session,
         turn=row.turn,
         at=row.at,
     )
+
+
+def entry_row(entry: Entry) -> dict[str, Any]:
+    """Write the content of one transcript row; a note is stored as its code and facts."""
+    note = entry.note
+    return {
+        "kind": entry.kind,
+        "speaker": entry.speaker,
+        "text": entry.text if note is None else note.code,
+        "data": dict(entry.data) if note is None else {**entry.data, "note": asdict(note)},
+    }
+
+
+def note_of(stored: Mapping[str, str] | None) -> Note | None:
+    """Read a note."""
+    return Note(NoteCode(stored["code"]), stored["by"], stored["about"]) if stored else None
 
 
 def ask_of(row: Row[Any]) -> Ask:
@@ -115,24 +137,28 @@ def post_of(row: Row[Any]) -> Post:
 
 
 def content_of(stored: Mapping[str, Any]) -> PostContent:
-    """Read what a post says."""
+    """Read a post's content."""
+    reason = note_of(stored.get("reason"))
     return PostContent(
         **{
             **stored,
+            "note": stored["note"] if reason is None else reason.words,
+            "reason": reason,
             "plan": tuple(PlanStep(**step) for step in stored["plan"]),
             "tools": tuple(ToolLine(**tool) for tool in stored["tools"]),
             "facts": tuple(Fact(**fact) for fact in stored["facts"]),
             "options": options_of(stored["options"]),
             "files": tuple(MadeFile(**file) for file in stored["files"]),
+            "view": view_from(view) if (view := stored.get("view")) else None,
         }
     )
 
 
 def content_row(content: PostContent) -> dict[str, Any]:
-    """Write what a post says."""
-    return asdict(content)
+    """Write a post's content."""
+    return asdict(content if content.reason is None else replace(content, note=""))
 
 
-def options_of(stored: Iterable[Mapping[str, str]]) -> tuple[AskOption, ...]:
+def options_of(stored: Iterable[Mapping[str, Any]]) -> tuple[AskOption, ...]:
     """Read the options of an ask."""
     return tuple(AskOption(**option) for option in stored)

@@ -1,7 +1,7 @@
-"""The one writer: a thread that owns every write and commits all that wait together.
+"""Runs all writes in one thread and commits those that wait together.
 
-Nobody waits for ever: a unit that raises fails alone, and when the file itself cannot be written
-(locked, full, read-only) everybody who waits is told at once.
+No caller waits for ever: a unit that raises fails alone, and if the file itself cannot be written
+(locked, full, read-only) all waiting units fail at once.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ T = TypeVar("T")
 Write = Callable[[Connection], T]
 
 MAX_WAITING = 20_000
-"""Units that may wait before new ones are refused: far above a burst, far below trouble."""
+"""Units that may wait before new ones are refused: far above any burst, far below the memory."""
 MAX_BATCH = 1_000
-"""Units of one commit: keeps a commit short enough that a small one behind it is not late."""
+"""Units per commit: keeps it short enough not to delay a small one behind it."""
 JOIN_SECONDS = 10.0
 """How long closing waits for the last commit: five times the busy timeout."""
 
 
 @dataclass(slots=True)
 class _Unit:
-    """One write and the one who waits for it: either a function, or a statement with one row."""
+    """One write and the future of its caller: either a function, or a statement with one row."""
 
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
@@ -45,11 +45,11 @@ class _Unit:
     result: Any = None
     error: BaseException | None = None
     settled: bool = False
-    """Whether it was committed, or failed by its own fault: nothing later changes that."""
+    """Whether it was committed, or failed by itself: nothing later changes that."""
 
 
 class Writer:
-    """Runs writes one after another in a thread of its own, as few commits as possible."""
+    """Runs writes one after another in its own thread, in as few commits as possible."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -59,11 +59,11 @@ class Writer:
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Finish what waits, then end the thread."""
+        """Finish waiting units, then stop the thread."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -83,7 +83,7 @@ class Writer:
         return result
 
     async def insert(self, statement: Executable, row: Mapping[str, Any]) -> None:
-        """Run a statement with one row; equal statements that wait together go as one.
+        """Run a statement with one row; equal statements that wait together run as one.
 
         Raises:
             StoreUnavailable: nothing was written.
@@ -102,7 +102,7 @@ class Writer:
             self._waiting.append(unit)
             first = len(self._waiting) == 1
         if first:
-            # Later in this round of the loop, so that all who write in it share the commit.
+            # Later in this round of the event loop, so that all its writes share the commit.
             unit.loop.call_soon(self._rouse)
 
     def _rouse(self) -> None:
@@ -121,9 +121,9 @@ class Writer:
             try:
                 connection = connection or self._connect()
                 self._commit(connection, batch)
-            except Exception as error:  # noqa: BLE001 - the outermost loop: everybody who waits is told
+            except Exception as error:  # noqa: BLE001 - the outermost loop: all waiting units fail
                 cause = _cause(error)
-                logger.warning("a commit failed for %d writes: %s", len(batch), cause)
+                logger.warning("commit failed for %d writes: %s", len(batch), cause)
                 for unit in batch:
                     if not unit.settled:
                         unit.error = StoreUnavailable(cause)
@@ -173,20 +173,20 @@ def _execute(connection: Connection, batch: list[_Unit]) -> None:
 
 
 def _roll_back(connection: Connection) -> None:
-    # On a full disk SQLite has rolled back by itself, and says so as an error.
+    # On a full disk SQLite has already rolled back, and reports that as an error.
     with suppress(OperationalError):
         connection.exec_driver_sql("ROLLBACK")
 
 
 def _file_failed(error: Exception) -> bool:
-    """Whether the file, not the unit, is at fault: locked, full, read-only, damaged."""
+    """Whether the cause is the file, not the unit: locked, full, read-only, damaged."""
     if isinstance(error, OperationalError):
         return True
     return isinstance(error, DatabaseError) and "malformed" in str(error.orig)
 
 
 def _cause(error: Exception) -> str:
-    """Say why in a few words; SQLAlchemy's own message would print the statement and its values."""
+    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
     original = getattr(error, "orig", None)
     return str(original if original is not None else error) or type(error).__name__
 
@@ -198,12 +198,12 @@ def _discard(connection: Connection | None) -> None:
 
 
 def _tell(batch: list[_Unit]) -> None:
-    """Wake everybody who waits, with one call per event loop."""
+    """Wake all waiting callers, with one call per event loop."""
     loops: dict[asyncio.AbstractEventLoop, list[_Unit]] = {}
     for unit in batch:
         loops.setdefault(unit.loop, []).append(unit)
     for loop, units in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed: no one waits any more
             loop.call_soon_threadsafe(_resolve, units)
 
 

@@ -9,6 +9,10 @@ import uvloop
 
 from app.server.listener import Listener, bound
 from bench.machine import LISTENING, SERVER_CORE, pin
+from bench.tally import Tally
+
+tally = Tally(sys.argv[2])
+"""What was dealt with, in the file that the command line names."""
 
 
 def serve(application: Any) -> None:

@@ -11,14 +11,17 @@ from gidgethub import routing, sansio
 
 from app.server.listener import BACKLOG
 from bench.machine import LISTENING, SERVER_CORE, pin
+from bench.tally import Tally
 from bench.webhooks import PATH, SECRET
 
+tally = Tally(sys.argv[2])
 router = routing.Router()
 
 
 @router.register("issue_comment", action="created")
 async def heard(_event: sansio.Event) -> None:
-    """Do nothing."""
+    """Count it, and nothing else."""
+    tally.add()
 
 
 async def handle(request: web.Request) -> web.Response:

@@ -13,17 +13,19 @@ from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bench.machine import LISTENING, LOOK_SECONDS, SERVER_CORE, exchange, pin
+from bench.tally import Tally
 
 
-async def listen(port: int) -> None:
+async def listen(port: int, tally: Tally) -> None:
     """Hear messages, for as long as there is somebody to listen to."""
     client = AsyncWebClient(token="xoxb-1", base_url=f"http://127.0.0.1:{port}/api/")
     client.proxy = None
     app = AsyncApp(token="xoxb-1", client=client)
 
     @app.event("message")
-    async def heard(event: dict[str, Any]) -> None:
-        """Do nothing."""
+    async def heard(event: dict[str, Any]) -> None:  # noqa: ARG001 - bolt gives it by name
+        """Count it, and nothing else."""
+        tally.add()
 
     while True:
         try:
@@ -40,4 +42,4 @@ if __name__ == "__main__":
     pin(SERVER_CORE)
     logging.disable()
     print(LISTENING, flush=True)
-    uvloop.run(listen(int(sys.argv[1])))
+    uvloop.run(listen(int(sys.argv[1]), Tally(sys.argv[2])))

@@ -32,7 +32,7 @@ async def listen(port: int, folder: Path) -> None:
 
     adapter = SlackAdapter(
         SlackApp("demo", "xoxb-1", "xapp-1", base_url=f"http://127.0.0.1:{port}/api/"),
-        colleagues=Colleagues(expected=1),
+        colleagues=Colleagues(["demo"]),
         seal=Seal("secret key of the bench"),
         active=nothing,
         uploads=folder,

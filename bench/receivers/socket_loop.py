@@ -10,9 +10,10 @@ import orjson
 import uvloop
 
 from bench.machine import LISTENING, LOOK_SECONDS, SERVER_CORE, pin
+from bench.tally import Tally
 
 
-async def listen(port: int) -> None:
+async def listen(port: int, tally: Tally) -> None:
     """Acknowledge everything, for as long as there is somebody to listen to."""
     async with aiohttp.ClientSession() as session:
         while True:
@@ -21,6 +22,7 @@ async def listen(port: int) -> None:
                     async for message in socket:
                         frame = orjson.loads(message.data)
                         if "envelope_id" in frame:
+                            tally.add()
                             answer = orjson.dumps({"envelope_id": frame["envelope_id"]})
                             await socket.send_str(answer.decode())
             except aiohttp.ClientError:
@@ -30,4 +32,4 @@ async def listen(port: int) -> None:
 if __name__ == "__main__":
     pin(SERVER_CORE)
     print(LISTENING, flush=True)
-    uvloop.run(listen(int(sys.argv[1])))
+    uvloop.run(listen(int(sys.argv[1]), Tally(sys.argv[2])))

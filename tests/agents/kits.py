@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from app.agents.catalog import AgentProgram, known_agents
 from tests.agents.install import command_of, node_folder
@@ -39,6 +41,8 @@ class Kit:
     """A mode in which it makes a file in its workspace without asking, if it has one."""
     resumes: bool = True
     """Whether it offers to resume a conversation; all of them offer to load one."""
+    frees: tuple[str, str] = (".no-such-settings", "")
+    """A file in its HOME, and what it says to make commands run unasked."""
     unguarded: tuple[str, ...] = ()
     """The traps of a hostile checkout that go off where nothing keeps them out."""
 
@@ -47,10 +51,25 @@ class Kit:
         """What is known about it."""
         return next(program for program in known_agents() if program.name == self.name)
 
+    def entry(self, url: str) -> dict[str, Any]:
+        """Write its entry in the registry, for a model at some address."""
+        own = self.environment(url)
+        entry = {"driver": self.name, "command": list(self.command), "env": dict(own)}
+        if any(url in value for value in own.values()):
+            return entry
+        # Nothing but a file in its HOME tells it where its model is.
+        listed = f"{urlsplit(url).hostname}:{urlsplit(url).port or 443}"
+        return {**entry, "network_hosts": [listed]}
+
     @property
     def obeys(self) -> tuple[str, ...]:
         """What it obeys in a checkout and cannot be kept from."""
         return self.program.obeys
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether there is a model behind it."""
+        return self is not DEMO
 
     @property
     def missing(self) -> str:
@@ -156,13 +175,23 @@ def _copilot(url: str) -> Texts:
     }
 
 
-DEMO = Kit("demo", (sys.executable, str(ROOT / "app" / "demo_agent.py")), free_mode="free")
+_CODEX_FREE = (
+    ".codex/rules/default.rules",
+    'prefix_rule(pattern=["touch"], decision="allow")\n',
+)
+DEMO = Kit(
+    "demo",
+    (sys.executable, str(ROOT / "app" / "demo_agent.py")),
+    free_mode="free",
+    frees=(".agent-bridge-demo/settings.json", '{"allow": ["execute"]}'),
+)
 REAL = (
     Kit(
         "claude",
         command_of("claude", "claude-agent-acp"),
         _claude,
         free_mode="acceptEdits",
+        frees=(".claude/settings.json", '{"permissions": {"allow": ["Bash"]}}'),
         unguarded=("canary-command", "canary-helper", "canary-hook", "canary-server"),
     ),
     Kit(
@@ -171,6 +200,7 @@ REAL = (
         _codex,
         _codex_files,
         free_mode="agent-full-access",
+        frees=_CODEX_FREE,
         unguarded=("canary-command", "canary-server"),
     ),
     Kit(
@@ -179,12 +209,14 @@ REAL = (
         _codex,
         _codex_files,
         free_mode="full-access",
+        frees=(".codex/config.toml", 'approval_policy = "never"\n'),
     ),
     Kit(
         "gemini",
         command_of("gemini", "gemini", "--acp"),
         _gemini,
         _gemini_files,
+        frees=(".gemini/settings.json", '{"tools": {"allowed": ["run_shell_command"]}}'),
         resumes=False,
         unguarded=("canary-command", "canary-hook", "canary-server"),
     ),
@@ -193,6 +225,7 @@ REAL = (
         command_of("opencode", "opencode", "acp"),
         _opencode,
         _opencode_files,
+        frees=(".config/opencode/opencode.json", '{"permission": {"bash": "allow"}}'),
         unguarded=("canary-plugin",),
     ),
     Kit(
@@ -201,6 +234,7 @@ REAL = (
         _qwen,
         _qwen_files,
         free_mode="yolo",
+        frees=(".qwen/settings.json", '{"permissions": {"allow": ["run_shell_command"]}}'),
         unguarded=("canary-command", "canary-hook", "canary-server"),
     ),
     Kit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import ssl
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,9 @@ class Asked:
 class Model:
     """The scripted model; a context manager that serves while it is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "", tls: ssl.SSLContext | None = None) -> None:
+        """Listen on loopback; with TLS it is known by a host name instead."""
+        self._host = host
         self.asked: list[Asked] = []
         self.strange: list[str] = []
         """Paths that no agent is known to ask for."""
@@ -38,6 +41,8 @@ class Model:
         """Set when an agent has hung up in the middle of an endless answer."""
         self.closing = threading.Event()
         self._server = _Server(self)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,)).start()
@@ -51,7 +56,14 @@ class Model:
     @property
     def url(self) -> str:
         """Where it listens, without a slash at the end."""
+        if self._host:
+            return f"https://{self._host}"
         return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def port(self) -> int:
+        """The port on loopback."""
+        return self._server.server_port
 
     def heard(self, words: str) -> bool:
         """Whether a user's words ever reached it."""

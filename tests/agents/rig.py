@@ -24,12 +24,15 @@ from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
+from app.children.network.outside import Outside
 from app.config import load
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import ProcessRecord, Session, SessionState
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.core.workspaces import Workspace
 from app.main import launches
+from app.services import registered_services
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
@@ -108,6 +111,9 @@ class Rig:
         self.model = model
         self.between = Listener()
         self.notes = Notes()
+        self.settings: dict[str, str] = {}
+        self.outside: Outside | None = None
+        """What its network leads to, if not the internet."""
         # Below folders that are the test's own: some agents read settings of every parent.
         self.workspace = folder / "data" / "workspaces" / f"1-{kit.name}"
         subprocess.run(["git", "init", "-q", str(self.workspace)], check=True)
@@ -122,21 +128,19 @@ class Rig:
 
     def launcher(self, **entry: Any) -> AcpLauncher:
         """Make a launcher, as a start of the bridge would; keywords go into the agent's entry."""
-        agent = {
-            "driver": self.kit.name,
-            "command": list(self.kit.command),
-            "env": dict(self.kit.environment(self.model.url)),
-            **entry,
-        }
+        agent = {**self.kit.entry(self.model.url), **entry}
         settings = {
+            **self.settings,
             "PATH": self.kit.path,
             "DATA_DIR": str(self.folder / "data"),
             "AGENTS_JSON": json.dumps({self.kit.name: agent}),
         }
         person = self.folder / "person"
         person.mkdir(exist_ok=True)
-        configuration = load(settings, known=known_agents(), home=person)
-        shelters = shelter_all(configuration)
+        configuration = load(
+            settings, known=known_agents(), services=registered_services(), home=person
+        )
+        shelters = shelter_all(configuration, self.outside)
         place_files(self.kit, shelters[self.kit.name].home, self.model)
         agents = launches(configuration, shelters)
         if not self._guarded:
@@ -148,11 +152,21 @@ class Rig:
         return launcher
 
     async def open(
-        self, known: AcpSession | None = None, *, mode: str | None = None, **entry: Any
+        self,
+        known: AcpSession | None = None,
+        *,
+        mode: str | None = None,
+        number: int = 1,
+        **entry: Any,
     ) -> Opened:
-        """Bring the agent to life, with an earlier conversation if one is given."""
+        """Bring the agent to life, with an earlier conversation if one is given.
+
+        `number` tells sessions apart; each has a workspace and a home of its own.
+        """
+        workspace = self.workspace.with_name(f"{number}-{self.kit.name}")
+        workspace.mkdir(exist_ok=True)
         session = Session(
-            id=1,
+            id=number,
             key=SessionKey("web", "t1", self.kit.name),
             place=PlaceKey("web", "t1"),
             state=SessionState.IDLE,
@@ -161,7 +175,7 @@ class Rig:
             updated_at=SystemClock().now(),
         )
         async with asyncio.timeout(BOUND):
-            return await self.launcher(**entry).open(session, self.workspace, self.between)
+            return await self.launcher(**entry).open(session, Workspace(workspace), self.between)
 
     async def reopen(self, opened: Opened, how: str) -> Opened:
         """End a life and begin another: a new conversation, or the old one."""

@@ -44,7 +44,7 @@ def bridge(
 def cookies(browser: Browser, bridge: Site) -> Any:
     """Open a log-in link and keep the cookies."""
     with closing(Visit(browser, bridge.url)) as visit:
-        visit.open(bridge.new_link())
+        visit.sign_in(bridge.new_link())
         return visit.context.storage_state()
 
 

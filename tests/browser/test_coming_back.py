@@ -55,7 +55,8 @@ def test_a_long_thread_opens_at_its_end_and_is_all_there(visit: Visiting) -> Non
     fresh = person.open(window.path)
     expect(fresh.page.get_by_text("that was all", exact=True).last).to_be_in_viewport()
     fresh.page.locator("#scroll").evaluate("element => element.scrollTop = 0")
-    expect(fresh.page.get_by_text("step 1", exact=True)).to_be_in_viewport()
+    expect(fresh.page.locator(".tool").first).to_contain_text("Run `step 1`")
+    expect(fresh.page.locator(".tool").first).to_be_in_viewport()
     expect(fresh.page.locator(".tool")).to_have_count(CALLS)
     fresh.button("Latest ↓").click()
 
@@ -110,14 +111,14 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         # Requests that nobody answers are errors of the console, and what this story is about.
         closing(Visit(browser, bridge.url, forgiven=("net::ERR_",))) as person,
     ):
-        window = person.open(bridge.new_link())
+        window = person.sign_in(bridge.new_link())
         window.say("say before the crash\nhold crash\nsay after the crash")
         expect(window.turns).to_contain_text("before the crash")
         window.write("a draft")
 
         bridge.kill()
         expect(window.page.locator("#connection")).to_have_text(
-            "The bridge does not answer. Trying again …"
+            "The bridge is not responding. Retrying …"
         )
         bridge.start()
         expect(window.page.locator("#connection")).to_be_hidden()

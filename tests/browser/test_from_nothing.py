@@ -38,7 +38,7 @@ def test_a_clone_runs_and_answers_with_nothing_configured(browser: Browser, tmp_
     bridge.start(SET_UP_SECONDS)
     try:
         with closing(Visit(browser, bridge.url)) as person:
-            window = person.open(bridge.link)
+            window = person.sign_in(bridge.new_link())
             window.say("write hello.txt from nothing")
             window.button("Allow once").click()
             expect(window.turns).to_contain_text("Wrote hello.txt.")

@@ -1,4 +1,4 @@
-"""A newcomer, with nothing configured: from the printed link to an agent that works and obeys."""
+"""A newcomer, with nothing configured: from the log-in link to an agent that works and obeys."""
 
 from __future__ import annotations
 
@@ -22,15 +22,21 @@ def bridge(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def cookies(browser: Browser, bridge: Served) -> Any:
-    """Open the link that was printed and keep the cookies."""
+def link(bridge: Served) -> str:
+    """Ask for a link as a person does."""
+    return bridge.new_link()
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Browser, bridge: Served, link: str) -> Any:
+    """Open the link and keep the cookies."""
     with closing(Visit(browser, bridge.url)) as visit:
-        visit.open(bridge.link)
+        visit.sign_in(link)
         return visit.context.storage_state()
 
 
-def test_the_printed_link_opens_the_page_once(
-    browser: Browser, bridge: Served, visit: Visiting
+def test_the_link_opens_the_page_once(
+    browser: Browser, bridge: Served, visit: Visiting, link: str
 ) -> None:
     assert "demo (default)" in bridge.output.read_text()
     window = visit().open()
@@ -38,11 +44,9 @@ def test_the_printed_link_opens_the_page_once(
     expect(window.page.locator(".card")).to_contain_text("Demo agent")
 
     with closing(Visit(browser, bridge.url, forgiven=("410",))) as stranger:
-        again = stranger.open(bridge.link)
+        again = stranger.open(link)
 
-        expect(again.page.get_by_role("heading")).to_have_text(
-            "This log-in link does not work any more"
-        )
+        expect(again.page.get_by_role("heading")).to_have_text("This log-in link no longer works")
 
 
 def test_a_newcomer_tries_an_example_and_the_agent_answers(visit: Visiting) -> None:

@@ -29,7 +29,7 @@ def test_a_message_is_sent_without_any_script(visit: Visiting) -> None:
 
 def test_signing_out_ends_it(visit: Visiting, browser: Browser, bridge: Site) -> None:
     with closing(Visit(browser, bridge.url, forgiven=("401",))) as other:
-        other.open(bridge.new_link())
+        other.sign_in(bridge.new_link())
         window = other.open()
 
         window.button("Sign out").click()
@@ -42,7 +42,7 @@ def test_signing_out_ends_it(visit: Visiting, browser: Browser, bridge: Site) ->
 def test_a_page_whose_log_in_was_ended_says_so_by_itself(bridge: Site, browser: Browser) -> None:
     # A stream that is refused is an error of the console, and what this story is about.
     with closing(Visit(browser, bridge.url, forgiven=("401",))) as person:
-        window, other = person.open(bridge.new_link()), person.open()
+        window, other = person.sign_in(bridge.new_link()), person.open()
 
         other.button("Sign out").click()
 

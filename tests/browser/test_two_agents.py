@@ -28,13 +28,13 @@ def test_each_agent_answers_its_own_and_an_untagged_message_nobody_until_told(
     window.say("@codex say I am the second")
     expect(window.turns).to_contain_text(["I am the first", "I am the second"])
     expect(window.turns.last.locator(".who")).to_contain_text("Codex")
-    expect(window.page.locator("#to")).to_contain_text("Nobody unless mentioned")
+    expect(window.page.locator("#to")).to_contain_text("No one unless mentioned")
 
     window.say("say who is meant?")
-    expect(window.log).to_contain_text("Nobody answers: several agents are here")
+    expect(window.log).to_contain_text("No agent answers: several agents are here")
     expect(window.turns).to_have_count(2)
 
-    window.button("Let the latest answer").click()
+    window.button("Let the latest agent answer").click()
     expect(window.page.locator("#to option").first).to_have_text("Codex")
     window.say("say now I am meant")
     expect(window.turns).to_have_count(3)

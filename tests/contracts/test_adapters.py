@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.config import LinearCredentials
+from app.config import load
 from app.core.adapters import Adapter
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey, SessionKey
@@ -19,13 +19,19 @@ from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import PostDelayed
 from app.services.linear.adapter import LinearAdapter
+from app.services.linear.settings import LinearCredentials
+from app.services.service import BuildContext
 from app.services.web.adapter import WebAdapter
-from app.sim.github.world import SimulatedGithub
-from app.sim.linear import Linear
 from app.sim.slack_server import SimulatedSlack
 from app.vault import Vault
+from tests.sim.github.world import SimulatedGithub
+from tests.sim.linear import Linear
+from tests.support import echo
+from tests.support.bridge import SECRET_KEY
+from tests.support.echo import Receiver
 from tests.support.github_desk import Desk
 from tests.support.hook import HookAdapter
+from tests.support.memory import open_stores
 from tests.support.platform import Platform
 from tests.support.recorder import Recorder
 from tests.support.slack import slack_adapter
@@ -104,6 +110,28 @@ def on_github(folder: Path) -> Iterator[Stage]:
         yield Stage(desk.claude, desk.key(issue), Speaker("ann", "ann"))
 
 
+@contextmanager
+def on_echo(folder: Path) -> Iterator[Stage]:
+    with Receiver() as receiver, echo.loaded() as service:
+        given = {
+            "AGENTS_JSON": '{"demo": {"command": "demo", "sandbox": "none"}}',
+            "DATA_DIR": f"{folder}/data",
+            "ECHO_WEBHOOK_SECRET": echo.SECRET,
+            "ECHO_CALLBACK_URL": receiver.url,
+        }
+        configuration = load(given, services=[service], home=folder / "home")
+        with open_stores(folder, SystemClock()) as (_, stores):
+            context = BuildContext(
+                configuration=configuration,
+                secret_key=SecretStr(SECRET_KEY),
+                vault=Vault(),
+                clock=SystemClock(),
+                stores=stores,
+            )
+            (adapter,) = service.build(context).adapters
+            yield Stage(adapter, SessionKey("echo", "t1", "demo"))
+
+
 STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
     "web": on_web,
     "hook": on_hook,
@@ -112,6 +140,7 @@ STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
     "linear": on_linear,
     "slack without streams": lambda folder: on_slack(folder, streams=False),
     "github": on_github,
+    "echo": on_echo,
 }
 
 

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from app.core.clock import SystemClock, persist
+from app.core.clock import SystemClock
 from app.core.ports import Clock
+from app.core.retry import persist
 from app.errors import StoreUnavailable
 from tests.support.clock import ManualClock
 

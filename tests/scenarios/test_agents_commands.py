@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from app.children.sandbox import Unavailable, find_bubblewrap
 from tests.scenarios.test_command_line import Machine
 from tests.support.bridge import DEMO
+
+FOUND = find_bubblewrap(os.environ["PATH"])
 
 # An agent that wants to be logged in by a program of its own, in a terminal.
 FAKE = """
@@ -20,6 +24,7 @@ key = os.path.join(os.environ["HOME"], "key")
 if sys.argv[1:] in (["--login"], ["--cli", "auth", "login", "--claudeai"]):
     print("Open https://example.com/login and paste the code:", flush=True)
     open(key, "w").write(input())
+    print("network", os.readlink("/proc/self/ns/net"))
     sys.exit()
 
 for line in sys.stdin:
@@ -50,6 +55,7 @@ def machine(tmp_path: Path) -> Machine:
         "claude": {"command": [str(claude)], "sandbox": "none"},
         "demo": {"command": DEMO, "driver": "demo", "sandbox": "none"},
         "fake": {"command": [sys.executable, str(fake)], "sandbox": "none"},
+        "apart": {"command": [sys.executable, str(fake)]},
     }
     return Machine(tmp_path, {"AGENTS_JSON": json.dumps(agents)})
 
@@ -64,7 +70,7 @@ def test_a_probe_shows_a_card_and_the_list_knows_it(machine: Machine) -> None:
     assert {row.split()[1] for row in rows} == {"works"}
     assert [row.split()[0] for row in rows][:4] == ["initialize", "new", "mode", "prompt"]
     assert "11 of 11 work" in probed.stderr
-    assert "Good to know: Does what the lines of a message say" in probed.stderr
+    assert "Good to know: Follows the lines of a message" in probed.stderr
     assert not list((machine.folder / "data" / "workspaces").iterdir())
     assert listed[2].endswith("11 of 11 work")
     assert listed[3].endswith("not yet")
@@ -96,9 +102,19 @@ def test_an_agent_that_offers_no_login_over_acp_is_logged_in_by_what_is_known_of
     assert (machine.folder / "data" / "homes" / "claude" / "key").read_text() == "swordfish"
 
 
+@pytest.mark.skipif(isinstance(FOUND, Unavailable), reason="bubblewrap does not work here")
+def test_a_login_is_in_the_network_of_this_machine_where_a_browser_can_call_it_back(
+    machine: Machine,
+) -> None:
+    login = machine.run("agents", "login", "apart", stdin="swordfish\n")
+
+    assert login.returncode == 0, login.stderr
+    assert f"network {Path('/proc/self/ns/net').readlink()}" in login.stdout
+
+
 def test_an_agent_without_a_login_says_what_to_do_instead(machine: Machine) -> None:
     demo = machine.run("agents", "login", "demo")
 
     assert demo.returncode == 1
-    assert "offers no login of its own over ACP. It needs none" in demo.stderr
+    assert "offers no login over ACP. Not needed" in demo.stderr
     assert demo.stderr.count("\n") == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.linear import LinearSession
 from app.sim.slack import Message, lists
+from tests.sim.linear import LinearSession
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
@@ -122,7 +122,7 @@ def test_nobody_is_asked_where_the_words_name_the_repository(tmp_path: Path) -> 
         answer = world.wait_answer(thread, "fixed")
         world.settle()
 
-    assert "Works in acme/site, which the message names" in answer.words
+    assert "Working in acme/site, which the message names" in answer.words
     assert world.bridge.rows(CHECKOUTS) == [("acme/site",)]
     assert world.bridge.rows(ASKS) == []
 
@@ -194,5 +194,5 @@ def test_what_linear_is_sure_of_is_not_asked(tmp_path: Path) -> None:
             world.wait_end(session)
 
     assert session.of_type("elicitation") == []
-    assert "Works in acme/tools" in session.response
+    assert "Working in acme/tools" in session.response
     assert world.bridge.rows(CHECKOUTS) == [("acme/tools",)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.sim.github.state import Comment, Issue
+from tests.sim.github.state import Comment, Issue
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
 
 AGENTS = ("claude", "codex")
-SILENCE = "select count(*) from transcript where text like 'Nobody answers%'"
+SILENCE = "select count(*) from transcript where text = 'nobody_answers'"
 
 
 def test_claude_fixes_the_login_in_a_pull_request_and_codex_reviews_it_in_the_same_thread(

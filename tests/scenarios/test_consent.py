@@ -105,7 +105,7 @@ class Consent(RuleBasedStateMachine):
     async def ask(self, listener: AgentListener, asked: AskRequest) -> None:
         answer = await listener.on_ask(asked)
         if answer is not None:
-            self.received[asked.arguments_hash, answer] += 1
+            self.received[asked.title, answer] += 1
 
     @rule(event=events)
     def happens(self, event: tuple[Any, ...]) -> None:
@@ -143,7 +143,7 @@ class Consent(RuleBasedStateMachine):
 
     @invariant()
     def an_agent_hears_each_answer_once(self) -> None:
-        counted = "select arguments_hash, answer, count(*) from ask where state = 'answered'"
+        counted = "select title, answer, count(*) from ask where state = 'answered'"
         given = {
             (name, answer): count for name, answer, count in self.rows(f"{counted} group by 1, 2")
         }

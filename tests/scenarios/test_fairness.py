@@ -133,7 +133,7 @@ def test_an_agent_that_cannot_bring_back_its_memory_gets_the_transcript_and_the_
 
     assert back["text"] == "and the eggs"
     assert back["note"] == (
-        "The agent could not bring its conversation back, so it was given the transcript instead."
+        "The agent could not restore its conversation, so it got the transcript instead."
     )
     session = bridge.session("amnesia", "forgetful")
     query = "select prompt from turn where session = ? order by id desc"
@@ -163,8 +163,9 @@ def test_a_start_that_fails_makes_room_for_whoever_waits_for_a_process(bridge: O
     bridge.begin("holding", "ask Go on? | Yes | No")
     (ask,) = bridge.open_asks(1)
     bridge.begin("doomed", "say hello", "doomed")
-    begun = bridge.data_dir / "homes" / "doomed" / "begun"
-    bridge.wait(begun.exists, "it was not started", PATIENCE)
+    homes = bridge.data_dir / "session-homes"
+    bridge.wait(lambda: any(homes.glob("*-doomed/begun")), "it was not started", PATIENCE)
+    (begun,) = homes.glob("*-doomed/begun")
     bridge.begin("hopeful", "say hello")
     starting = "select 1 from turn where state = 'starting'"
     bridge.wait(lambda: len(bridge.rows(starting)) == 2, "nobody waits", PATIENCE)
@@ -188,7 +189,7 @@ async def test_two_asks_of_a_turn_that_end_together_take_its_slot_back_once() ->
             await answered.wait()
 
     async def ask(slot: Slot) -> None:
-        async with slot.lent():
+        async with slot.lend():
             await taken.wait()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:

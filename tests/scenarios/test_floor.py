@@ -79,7 +79,7 @@ def test_an_untagged_message_goes_to_the_only_agent(bridge: Observed, place: str
 def test_an_untagged_message_before_any_agent_came_starts_nothing(
     bridge: Observed, place: str
 ) -> None:
-    reason = "nobody was mentioned and no agent is here yet"
+    reason = "no agent was mentioned and none is here yet"
     assert said(bridge, message(place, "say hello")) == ("done", reason, [])
     assert bridge.turns(place) == []
 
@@ -91,7 +91,7 @@ def test_an_untagged_message_among_two_agents_starts_nothing_and_says_why(
 
     decided = said(bridge, message(place, "say anybody?"))
 
-    assert decided == ("done", "several agents are here and nobody was mentioned", [])
+    assert decided == ("done", "several agents are here and none was mentioned", [])
     assert bridge.ask(place, "say still one", "demo")["text"] == "still one"
     assert texts(bridge, place, "demo") == ["here", "still one"]
     assert texts(bridge, place, "second") == ["here"]
@@ -148,7 +148,7 @@ def test_a_mention_weighs_more_than_a_reply(bridge: Observed, place: str) -> Non
 def test_an_agent_that_is_not_here_is_said_to_be_out_of_reach(bridge: Observed, place: str) -> None:
     words = bridge.told(place, "say hello", "stranger")
 
-    assert words == "stranger cannot be reached here."
+    assert words == "stranger is not available here."
 
 
 def test_a_command_is_the_whole_message_and_never_only_its_first_word(
@@ -187,14 +187,14 @@ def test_a_command_that_means_nobody_says_so(bridge: Observed, place: str) -> No
 
     assert said(bridge, event)[0] == "done"
 
-    assert bridge.notice(place, 1) == "No agent is meant: mention the one you mean."
+    assert bridge.notice(place, 1) == "Which agent? Mention it."
 
 
 def test_new_begins_afresh_while_the_record_stays_readable(bridge: Observed, place: str) -> None:
     bridge.ask(place, "say the old days")
     assert "say the old days" in bridge.ask(place, "recall")["text"]
 
-    assert bridge.told(place, "new") == "The next message begins afresh."
+    assert bridge.told(place, "new") == "The next message starts over."
 
     seen = bridge.ask(place, "recall")
     assert (seen["text"], seen["note"]) == ("You told me nothing yet.", "")
@@ -250,7 +250,7 @@ def test_a_mode_holds_from_now_on_and_one_that_is_not_offered_is_refused_in_word
 def test_quiet_is_kept_for_the_place(bridge: Observed, place: str) -> None:
     bridge.ask(place, "say here")
 
-    assert bridge.told(place, "quiet") == "Now quiet."
+    assert bridge.told(place, "quiet") == "Verbosity: quiet."
 
     assert bridge.rows("select verbosity from place where name = ?", place) == [("quiet",)]
 
@@ -357,7 +357,7 @@ def test_messages_of_agents_start_nothing(bridge: Observed, place: str) -> None:
 
     decided = said(bridge, {**message(place, "say ping", "demo"), "speaker": agent})
 
-    assert decided == ("done", "messages of agents start nothing", [])
+    assert decided == ("done", "messages from agents start nothing", [])
     assert said(bridge, {**message(place, "stop", "demo"), "speaker": agent})[0] == "done"
     assert bridge.turns(place) == []
     assert bridge.notices(place) == []

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.sim.github.hooks import Event
+from tests.sim.github.hooks import Event
 from tests.support.github import GithubWorld
 
 
@@ -103,7 +103,7 @@ def test_a_label_and_an_edit_that_adds_the_mention_start_turns_of_one_session(
         comment = world.github.comment("ann", issue, "say edited in")
 
         world.github.label("ann", issue, "agent:claude")
-        world.wait_for(issue, "Take care of this")
+        world.wait_for(issue, "Handle this issue")
         world.github.edit_comment("ann", issue, comment, "@claude-bridge\nsay edited in")
         world.wait_for(issue, "edited in")
 
@@ -161,7 +161,7 @@ def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
         world.github.comment("ann", issue, "@claude-bridge\nwrite a.txt hello")
 
         ask = world.wait_for(issue, "An answer is needed")
-        assert "reply `@claude-bridge Allow once`" in ask.body
+        assert "Reply `@claude-bridge Allow once`" in ask.body
 
 
 def test_one_event_is_one_turn_however_often_and_in_which_order_it_arrives(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.sim.github.state import Check
-from tests.scenarios.test_github_pulls import PullWorld
-from tests.support.github import GithubWorld
+from tests.sim.github.state import Check
+from tests.support.github import GithubWorld, PullWorld
 
 
 def shown(world: GithubWorld, conclusion: str | None) -> Check:
@@ -31,7 +30,7 @@ def test_a_permission_is_given_by_a_button_of_whoever_may(tmp_path: Path) -> Non
         assert [each["label"] for each in check.actions] == ["Allow once", "Allow always", "Reject"]
         assert (check.sha, check.name) == (sha, "claude-bridge")
         world.github.press("tim", world.repository, check, "Allow once")
-        world.wait_for(pull, "This does not count: that takes write access")
+        world.wait_for(pull, "This does not count: write access")
         assert check.conclusion == "action_required"
         world.github.press("ann", world.repository, check, "Allow once")
         shown(world, "success")
@@ -77,7 +76,7 @@ def test_a_turn_is_stopped_by_a_button_also_after_a_restart(tmp_path: Path) -> N
         world.bridge.wait(lambda: world.bridge.rows(prompted) == [(1,)], "it did not go on")
 
         world.github.press("rae", world.repository, check, "Stop")
-        world.wait_for(pull, "did not act: that takes write access")
+        world.wait_for(pull, "did not act: write access")
         assert check.status == "in_progress"
         world.github.press("bob", world.repository, check, "Stop")
         shown(world, "neutral")

@@ -33,7 +33,7 @@ def test_pictures_and_files_of_a_private_repository_reach_the_agent(tmp_path: Pa
     found = brought(world)
     assert found["png"] == PNG
     assert found["jpg"] == b"\xff\xd8\xff later"
-    assert b"signed in only" in found["log.missing.txt"]
+    assert b"signed-in users" in found["log.missing.txt"]
     assert len(found) == 3
     assert [path for path, who, _ in asked if who and not path.startswith("/user-attach")] == []
     [prompt] = world.prompts()
@@ -56,3 +56,18 @@ def test_what_an_agent_makes_is_named_with_the_answer_and_linked_on_the_page(
     link = f"https://bridge.example.com/uploads/{kept.parent.name}/report.md"
     assert f"- [`report.md`]({link}) (13 bytes)" in answer.body
     assert world.answers(issue) == [answer]
+
+
+def test_two_agents_asked_in_one_comment_both_get_its_picture(tmp_path: Path) -> None:
+    with GithubWorld(tmp_path, agents=("claude", "codex")) as world:
+        picture = world.github.assets.drop(world.repository, "shot.png", PNG)
+        issue = world.issue("It breaks", by="bob")
+        body = f"@claude-bridge @codex-bridge say seen\n\n![]({picture})"
+        world.github.comment("ann", issue, body)
+
+        world.wait_for(issue, "seen", "claude")
+        world.wait_for(issue, "seen", "codex")
+        world.settled()
+
+    brought = world.bridge.data_dir.glob("workspaces/*.files/*/*.png")
+    assert [path.read_bytes() for path in brought] == [PNG, PNG]

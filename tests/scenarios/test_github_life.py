@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.github.state import Check, Issue, Status
-from tests.scenarios.test_github_pulls import PullWorld
-from tests.support.github import Hub
+from tests.sim.github.state import Check, Issue, Status
+from tests.support.github import Hub, PullWorld
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
 
@@ -86,7 +85,7 @@ def test_a_fix_of_failed_checks_starts_when_somebody_asks_for_it_and_knows_what_
         assert world.turns() == 1, "nothing starts by itself"
         assert world.bridge.rows("select state from ask where kind = 'offer'") == [("open",)]
         world.github.comment("tim", issue, "@claude-bridge Fix the checks")
-        world.wait_for(issue, "that takes write access")
+        world.wait_for(issue, "write access to")
         world.settled()
         assert world.turns() == 1
 
@@ -143,7 +142,7 @@ def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path:
             world.github.push("ann", world.repository, pull.pull.head, {"n.txt": str(number)})
             world.github.quiet()
 
-        assert said(world, issue, "no further one is offered") == 1
+        assert said(world, issue, "the bridge offers no more") == 1
         assert world.bridge.rows("select tries from checkout") == [(3,)]
         offers = world.bridge.rows("select state from ask where kind = 'offer'")
         assert offers == [("answered",)] * 3

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.github.hooks import Event
-from app.sim.github.state import Issue
-from tests.scenarios.test_github_pulls import PullWorld
+from tests.sim.github.hooks import Event
+from tests.sim.github.state import Issue
+from tests.support.github import PullWorld
 
 
 def proposed(world: PullWorld) -> Issue:
@@ -43,7 +43,9 @@ def reviewed(world: PullWorld, pull: Issue, words: str) -> None:
 def test_a_session_goes_on_under_the_new_name_of_its_repository(
     tmp_path: Path, owner: str, name: str, missed: bool
 ) -> None:
-    with PullWorld(tmp_path) as world:
+    world = PullWorld(tmp_path, settings={"GITHUB_INSTALLATIONS__CLAUDE": "other"})
+    world.github.account("other", "Organization")
+    with world:
         pull = proposed(world)
         assert pull.pull is not None
 

@@ -2,44 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
-from typing import Any
 
-from app.sim.github.state import Issue
-from tests.support.github import GithubWorld
-
-
-class PullWorld(GithubWorld):
-    """A world where whatever an agent asks is allowed."""
-
-    def allow(self) -> None:
-        """Wait for an ask and allow it."""
-
-        def asked() -> list[dict[str, Any]]:
-            found = self.bridge.http.get("/api/v1/asks", params={"state": "open"}).json()["items"]
-            return list(found)
-
-        self.bridge.wait(lambda: bool(asked()), "nothing was asked")
-        (ask,) = asked()
-        answer = {"option": ask["options"][0]["id"]}
-        self.bridge.http.post(f"/api/v1/asks/{ask['id']}/answer", json=answer).raise_for_status()
-
-    def opened(self) -> Issue:
-        """Wait for the pull request that an agent opened."""
-
-        def found() -> list[Issue]:
-            return [each for each in self.repository.issues.values() if each.pull]
-
-        self.github.wait(found)
-        return found()[0]
-
-    def file(self, branch: str, name: str) -> str:
-        """Read a file of a branch; empty if it is not there."""
-        try:
-            return self.github.git.git("acme/widgets", "show", f"refs/heads/{branch}:{name}")
-        except subprocess.CalledProcessError:
-            return ""
+from tests.support.github import PullWorld
 
 
 def test_an_issue_becomes_a_pull_request_whose_review_goes_on_with_the_same_session(

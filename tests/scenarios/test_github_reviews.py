@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.github.state import Comment, Issue, Review
-from tests.scenarios.test_github_pulls import PullWorld
+from tests.sim.github.state import Comment, Issue, Review
+from tests.support.github import PullWorld
 
 REVIEW = """@codex-bridge please review this.
 say Nearly.
@@ -87,11 +87,11 @@ def test_claude_is_told_to_fix_what_codex_found_and_knows_it(tmp_path: Path) -> 
         world.settled()
 
         _, asked, told = world.prompts()
-        assert "put a block ```review into your answer" in asked
-        assert "to read; nothing can be pushed from it" in asked
+        assert "add a ```review block to your answer" in asked
+        assert "for reading; you cannot push from it" in asked
         assert "codex: Nearly." in told
         assert "greeting.txt:1: Say good day instead." in told
-        assert "```review into your answer" not in told
+        assert "```review block" not in told
         sessions = world.bridge.rows("select session from turn order by id")
         assert sessions[0] == sessions[2] != sessions[1]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.children.environment import PROXIES
 from app.children.sandbox import Unavailable, find_bubblewrap
 from tests.support.bridge import ROOT
 from tests.support.observe import PATIENCE, Observed, demo
@@ -23,6 +24,9 @@ ALLOWED = {
     *("PATH", "HOME", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
     *("AGENT_BRIDGE_PROCESS", "AGENT_BRIDGE_DEMO_FAULTS", "MODEL_API_KEY"),
     "AGENT_BRIDGE_OUTGOING",
+    *PROXIES,
+    "NODE_USE_ENV_PROXY",
+    "GIT_CONFIG_SYSTEM",  # for a user of its own, where the bridge is root
     *("PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"),  # the shell's and Python's own
 }
 FOREIGN = {
@@ -33,7 +37,7 @@ FOREIGN = {
     "PYTHONPATH": "/canary/of/python",
     "XDG_CONFIG_HOME": "/canary/of/config",
 }
-ISOLATED = "isolated (bubblewrap)"
+ISOLATED = "isolated (bubblewrap), network: internet only"
 IN_DOTENV = "canary-in-dotenv"
 IN_HOME = "canary-in-the-home-of-a-person"
 IN_SECOND = "canary-in-the-home-of-second"
@@ -56,7 +60,9 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     dotenv.write_text(f"# {IN_DOTENV}\nRETENTION_DAYS=7\n")
     with pytest.MonkeyPatch.context() as patch, Platform() as platform:
         patch.setenv("CANARY", IN_PROCESS)
-        observed = Observed(folder, platform, agents=agents, settings=settings, dotenv=dotenv)
+        observed = Observed(
+            folder, platform, agents=agents, settings=settings, dotenv=dotenv, wrapper=[]
+        )
         with observed as bridge:
             (folder / "person" / "notes").write_text(IN_HOME)
             (bridge.data_dir / "homes" / "second" / "notes").write_text(IN_SECOND)
@@ -76,7 +82,8 @@ def test_an_agents_environment_is_the_allow_list_and_its_own_keys(bridge: Observ
 
     assert set(found) - ALLOWED == set()
     assert found["MODEL_API_KEY"] == "canary-of-demo"
-    assert found["HOME"] == str(bridge.data_dir / "homes" / "demo")
+    home = f"{bridge.session('environment of demo', 'demo')}-demo"
+    assert found["HOME"] == str(bridge.data_dir / "session-homes" / home)
     assert [value for value in found.values() if "canary" in value] == ["canary-of-demo"]
 
 
@@ -146,7 +153,8 @@ def test_an_agent_writes_its_workspace_and_its_home(bridge: Observed) -> None:
     seen = bridge.ask("writing", write, "demo")
 
     assert seen["text"].endswith("ended with status 0.\n\n```\nmine\nmine\n```")
-    assert (bridge.data_dir / "homes" / "demo" / "there.txt").read_text() == "mine\n"
+    home = f"{bridge.session('writing', 'demo')}-demo"
+    assert (bridge.data_dir / "session-homes" / home / "there.txt").read_text() == "mine\n"
 
 
 @needs_bubblewrap

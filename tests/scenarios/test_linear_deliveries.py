@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.sim.linear import LinearSession
+from tests.sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
 KEPT = "select count(*) from delivery where delivery_id = ?"

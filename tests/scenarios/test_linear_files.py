@@ -12,7 +12,7 @@ PNG = b"\x89PNG\r\n\x1a\n a door"
 def test_what_is_attached_to_an_issue_reaches_the_agent(tmp_path: Path) -> None:
     with LinearWorld(tmp_path) as world:
         picture = world.linear.upload("door", PNG).partition("(")[2].removesuffix(")")
-        issue = world.linear.issue("Look", "say seen")
+        issue = world.linear.issue("Look", "say seen", by=world.ann)
         issue.attachments = {"Design": "https://figma.example/1", "door.png": picture}
         session = world.linear.delegate(issue, world.app, world.ann)
         world.wait_end(session)

@@ -58,6 +58,15 @@ def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_pat
         assert [pr["updates"] for pr in here.proposals] == [1]
 
 
+def test_git_runs_in_the_home_of_the_session(tmp_path: Path) -> None:
+    with studio(tmp_path, entry={"driver": "demo"}) as here:
+        post = here.tell("write a.txt mine")
+
+        assert post.content["note"].endswith(PULL)
+        homes = here.world.bridge.data_dir / "session-homes"
+        assert [home.name for home in homes.glob("1-*")] == ["1-demo"]
+
+
 def test_an_agent_may_commit_and_push_by_itself(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell(
@@ -77,7 +86,7 @@ def test_a_refused_push_can_be_read_by_the_agent_and_by_people(tmp_path: Path) -
 
         post = here.tell(f"{text} && git add . && git commit -qm CI && git push 2>&1")
 
-        refusal = "Workflow files are not pushed unless somebody allows it"
+        refusal = "Changes to workflow files need a person's approval"
         assert refusal in post.content["text"]
         assert post.content["note"].startswith(f"Not pushed: {refusal}")
         assert here.branches() == []
@@ -88,8 +97,10 @@ def test_a_person_may_allow_workflow_files(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell("run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml")
 
-        asked = [ask.content["text"] for ask in here.world.platform.shown("ask")]
-        assert asked == ["Push changes of workflow files: .github/workflows/ci.yml"]
+        (ask,) = here.world.platform.shown("ask")
+        assert ask.content["view"]["title"] == "Push changes to workflow files"
+        (fact,) = ask.content["view"]["facts"]
+        assert (fact["kind"], fact["text"]) == ("file", ".github/workflows/ci.yml")
         assert here.show(".github/workflows/ci.yml") == "on"
         assert post.content["note"].endswith(PULL)
 
@@ -123,7 +134,7 @@ def test_a_conflict_with_the_base_is_said_with_a_way_out(tmp_path: Path) -> None
         post = here.tell("run echo mine > a.txt")
 
         assert "It conflicts with `main` in a.txt." in post.content["note"]
-        assert "tell demo to merge `main` into it" in post.content["note"]
+        assert "ask demo to merge `main` into it" in post.content["note"]
         resolve = "git fetch -q; git merge -q -X ours origin/main"
         assert "conflicts" not in here.tell(f"run {resolve}").content["note"]
 
@@ -136,7 +147,7 @@ def test_unresolved_conflicts_are_never_committed(tmp_path: Path) -> None:
 
         post = here.tell("run git fetch -q; git merge origin/main; true")
 
-        assert "Nothing was shipped: there are conflicts in its clone" in post.content["note"]
+        assert "Nothing was shipped: its clone has unresolved conflicts" in post.content["note"]
         assert here.log(form="%H") == before
 
 
@@ -174,7 +185,7 @@ def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path
         post = here.tell("run cat a.txt; git push origin HEAD:refs/heads/feature 2>&1")
 
         assert "theirs" in post.content["text"]
-        assert "This session only reads: there is nothing to push to." in post.content["text"]
+        assert "This session is read-only and has no branch to push to." in post.content["text"]
         assert here.server.head(REPOSITORY, "feature") == head
 
 
@@ -218,7 +229,7 @@ def test_the_repository_of_a_place_is_chosen_there(tmp_path: Path) -> None:
         said = here.command(f"repo {REPOSITORY}")
         post = here.tell("write b.txt together")
 
-        assert said == f"From now on here: {REPOSITORY}, a clone for each agent."
+        assert said == f"Repository for this conversation: {REPOSITORY}, a clone for each agent."
         assert post.content["note"].endswith(PULL)
         (branch,) = here.branches()
         assert here.show("b.txt", branch) == "together"
@@ -235,7 +246,8 @@ def test_a_folder_is_worked_in_as_it_is(tmp_path: Path) -> None:
         said = here.command(f"repo folder:{project}")
         here.tell("write a.txt in place")
 
-        assert said == f"From now on here: the folder {project}, one agent at a time."
+        where = f"the folder {project}, one agent at a time"
+        assert said == f"Repository for this conversation: {where}."
         assert (project / "a.txt").read_text() == "in place\n"
 
 
@@ -247,7 +259,7 @@ def test_two_sessions_take_turns_in_one_folder(tmp_path: Path) -> None:
         here.world.say("t1", "run touch begun\nhold go")
         here.world.bridge.wait((project / "begun").exists, "the first never began")
         here.world.say("t2", "write second.txt second")
-        waits = "Another session is at work in this folder; this one waits for it."
+        waits = "Waiting for another session that is working in this folder."
         here.world.platform.wait(
             lambda _: any(post.content["note"] == waits for post in here.world.turns("t2"))
         )
@@ -290,7 +302,7 @@ def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: 
 
         assert post.state == "done"
         assert f"Not pushed: The repository {REPOSITORY} cannot be" in post.content["note"]
-        assert "What was done is kept in the clone." in post.content["note"]
+        assert "The work is kept in the clone." in post.content["note"]
         (tmp_path / "elsewhere.git").rename(here.server.path(REPOSITORY))
         assert here.tell("say again").content["note"].endswith(PULL)
         assert here.show("a.txt") == "kept"

@@ -49,7 +49,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     settings = {"LOG_LEVEL": "debug", "BRIDGE_SECRET_KEY": ""}
     with (
         Witness() as platform,
-        Observed(folder, platform, agents={"demo": leaky}, settings=settings) as bridge,
+        Observed(folder, platform, agents={"demo": leaky}, settings=settings, wrapper=[]) as bridge,
     ):
         yield bridge
 

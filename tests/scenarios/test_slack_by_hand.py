@@ -32,7 +32,7 @@ def test_a_person_tries_agents_on_a_slack_that_is_none(tmp_path: Path) -> None:
             write(shell.stdin, "@claude write a.txt hello")
             shown.until("[Allow once]")
             write(shell.stdin, "/Nonsense")
-            shown.until("Nothing is called 'Nonsense'.")
+            shown.until("No button or choice is called 'Nonsense'.")
             write(shell.stdin, "/Allow once")
             shown.until("Wrote a.txt.")
             write(shell.stdin, "> say in the same thread")

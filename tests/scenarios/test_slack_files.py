@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from app.sim.slack import SCOPES, Message
-from tests.support.slack import SlackWorld, too_often
+from tests.support.slack import SlackWorld
 
 
 def shown(world: SlackWorld, thread: str) -> list[tuple[str, bytes]]:
@@ -40,7 +40,7 @@ def test_what_an_agent_makes_is_uploaded_into_the_thread_after_its_answer(tmp_pa
         ("report.md", b"All is well.\n"),
     ]
     assert [each.ts for each in world.answers(thread)] == [answer.ts, files.ts]
-    assert too_often(world.slack) == []
+    assert world.too_often() == []
     workspaces = world.bridge.data_dir / "workspaces"
     assert list((workspaces / "1-claude.out").iterdir()) == []
     assert not list(workspaces.glob("1-claude/*"))
@@ -110,7 +110,7 @@ def test_an_app_that_may_not_upload_names_the_files(tmp_path: Path) -> None:
     with SlackWorld(tmp_path, settings=page, app=app) as world:
         thread = world.say(f"{world.at('claude')} give report.md All is well.")
 
-        named = world.wait_answer(thread, "could not be sent to Slack")
+        named = world.wait_answer(thread, "Couldn't send these files to Slack")
         world.settle()
 
     assert "missing_scope" in named.words
@@ -127,7 +127,7 @@ def test_what_is_refused_is_said(tmp_path: Path) -> None:
         (out / "link.txt").symlink_to(world.bridge.data_dir / "bridge.db")
         (world.bridge.workspace("claude") / "go").touch()
 
-        world.wait_answer(thread, "link.txt` was not sent: it is no plain file")
+        world.wait_answer(thread, "link.txt` was not sent: it is not a regular file")
         world.settle()
 
     assert shown(world, thread) == []

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.support.hook import message
 from tests.support.invariants import agent_processes, violations
 from tests.support.world import World
 
-BUSY = "waiting for the store"
+BUSY = "retry in 1 s: the store cannot write now"
 DAMAGED = b"SQLite format 3\0" + b"this is no database any more " * 400
 
 
@@ -166,9 +167,12 @@ def test_nothing_is_acknowledged_while_the_disk_is_full_and_nothing_is_lost(tmp_
 # Fills the disk when it is told to and frees it again, from inside, where nobody else can.
 FILLER = """
 ( while [ ! -e "$1/fill" ]; do sleep 0.05; done
-  dd if=/dev/zero of="$1/data/filler" bs=4k 2>/dev/null; touch "$1/filled"
+  dd if=/dev/zero of="$1/data/filler" bs=4k 2>/dev/null
+  # The bridge gives its reserve to the store once; then that is filled too.
+  while [ -e "$1/data/reserve" ]; do sleep 0.05; done
+  dd if=/dev/zero of="$1/data/filler-too" bs=4k 2>/dev/null; touch "$1/filled"
   while [ -e "$1/fill" ]; do sleep 0.05; done
-  rm "$1/data/filler"; touch "$1/freed" ) >/dev/null 2>&1 &
+  rm "$1/data/filler" "$1/data/filler-too"; touch "$1/freed" ) >/dev/null 2>&1 &
 shift; exec "$@"
 """
 
@@ -212,6 +216,7 @@ def serve(folder: Path, data_dir: Path) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
+        "AGENT_BRIDGE_ENV_FILE": os.devnull,
         "DATA_DIR": str(data_dir),
         "PORT": "1",
         "PYTHONPATH": str(ROOT),
@@ -247,6 +252,32 @@ def test_a_damaged_database_is_refused_with_one_line_and_kept_as_it_is(tmp_path:
     tried = serve(tmp_path, data_dir)
 
     assert tried.returncode != 0
-    assert "The file is kept as it is" in tried.stderr
+    assert "The file is unchanged" in tried.stderr
     assert len(tried.stderr.strip().splitlines()) == 1
     assert (data_dir / "bridge.db").read_bytes() == DAMAGED
+
+
+def holders(file: Path) -> set[int]:
+    """List the processes that have a file open."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if link.readlink() == file:
+                found.add(int(link.parts[2]))
+    return found
+
+
+@pytest.mark.parametrize("sandbox", ["none", "auto"])
+def test_nothing_that_a_bridge_starts_holds_its_lock(tmp_path: Path, sandbox: str) -> None:
+    with World(tmp_path, entry={"sandbox": sandbox}) as world:
+        world.say("t1", "tell here\nhold go")
+        world.wait_file("here")
+        assert world.bridge.process is not None
+
+        held_by = holders(world.bridge.data_dir / "bridge.lock")
+        running = agent_processes(world.bridge.data_dir)
+        world.touch("go")
+        world.settle()
+
+        assert running
+        assert held_by == {world.bridge.process.pid}

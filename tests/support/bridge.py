@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import httpx
 
@@ -28,14 +28,19 @@ DEADLY = [sys.executable, str(ROOT / "tests" / "support" / "deadly_agent.py")]
 ADMIN_TOKEN = "admin-token-of-the-tests"
 SECRET_KEY = "~secret-key-of-the-tests-by-their-own~"
 """Begins with what ends no word: an end that may become a secret is held back for a while."""
+SPEED = 10.0
+"""Of the clock of a bridge on a simulated platform: their paces are 1 to 5 seconds."""
 SECONDS = 30.0
 LOOK_SECONDS = 0.01
+LONGEST_LOOK_SECONDS = 0.1
+LOOK_COST = 4
+"""A pause is so much longer than the look before it: some fork git or keep the bridge busy."""
 
 
-def demo(*command: str, **more: Any) -> dict[str, Any]:
+def demo(*words: str, **more: Any) -> dict[str, Any]:
     """Write the registry entry of a demo agent that knows all faults."""
     return {
-        "command": list(command) or DEMO,
+        "command": list(words) or DEMO,
         "sandbox": "none",
         "env": {"AGENT_BRIDGE_DEMO_FAULTS": "1"},
         **more,
@@ -46,14 +51,24 @@ def demo(*command: str, **more: Any) -> dict[str, Any]:
 class BridgeProcess:
     """One bridge on one DATA_DIR; `start` and `kill` as often as a test likes."""
 
+    startup: ClassVar[str] = "tests.support.startup"
+    """The module whose `main` runs it."""
+
     folder: Path
     platform: Platform
     agents: dict[str, dict[str, Any]] = field(default_factory=lambda: {"demo": demo()})
     settings: dict[str, str] = field(default_factory=dict)
     wrapper: list[str] | None = None
-    """A command to start it with, in a process that imports for itself; else it is forked."""
+    """A command to start it with, in a process that imports for itself; else it is forked.
+
+    It may be empty. Tests of what others read of the process itself need that: a fork has the
+    environment of the process that forked it.
+    """
     page: bool = False
     """Whether its agents are on the page too, and not on the platform alone."""
+
+    speed: float = 1.0
+    """How fast its clock runs; paces and pauses take that much less time."""
 
     forge: Path | None = None
     """Where tokens come from and pull requests go to, if there is such a place."""
@@ -215,11 +230,13 @@ class BridgeProcess:
 
     def wait(self, done: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
         """Wait until something is true, looking often."""
-        deadline = time.monotonic() + seconds
+        began = look = time.monotonic()
         while not done():
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > began + seconds:
                 raise TimeoutError(f"{what}\n{self.log.read_text()[-4000:]}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(min(max(LOOK_SECONDS, LOOK_COST * (now - look)), LONGEST_LOOK_SECONDS))
+            look = time.monotonic()
 
     def logged(self, words: str) -> bool:
         """Whether the log says something."""
@@ -231,10 +248,10 @@ class BridgeProcess:
 
     def _process(self, plan: Path) -> subprocess.Popen[str] | Fork:
         if self.wrapper is None:
-            return nursery().start(plan, self.log)
+            return nursery().start(self.startup, plan, self.log)
         with self.log.open("a") as log:
             return subprocess.Popen(
-                [*self.wrapper, sys.executable, "-m", "tests.support.startup", str(plan)],
+                [*self.wrapper, sys.executable, "-m", self.startup, str(plan)],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -265,6 +282,9 @@ class BridgeProcess:
             "environment": {name: value for name, value in environment.items() if value},
             "home": str(home),
             "page": self.page,
+            "speed": self.speed,
+            # A bridge that imports for itself is there to be as real as possible.
+            "prepared": self.wrapper is None,
             "platform": self.platform.url,
             "token": self.platform.token,
             "armed": str(self.armed),

@@ -10,6 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from typing_extensions import override
+
 from app.core.adapters import Adapter
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -29,22 +31,23 @@ from app.core.inbound import (
     Inbound,
 )
 from app.core.intake.access import Access
+from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.intake.reception import Reception
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import AgentListener, AgentSession, Clock, RepositoryCatalog
+from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents
-from app.core.turns.background import Surroundings
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.workshop import Workshop
+from app.core.turns.place_context import Surroundings
+from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import PromptEnd, TextUpdate
+from app.core.workspaces import Workspace
 from app.server.metrics import Metrics
 from app.store.database import Database
 from app.store.stores import Stores
@@ -130,7 +133,9 @@ class ScriptedLauncher:
             if line.what == what and place in {None, line.session.external}
         ]
 
-    async def open(self, session: Session, workspace: Path, listener: AgentListener) -> OpenedAgent:
+    async def open(
+        self, session: Session, workspace: Workspace, listener: AgentListener
+    ) -> OpenedAgent:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
         await self.opening()
@@ -209,12 +214,15 @@ class Presence(Recorder):
         self._inbound = inbound
         self._stir = stir
 
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         return self._inbound[delivery.delivery_id]
 
+    @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         return "you may not use this agent here" if speaker == STRANGER else None
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         sent = await super().send(post)
         self._stir()
@@ -254,6 +262,7 @@ class StirringFeed(Feed):
         super().__init__(stores.transcript, stores.sessions)
         self._stir = stir
 
+    @override
     def notify(self, session: int) -> None:
         super().notify(session)
         self._stir()
@@ -280,7 +289,7 @@ class Rules:
     """Where others reach the page, if they do."""
     service: str = "web"
     """Where the agents are."""
-    catalog: RepositoryCatalog | None = None
+    list_repositories: Callable[[str], Awaitable[Sequence[str]]] | None = None
 
 
 @dataclass
@@ -431,7 +440,8 @@ def _joined(
         idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
         of_agent=rules.of_agent,
     )
-    shop = Workshop(
+    shop = TurnContext(
+        places=stores.decisions,
         turns=stores.turns,
         sessions=stores.sessions,
         transcript=stores.transcript,
@@ -444,11 +454,10 @@ def _joined(
             directory(folder),
             clock,
             adapters=adapters,
-            catalog=rules.catalog,
+            list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
         outgoing=Outgoing(
-            workspaces,
             folder / "uploads",
             stores.posts,
             adapters,
@@ -462,7 +471,8 @@ def _joined(
         clock=clock,
         counters=metrics,
         vault=vault,
-        verbosity=lambda place: stores.decisions.place(place).verbosity,
+        check_room=at_once,
+        verbosity=None,
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
@@ -491,7 +501,7 @@ def _joined(
         clock=clock,
         directory=directory(folder),
     )
-    reception = Reception(
+    dispatcher = Dispatcher(
         stores.decisions,
         manager,
         ledger,
@@ -499,10 +509,11 @@ def _joined(
         access=Access(),
         untagged="mention",
         clock=clock,
+        vault=Vault(),
     )
     intake = Intake(
         deliveries,
-        reception,
+        dispatcher,
         adapters=adapters,
         clock=clock,
         renames=Renames(

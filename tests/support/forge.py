@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,16 @@ BOT = Author("demo[bot]", "demo@bots.example.com")
 
 
 class Forge:
-    """Both ports on a file; it finds a pull request by its head, as the real thing does."""
+    """The forge port on a file; it finds a pull request by its head, as the real thing does."""
 
     def __init__(self, file: Path, vault: Vault | None = None) -> None:
         self._file = file
         self._vault = vault
 
     def state(self) -> dict[str, Any]:
-        """Read all there is: `token`, `proposals`, `heads` by place, `broken`."""
+        """Read all there is: `token`, `proposals`, `heads`, `guards` by branch, `broken`."""
         found: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        return {"token": None, "proposals": [], "heads": {}, "broken": "", **found}
+        return {"token": None, "proposals": [], "heads": {}, "guards": {}, "broken": "", **found}
 
     def change(self, **values: Any) -> None:
         """Write some of it anew."""
@@ -41,6 +42,9 @@ class Forge:
 
     async def author(self, agent: str) -> Author | None:
         return BOT
+
+    async def repositories(self, agent: str) -> Sequence[str]:
+        return ()
 
     async def propose(self, proposal: Proposal) -> str:
         state = self.state()
@@ -62,3 +66,6 @@ class Forge:
         if found is None:
             return None
         return Head(found["branch"], found["commit"])
+
+    async def guard(self, repository: Repository, agent: str, branch: str) -> str:
+        return str(self.state()["guards"].get(branch, ""))

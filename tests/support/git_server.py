@@ -30,9 +30,17 @@ QUIET = {
     "GIT_COMMITTER_NAME": "Ann",
     "GIT_COMMITTER_EMAIL": "ann@example.com",
 }
-
-
+COMMITTER = "Ann <ann@example.com>"
+CONFIG = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+[uploadpack]
+	allowFilter = true
+	allowAnySHA1InWant = true
+"""
 STORAGE_KEY = "key-of-the-storage-0123456789"
+MUCH_MORE = 8 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,10 @@ class GitServer:
     """The large files of each repository, by hash."""
     broken: set[str] = field(default_factory=set)
     """Large files that the storage gives out damaged."""
+    endless: set[str] = field(default_factory=set)
+    """Large files of which the storage sends much more than there is."""
+    large_elsewhere: str = ""
+    """Where the LFS server sends whoever asks it."""
     visits: list[Visit] = field(default_factory=list)
     is_old: bool = False
     """Whether it speaks only the first version of git's protocol, as some servers still do."""
@@ -88,9 +100,10 @@ class GitServer:
     def create(self, name: str, files: dict[str, str] | None = None) -> str:
         """Make a repository with a first commit on main; returns the commit."""
         bare = self.path(name)
-        git(self.folder, "init", "-q", "--bare", "-b", "main", str(bare))
-        for what in ("allowFilter", "allowAnySHA1InWant"):
-            git(bare, "config", f"uploadpack.{what}", "true")
+        for folder in ("objects", "refs"):
+            (bare / folder).mkdir(parents=True)
+        (bare / "HEAD").write_text("ref: refs/heads/main\n")
+        (bare / "config").write_text(CONFIG)
         return self.commit(name, files or {"README.md": "# Hello\n"}, "First")
 
     def keep_large(self, name: str, content: bytes) -> str:
@@ -103,22 +116,18 @@ class GitServer:
         self, name: str, files: dict[str, str], message: str, *, branch: str = "main"
     ) -> str:
         """Commit files to a branch as a person would; returns the commit."""
-        bare = self.path(name)
-        index = bare / "index-of-tests"
-        index.unlink(missing_ok=True)
-        more = {"GIT_INDEX_FILE": str(index)}
-        parent = self.head(name, branch) or self.head(name, "main")
-        if parent:
-            git(bare, "read-tree", parent, more=more)
+        start = next((each for each in (branch, "main") if self.head(name, each)), "")
+        stream = [
+            f"commit refs/heads/{branch}\nmark :1\ncommitter {COMMITTER} now\n",
+            _data(f"{message}\n"),
+            f"from refs/heads/{start}^0\n" if start else "",
+        ]
         for path, text in files.items():
-            blob = git(bare, "hash-object", "-w", "--stdin", given=text)
             mode = "100755" if text.startswith("#!") else "100644"
-            git(bare, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}", more=more)
-        tree = git(bare, "write-tree", more=more)
-        parents = ["-p", parent] if parent else []
-        commit = git(bare, "commit-tree", tree, *parents, "-m", message)
-        git(bare, "update-ref", f"refs/heads/{branch}", commit)
-        return commit
+            stream.append(f"M {mode} inline {path}\n{_data(text)}")
+        options = ("--quiet", "--date-format=now", "--cat-blob-fd=1")
+        given = "".join([*stream, "get-mark :1\n"])
+        return git(self.path(name), "fast-import", *options, given=given)
 
     def take_away(self, name: str, path: str, message: str) -> str:
         """Commit to main that a file of its top folder is no more; returns the commit."""
@@ -212,6 +221,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _large(
         self, path: str, name: str, token: str, body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
+        if self.owner.large_elsewhere:
+            return 307, [("Location", f"{self.owner.large_elsewhere}{path}")], b""
         if path.startswith("/storage/"):
             _, _, *names, oid = path.split("/")
             what, name = self.command.lower(), "/".join(names)
@@ -235,6 +246,8 @@ class _Handler(BaseHTTPRequestHandler):
             files[oid] = body
             return (200 if hashlib.sha256(body).hexdigest() == oid else 422), b""
         found = files[oid]
+        if oid in self.owner.endless:
+            return 200, found + bytes(MUCH_MORE)
         return 200, found[::-1] if oid in self.owner.broken else found
 
     def _batch(self, name: str, token: str, asked: dict[str, Any]) -> tuple[int, bytes]:
@@ -303,6 +316,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return body
+
+
+def _data(text: str) -> str:
+    """Write a text for git's fast-import."""
+    return f"data {len(text.encode())}\n{text}\n"
 
 
 def pointer(content: bytes) -> str:

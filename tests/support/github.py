@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from app.sim.github.state import App, Comment, Installation, Issue, Repository
-from app.sim.github.world import SimulatedGithub
-from tests.support.bridge import SECONDS, BridgeProcess, demo
+from tests.sim.github.state import App, Comment, Installation, Issue, Repository
+from tests.sim.github.world import SimulatedGithub
+from tests.support.bridge import SECONDS, SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
@@ -89,6 +90,7 @@ class GithubWorld:
     agents: tuple[str, ...] = ("claude",)
     settings: dict[str, str] = field(default_factory=dict)
     private: bool = False
+    speed: float = SPEED
 
     def __post_init__(self) -> None:
         self.github = SimulatedGithub(self.folder / "github")
@@ -96,7 +98,7 @@ class GithubWorld:
         self.apps: dict[str, App] = {}
         self.installations: dict[str, Installation] = {}
         self.platform = Platform()
-        self.bridge = BridgeProcess(self.folder, self.platform)
+        self.bridge = BridgeProcess(self.folder, self.platform, speed=self.speed)
         self.bridge.agents = {name: demo() for name in self.agents}
         self._stack = ExitStack()
 
@@ -169,3 +171,42 @@ class GithubWorld:
     def prompts(self) -> list[str]:
         """List what agents were told, in order."""
         return [row[0] for row in self.bridge.rows("select prompt from turn order by id")]
+
+
+class PullWorld(GithubWorld):
+    """A world in which agents change the repository, and a person answers what they ask."""
+
+    def asks(self) -> list[dict[str, Any]]:
+        """List the asks that are open."""
+        found = self.bridge.http.get("/api/v1/asks", params={"state": "open"}).json()["items"]
+        return list(found)
+
+    def allow(self) -> str:
+        """Wait for an ask and allow it; returns what was asked."""
+        return self.answer(0)
+
+    def answer(self, option: int) -> str:
+        """Wait for an ask and choose one of its options; returns what was asked."""
+        self.bridge.wait(lambda: bool(self.asks()), "nothing was asked")
+        (ask,) = self.asks()
+        answer = {"option": ask["options"][option]["id"]}
+        self.bridge.http.post(f"/api/v1/asks/{ask['id']}/answer", json=answer).raise_for_status()
+        return f"{ask['title']}\n{ask['subject']}"
+
+    def opened(self) -> Issue:
+        """Wait for the pull request that an agent opened."""
+        self.github.wait(self.pulls)
+        return self.pulls()[0]
+
+    def pulls(self) -> list[Issue]:
+        """List the pull requests that the agent's App opened."""
+        bots = {app.bot.login for app in self.apps.values()}
+        found = self.repository.issues.values()
+        return [each for each in found if each.pull and each.user.login in bots]
+
+    def file(self, branch: str, name: str) -> str:
+        """Read a file of a branch; empty if it is not there."""
+        try:
+            return self.github.git.git("acme/widgets", "show", f"refs/heads/{branch}:{name}")
+        except subprocess.CalledProcessError:
+            return ""

@@ -6,24 +6,54 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from app.core.inbound import Delivery, Heard
+from app.config.sealing import Sealer
+from app.core.inbound import Delivery, Heard, Inbound
 from app.core.intake.access import Access
 from app.core.intake.floor import decide
-from app.core.keys import SessionKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
-from app.core.types import PlaceView
+from app.core.types import PlaceView, Session, SessionState
+from app.core.workspaces import Head, Proposal, Repository
+from app.services.github import events
+from app.services.github.accounts import Accounts
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth
 from app.services.github.directory import Directory
-from app.services.github.mentions import Identity
+from app.services.github.forge import GithubForge
+from app.services.github.installations import Installations
+from app.services.github.mentions import Identities, Identity
+from app.services.github.messages import Reader
 from app.services.github.webhook import Hook
-from app.sim.github.hooks import Event
-from app.sim.github.state import App as RemoteApp
-from app.sim.github.state import Issue
-from app.sim.github.world import SimulatedGithub
+from tests.sim.github.hooks import Event
+from tests.sim.github.state import App as RemoteApp
+from tests.sim.github.state import Issue
+from tests.sim.github.world import SimulatedGithub
+from tests.support.clock import HastyClock
 
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
+BRANCH = "agent/claude/1"
+
+
+def read(event: str, body: bytes, us: Identities, agent: str = "claude") -> Inbound | None:
+    """Read an event for an agent, without an adapter."""
+    return events.interpret(event, events.parse(event, body), Reader(agent, us))
+
+
+class Shelf:
+    """Keeps sealed things in memory."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def kept(self, name: str) -> str | None:
+        return self.values.get(name)
+
+    async def keep(self, name: str, value: str) -> None:
+        self.values[name] = value
+
+    async def take(self, name: str) -> str | None:
+        return self.values.pop(name, None)
 
 
 @dataclass
@@ -41,23 +71,41 @@ class Desk:
         self.apis: dict[str, GithubApi] = {}
         self.adapters: dict[str, GithubAdapter] = {}
         self.secrets: list[str] = []
+        self.installations: dict[str, Installations] = {}
+        self.accounts = Accounts(
+            ("guest",), "git.example", Shelf(), Sealer(SecretStr("k" * 32)), self.clock
+        )
         for agent in ("claude", "codex"):
             self._employ(agent)
 
     def _employ(self, agent: str) -> None:
         remote = self.apps[agent] = self.github.app(f"{agent}-bridge", "http://127.0.0.1:9/hook")
+        remote.public = True
         self.github.install(remote, self.repository)
         key = SecretStr(remote.private_pem)
-        auth = AppAuth(str(remote.id), key, self.clock, keep_secret=self.secrets.append)
+        installations = self.installations[agent] = Installations(("other", "third"))
+        auth = AppAuth(
+            str(remote.id),
+            key,
+            self.clock,
+            keep_secret=self.secrets.append,
+            installations=installations,
+        )
+        installations.add_owner(remote.json())
+        installations.complete(self.github.account(each).id for each in installations.logins)
         api = self.apis[agent] = GithubApi(auth, self.clock, api_url=self.github.api_url)
         hook = Hook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
-        app = App(hook, (f"/webhooks/github/{agent}",), api)
+        app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts)
         self.adapters[agent] = GithubAdapter(agent, app, self.directory, self.clock)
         self.directory.introduce(Identity(agent, remote.bot.login, remote.bot.id))
 
     @property
     def claude(self) -> GithubAdapter:
         return self.adapters["claude"]
+
+    @property
+    def claude_api(self) -> GithubApi:
+        return self.apis["claude"]
 
     def key(self, issue: Issue, agent: str = "claude") -> SessionKey:
         return SessionKey("github", f"{issue.repository.full_name}:{issue.number}", agent)
@@ -96,3 +144,33 @@ class Desk:
     async def close(self) -> None:
         for api in self.apis.values():
             await api.close()
+
+
+class Office:
+    """A forge for Claude's App, its clock, and the surfaces that it links."""
+
+    def __init__(self, desk: Desk, clock: Clock | None = None) -> None:
+        self.clock = HastyClock()
+        self.linked: list[str] = []
+        url, apis = desk.github.url, {"claude": desk.apis["claude"]}
+        self.forge = GithubForge(
+            apis, desk.directory, clock or self.clock, git_url=url, link=self._link
+        )
+        self.repository = Repository("acme/widgets", f"{url}/acme/widgets.git")
+        self._desk = desk
+
+    async def _link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
+        self.linked.append(f"{session} {key} {place}")
+        return True
+
+    async def propose(self, title: str = "A", branch: str = BRANCH) -> str:
+        """Propose a commit."""
+        self._desk.github.git.commit("acme/widgets", branch, {f"{title}.py": "x"}, "Work")
+        said = {"head": branch, "base": "main", "title": title, "body": "b"}
+        return await self.forge.propose(Proposal(self.repository, "claude", 7, **said))
+
+    async def head(self, pull: Issue) -> Head | None:
+        """Read what a session on a pull request is about."""
+        key = self._desk.key(pull)
+        place = PlaceKey("github", key.external)
+        return await self.forge.head(Session(7, key, place, SessionState.IDLE))

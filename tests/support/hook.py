@@ -5,31 +5,29 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
 
 import httpx
+from typing_extensions import override
 
+from app.core.adapters import Adapter
 from app.core.inbound import Answered, Delivery, Heard, Inbound
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
-from app.core.types import Earlier, Speaker
+from app.core.types import Speaker
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
 
 SECRET = "hook-secret-of-the-tests"
+PACE_SECONDS = 0.05
 
 
-class HookAdapter:
+class HookAdapter(Adapter):
     """One agent's presence on the platform of the tests."""
 
-    pace = 0.05
-
     def __init__(self, agent: str, platform: str, token: str) -> None:
-        self.agent = agent
-        self.service_name = adapter_name("web", agent)
-        self.paths: tuple[str, ...] = (f"/webhooks/hook/{agent}",)
+        super().__init__("web", agent, pace=PACE_SECONDS, paths=(f"/webhooks/hook/{agent}",))
         self._http = httpx.AsyncClient(
             base_url=platform,
             headers={"Authorization": f"Bearer {token}"},
@@ -37,6 +35,7 @@ class HookAdapter:
             verify=False,  # it is plain HTTP, and loading certificates takes 0.1 s
         )
 
+    @override
     def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
         expected = sign(body).encode()
         given = headers.get(b"x-hook-signature", b"")
@@ -51,6 +50,7 @@ class HookAdapter:
             received_at=now,
         )
 
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         try:
             event = json.loads(delivery.body)
@@ -69,20 +69,16 @@ class HookAdapter:
         except (ValueError, KeyError, TypeError) as error:
             raise DeliveryUnreadable(f"this event makes no sense: {error}") from error
 
-    def is_shared(self, _key: SessionKey) -> bool:
-        """Tell that other agents can answer as well."""
-        return True
-
+    @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         return "you may not use this agent here" if speaker.id.startswith("outsider") else None
 
-    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
-        return ()
-
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
         whisper = {"op": "whisper", "target": str(key), "to": speaker.id, "words": words}
         (await self._http.post("/posts", json=whisper)).raise_for_status()
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         answer = await self._http.post(
             "/posts",
@@ -101,10 +97,12 @@ class HookAdapter:
         answer.raise_for_status()
         return PostSent(answer.json()["id"])
 
+    @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         found = (await self._http.get("/find", params={"marker": marker})).json()["id"]
         return PostSent(found) if found else None
 
+    @override
     async def close(self) -> None:
         await self._http.aclose()
 

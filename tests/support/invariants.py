@@ -194,7 +194,7 @@ def _histories(world: World) -> list[list[str]]:
     """Read what the agent itself says it was told, conversation by conversation."""
     return [
         [record["text"] for record in _records(path) if record["role"] == "user"]
-        for path in sorted(world.bridge.data_dir.glob("homes/*/.agent-bridge-demo/*.jsonl"))
+        for path in sorted(world.bridge.data_dir.glob("session-homes/*/.agent-bridge-demo/*.jsonl"))
     ]
 
 

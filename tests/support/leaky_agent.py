@@ -16,6 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "app"))
 
 import demo_agent  # type: ignore[import-not-found]  # found beside the package, as a script is
+from secret_forms import FORMS  # type: ignore[import-not-found]  # beside this script
 
 KEY = os.environ["LEAKY_API_KEY"]
 demo_agent.MODES.append({"id": "leaky", "name": f"Mode {KEY}", "description": KEY})
@@ -24,10 +25,23 @@ demo_agent.MODES.append({"id": "leaky", "name": f"Mode {KEY}", "description": KE
 class LeakyTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module that mypy cannot see
     """A turn that says its key."""
 
-    commands = demo_agent.FaultyTurn.commands | {"leak": r"\S+"}
+    commands = demo_agent.FaultyTurn.commands | {"leak": r"\S+", "same": r".+"}
 
     def _do_leak(self, where: str) -> None:
         getattr(self, f"leak_{where}")()
+
+    def _do_same(self, words: str) -> None:
+        """Tell whether somebody knows the key."""
+        self.say("the same" if words == KEY else "another")
+
+    def leak_forms(self) -> None:
+        """Say it in every form, each between two words."""
+        for name, form in FORMS.items():
+            self.say(f"{name}: {form(KEY)} :end.\n\n")
+
+    def leak_marked(self) -> None:
+        """Say it with marks that a list of threads strips."""
+        self.say(f"`{FORMS['with ticks inside'](KEY)}` {FORMS['with a link inside'](KEY)}")
 
     def leak_text(self) -> None:
         self.say(f"The key is {KEY}, indeed.")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from app.sim.linear import App, Linear, LinearSession
-from tests.support.bridge import BridgeProcess, demo
+from tests.sim.linear import App, Linear, LinearSession
+from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 
 ENDED = {"complete", "error"}
@@ -35,6 +35,7 @@ class LinearWorld:
     entry: dict[str, Any] = field(default_factory=dict)
     page: bool = False
     """Whether the agents are on the page too."""
+    speed: float = SPEED
 
     def __post_init__(self) -> None:
         self.linear = Linear()
@@ -50,6 +51,7 @@ class LinearWorld:
             agents={name: demo(**self.entry) for name in self.agents},
             settings=settings,
             page=self.page,
+            speed=self.speed,
         )
         for name, app in self.apps.items():
             address = f"http://127.0.0.1:{self.bridge.port}/webhooks/linear"
@@ -78,7 +80,7 @@ class LinearWorld:
 
     def assign(self, *lines: str, agent: str = "") -> LinearSession:
         """Give a new issue to an agent."""
-        issue = self.linear.issue("Do this", "\n".join(lines))
+        issue = self.linear.issue("Do this", "\n".join(lines), by=self.ann)
         return self.linear.delegate(issue, self.apps[agent or self.agents[0]], self.ann)
 
     def wait_status(self, session: LinearSession, *statuses: str) -> None:

@@ -18,6 +18,7 @@ from app.core.keys import PlaceKey
 from app.core.ports import Clock
 from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
+from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.stores import Stores
 
@@ -30,20 +31,30 @@ _COMPILED: dict[Any, Any] = {}
 @contextmanager
 def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]:
     """Open a store in a folder; a new one begins as a copy of an empty one."""
-    file = folder / FILE_NAME
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_empty().content)
+    prepare_store(folder)
     database = Database(sqlite_url(folder))
-    database.engine.dialect = _empty().dialect
+    database.engine.dialect = empty_store().dialect
     database.engine.update_execution_options(compiled_cache=_COMPILED)
-    # A test survives no loss of power, and a disk takes longer than most tests.
-    event.listen(database.engine, "connect", _sync_never)
+    sync_never(database)
     database.open()
     try:
-        yield database, Stores.on(database, clock.now)
+        yield database, Stores.on(database, clock.now, find_area)
     finally:
         database.close()
+
+
+def prepare_store(folder: Path) -> None:
+    """Put an empty store into a folder that has none."""
+    file = folder / FILE_NAME
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.write_bytes(empty_store().content)
+
+
+def sync_never(database: Database) -> None:
+    """Let connections not wait for the disk: a test survives no loss of power anyway."""
+    event.listen(database.engine, "connect", _sync_never)
+    database.engine.dispose()  # those that there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class _Empty:
 
 
 @cache
-def _empty() -> _Empty:
+def empty_store() -> _Empty:
     """Make an empty store, once: migrations take longer than most tests, and have their own."""
     with TemporaryDirectory() as folder:
         database = Database(sqlite_url(Path(folder)))

@@ -10,6 +10,7 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.services import find_area, find_repository
 from app.store.stores import Stores
 from app.vault import Vault
 
@@ -29,12 +30,18 @@ class NoGit:
 
 def directory(folder: Path) -> Directory:
     """Make settings in which no place has a repository."""
-    return Directory("https://git.example.com", folder / "person", folder / "data")
+    return Directory(
+        "https://git.example.com",
+        folder / "person",
+        folder / "data",
+        area_of=find_area,
+        own_repository=find_repository,
+    )
 
 
 def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> RepoProvider:
     """Give every session an empty folder."""
-    folders = Folders(folder / "workspaces", folder / "uploads")
+    folders = Folders(folder / "workspaces", folder / "uploads", folder / "session-homes")
     git: Any = NoGit()
     clones = Clones(
         folders.root,

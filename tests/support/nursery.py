@@ -7,6 +7,7 @@ as parent. Only the imports are shared, which are most of the time that a start 
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -18,11 +19,25 @@ import threading
 import weakref
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 ROOT = Path(__file__).parents[2]
 MESSAGE_BYTES = 64 * 1024
+IMPORTED_LATE = (
+    "alembic.command",
+    "alembic.config",
+    "anyio._backends._asyncio",
+    "app.acp.launcher",
+    "tests.support.observe",
+    "tests.support.outside",
+    "tests.support.startup",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.websockets.auto",
+)
+"""What a bridge imports while it starts, and what every fork would import again."""
 
 
 class Fork:
@@ -80,11 +95,13 @@ class Nursery:
             )
         atexit.register(self._close)
 
-    def start(self, plan: Path, log: Path) -> Fork:
-        """Start a bridge by a plan."""
+    def start(self, startup: str, plan: Path, log: Path) -> Fork:
+        """Start a bridge by a plan, with the `main` of a module."""
         reading, writing = os.pipe()
         with log.open("a") as errors, os.fdopen(writing, "w") as output:
-            pid = self._order({"plan": str(plan)}, output.fileno(), errors.fileno())
+            pid = self._order(
+                {"startup": startup, "plan": str(plan)}, output.fileno(), errors.fileno()
+            )
         return Fork(self, pid, os.fdopen(reading))
 
     def collect(self, pid: int) -> int:
@@ -110,7 +127,7 @@ def nursery() -> Nursery:
     return Nursery()
 
 
-def _serve(line: socket.socket, run: Any) -> None:
+def _serve(line: socket.socket) -> None:
     """Fork and collect until the test process is gone; nothing outlives it."""
     children: set[int] = set()
     while True:
@@ -119,7 +136,7 @@ def _serve(line: socket.socket, run: Any) -> None:
             break
         order = json.loads(message)
         if "plan" in order:
-            answer = _fork(line, order["plan"], files, run)
+            answer = _fork(line, order, files)
             children.add(answer)
         else:
             _, status = os.waitpid(order["collect"], 0)
@@ -131,7 +148,7 @@ def _serve(line: socket.socket, run: Any) -> None:
             os.kill(child, signal.SIGKILL)
 
 
-def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
+def _fork(line: socket.socket, order: dict[str, str], files: list[int]) -> int:
     pid = os.fork()
     if pid:
         for file in files:
@@ -143,7 +160,7 @@ def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
         for number, file in enumerate(files, 1):
             os.dup2(file, number)
             os.close(file)
-        run(plan)
+        import_module(order["startup"]).main(order["plan"])
         status = 0
     except SystemExit as error:
         sys.stderr.write(f"{error.code}\n")
@@ -156,16 +173,14 @@ def _fork(line: socket.socket, plan: str, files: list[int], run: Any) -> int:
 
 
 def _main() -> None:
-    # Everything that a bridge imports on its way, early or late.
-    import alembic.command
+    for name in IMPORTED_LATE:
+        import_module(name)
+    from tests.support.memory import empty_store
 
-    import app.acp.launcher
-    from tests.support import startup
-
-    assert alembic.command
-    assert app.acp.launcher
+    empty_store()
+    gc.freeze()  # a collection would touch, and thereby copy, every page that a fork shares
     with socket.socket(fileno=int(sys.argv[1])) as line:
-        _serve(line, startup.main)
+        _serve(line)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What a test sees of a bridge from outside: its answers, its memory, the processes it owns.
 
-Run as `python -m tests.support.observe PLAN` it is also the start-up of that bridge: with hook
-adapters, or with the product's own for tests of the API. No port is wrapped.
+Its `main` is also the start-up of that bridge: with hook adapters, or with the product's own for
+tests of the API. No port is wrapped.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import subprocess
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from tests.support.bridge import DEMO, ROOT, BridgeProcess
-from tests.support.hook import HookAdapter, message
+from app.services import registered_services
+from tests.support.bridge import DEMO, BridgeProcess
+from tests.support.hook import PACE_SECONDS, HookAdapter, message
 from tests.support.platform import FINAL, RemotePost
 
 PATIENCE = 90.0
@@ -35,28 +36,17 @@ def demo(faults: str = "1", **more: Any) -> dict[str, Any]:
 class Observed(BridgeProcess):
     """A bridge whose conversations, processes and memory a test can look at."""
 
+    startup: ClassVar[str] = "tests.support.observe"
     timeouts: dict[str, float] = field(default_factory=dict)
     dotenv: Path | None = None
     hooks: bool = True
     """Whether the adapters are those of the tests; else the product's own."""
-    pace: float = HookAdapter.pace
+    pace: float = PACE_SECONDS
     """Seconds between two edits of one post."""
-
-    def start(self) -> None:
-        """Start it and wait until it listens."""
-        plan = self.folder / "plan.json"
-        plan.write_text(json.dumps(self._plan()))
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.observe", str(plan)],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self.process.stdout is not None
-        if self.process.stdout.readline().strip() != "listening":
-            raise RuntimeError(f"the bridge did not start:\n{self.log.read_text()}")
+    names: dict[str, list[str]] = field(default_factory=dict)
+    """The addresses of names, for agents with a network of their own."""
+    routes: dict[str, int] = field(default_factory=dict)
+    """The loopback ports that public addresses lead to."""
 
     def turns(self, place: str, agent: str = "demo") -> list[RemotePost]:
         """List the posts that show the turns of an agent in a place, in order."""
@@ -143,13 +133,16 @@ class Observed(BridgeProcess):
         self.wait(there.exists, f"{name} was not told", PATIENCE)
 
     def agent_pids(self, agent: str = "demo") -> set[int]:
-        """Find every process that lives in an agent's HOME: by environment, so none can hide."""
-        home = f"HOME={self.data_dir / 'homes' / agent}".encode()
+        """Find every process that lives in an agent's HOME, but for the reapers of the bridge."""
+        homes = re.escape(str(self.data_dir))
+        lives_there = re.compile(f"HOME={homes}/(homes/|session-homes/\\d+-){agent}".encode())
         found = set()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
-                    if home in (entry / "environ").read_bytes().split(b"\0"):
+                    is_reaper = b"\0reap=" in (entry / "cmdline").read_bytes()
+                    variables = (entry / "environ").read_bytes().split(b"\0")
+                    if not is_reaper and any(map(lives_there.fullmatch, variables)):
                         found.add(int(entry.name))
         return found
 
@@ -182,7 +175,7 @@ class Observed(BridgeProcess):
     def _plan(self) -> dict[str, Any]:
         dotenv = None if self.dotenv is None else str(self.dotenv)
         own = {"timeouts": self.timeouts, "dotenv": dotenv, "hooks": self.hooks, "pace": self.pace}
-        return super()._plan() | own
+        return super()._plan() | own | {"names": self.names, "routes": self.routes}
 
 
 def mismatches(
@@ -227,14 +220,17 @@ def main(plan_file: str) -> None:
     # Here, so that collecting tests does not wait for the whole product.
     from app.agents.catalog import known_agents
     from app.config import load
-    from app.main import Bridge, founded, platforms, serve
+    from app.main import Bridge, open_resources, presence, serve
     from app.server.listener import bound
+    from tests.support.memory import prepare_store, sync_never
+    from tests.support.outside import Staged
 
     plan = json.loads(Path(plan_file).read_text())
     configuration = load(
         plan["environment"],
         known=known_agents(),
         dotenv=None if plan["dotenv"] is None else Path(plan["dotenv"]),
+        services=registered_services(),
         home=Path(plan["home"]),
     )
 
@@ -247,12 +243,16 @@ def main(plan_file: str) -> None:
         for hook in hooks:
             hook.pace = plan["pace"]
         bridge = Bridge(
-            base, hooks if plan["hooks"] else platforms(base).adapters, timeouts=plan["timeouts"]
+            base, hooks if plan["hooks"] else presence(base).adapters, timeouts=plan["timeouts"]
         )
         port = bound(configuration.host, configuration.port)
         await serve(bridge, port, listening=listening)
 
-    with founded(configuration) as base:
+    if plan["prepared"]:
+        prepare_store(configuration.data_dir)
+    with open_resources(configuration, outside=Staged(plan["names"], plan["routes"])) as base:
+        if plan["prepared"]:
+            sync_never(base.database)
         asyncio.run(run())
 
 

@@ -18,20 +18,20 @@ from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.access import Access
+from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.intake.reception import Reception
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
-from app.core.posts import PostContent
+from app.core.posts import PostContent, Verbosity
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest
 from app.server.application import build
-from app.server.door import Door
 from app.server.front import Front
 from app.server.installations import Installations
+from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
-from app.server.pages.stream import Stream
+from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
@@ -65,6 +65,9 @@ class Engine:
 
     async def cancel(self, session: int) -> None:
         self.cancelled.append(session)
+
+    def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
+        """No turn runs that could show more or less."""
 
     async def run(self, turn: int) -> None:
         raise AssertionError("nobody runs turns here")
@@ -101,7 +104,7 @@ class Office:
             clock=clock,
             directory=directory(folder),
         )
-        reception = Reception(
+        dispatcher = Dispatcher(
             stores.decisions,
             manager,
             self.ledger,
@@ -109,12 +112,13 @@ class Office:
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
             clock=clock,
+            vault=vault,
         )
-        self.intake = Intake(stores.deliveries, reception, adapters=adapters, clock=clock)
+        self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
         self.parts = Parts(
             agents=CARDS,
             intake=self.intake,
-            reception=reception,
+            dispatcher=dispatcher,
             manager=manager,
             ledger=self.ledger,
             feed=self.feed,
@@ -125,7 +129,7 @@ class Office:
             posts=stores.posts,
             clock=clock,
             metrics=metrics,
-            door=Door(
+            door=LoginLinks(
                 stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
             uploads=folder / "uploads",
@@ -150,8 +154,8 @@ class Office:
         )
 
     async def sign_in(self) -> None:
-        """Open a log-in link."""
-        await self.http.get(await self.parts.door.make_link())
+        """Use up a log-in link."""
+        await self.http.post(await self.parts.door.make_link())
         page = await self.http.get("/")
         found = re.search(r'<meta name="csrf" content="([0-9a-f]+)">', page.text)
         assert found is not None

@@ -121,7 +121,10 @@ class Platform:
                 pass
 
         self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # Looks often whether it is to end: tests begin and end many.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from typing_extensions import override
+
+from app.core.adapters import Adapter
 from app.core.inbound import Delivery, Inbound
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, Speaker
 from app.errors import PostRejected
 
 
-class Recorder:
+class Recorder(Adapter):
     """The adapter port, in memory; it refuses what a platform refuses."""
 
-    def __init__(self, agent: str = "demo", *, pace: float = 1.0, service: str = "web") -> None:
-        self.agent = agent
-        self.service_name = adapter_name(service, agent)
-        self.pace = pace
+    def __init__(
+        self,
+        agent: str = "demo",
+        *,
+        pace: float = 1.0,
+        service: str = "web",
+        first_word_seconds: float | None = None,
+    ) -> None:
+        super().__init__(service, agent, pace=pace, first_word_seconds=first_word_seconds)
         self.calls: list[PostSend] = []
         self.failures: list[Exception] = []
         self.lost_answers = 0
@@ -37,21 +45,27 @@ class Recorder:
                 self._changed.clear()
                 await self._changed.wait()
 
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         return None
 
+    @override
     def is_shared(self, _key: SessionKey) -> bool:
         return self.shared
 
+    @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         return None
 
+    @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         return self.said_earlier
 
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
         self.whispers.append((key, speaker, words))
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         self.calls.append(post)
         self._changed.set()
@@ -67,9 +81,7 @@ class Recorder:
         consumed = len(post.content.text) if self.consumes else 0
         return PostSent(post.remote_id or self.remote[post.marker], consumed)
 
+    @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         remote = self.remote.get(marker)
         return PostSent(remote) if remote else None
-
-    async def close(self) -> None:
-        pass

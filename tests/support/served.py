@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -15,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self
 
-from tests.support.bridge import BridgeProcess
+from pydantic import SecretStr
+
+from app.server.login_links import private_host
+from tests.support.bridge import SECRET_KEY, BridgeProcess
 
 SECONDS = 60.0
 """Far beyond what any step takes; a test that needs it has failed."""
@@ -50,7 +52,7 @@ class Forked(BridgeProcess):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.page = True
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{private_host(SecretStr(SECRET_KEY))}:{self.port}"
 
     def __exit__(self, *_: object) -> None:
         self.kill()  # what agents still do here is of no concern, and would get its grace time
@@ -82,7 +84,6 @@ class Served:
         self._reserved.bind(("127.0.0.1", 0))
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.port: int = self._reserved.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -100,7 +101,7 @@ class Served:
     @property
     def environment(self) -> dict[str, str]:
         """All that the bridge gets to know."""
-        own = {"HOME": str(self.home), "PORT": str(self.port)}
+        own = {"HOME": str(self.home), "PORT": str(self.port), "AGENT_BRIDGE_ENV_FILE": os.devnull}
         return {"PATH": PLAIN_PATH, **self.surroundings, **own}
 
     @property
@@ -108,8 +109,23 @@ class Served:
         """Where it keeps everything, unless told otherwise."""
         return self.home / ".local" / "share" / "agent-bridge"
 
+    def new_link(self) -> str:
+        """Ask for a fresh log-in link, as a person does."""
+        asked = subprocess.run(
+            [SERVE[0], "login"],
+            cwd=self.home,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert asked.returncode == 0, asked.stderr
+        return asked.stdout.strip()
+
     def start(self, seconds: float = SECONDS) -> None:
-        """Start it and wait for the log-in link that it prints."""
+        """Start it and wait until it listens and says how to log in."""
         said_before = self.output.stat().st_size if self.output.exists() else 0
         with self.output.open("ab") as output:
             self.process = process = subprocess.Popen(
@@ -122,15 +138,13 @@ class Served:
                 start_new_session=True,
             )
 
-        def printed() -> re.Match[str] | None:
-            said = self.output.read_bytes()[said_before:].decode(errors="replace")
-            assert process.poll() is None, f"the bridge did not start:\n{said[-4000:]}"
-            return re.search(r"^Log in +(http\S+)\n", said, re.MULTILINE)
+        def listens() -> bool:
+            said = self.output.read_bytes()[said_before:]
+            assert process.poll() is None, f"the bridge did not start:\n{said[-4000:].decode()}"
+            return b"\nLog in  " in said
 
-        self.wait(lambda: printed() is not None, "a log-in link", seconds)
-        found = printed()
-        assert found is not None
-        self.link = found[1]
+        self.wait(listens, "the way to log in", seconds)
+        self.url = self.new_link().partition("/login/")[0]
 
     def kill(self) -> None:
         """Kill it with -9, and the make that may have started it."""

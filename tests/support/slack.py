@@ -13,7 +13,7 @@ from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.sim.slack import App, Message, lists
 from app.sim.slack_server import SimulatedSlack
-from tests.support.bridge import BridgeProcess, demo
+from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 
 SECONDS = 30.0
@@ -29,6 +29,9 @@ class SlackWorld:
     app: dict[str, Any] = field(default_factory=dict)
     """How the apps differ from the usual."""
     resend_seconds: float = 1.0
+    entry: dict[str, Any] = field(default_factory=dict)
+    """How the agents differ from the usual."""
+    speed: float = SPEED
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
@@ -52,8 +55,9 @@ class SlackWorld:
         self.bridge = BridgeProcess(
             self.folder,
             self.platform,
-            agents={name: demo() for name in self.agents},
+            agents={name: demo(**self.entry) for name in self.agents},
             settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
+            speed=self.speed,
         )
         self.bridge.__enter__()
         self.wait_listening()
@@ -131,6 +135,10 @@ class SlackWorld:
         self.wait(shown)
         return shown()[-1]
 
+    def too_often(self) -> list[str]:
+        """List messages that were written to more often than once per second of the bridge."""
+        return too_often(self.slack, 1.0 / self.speed)
+
     def whispers(self, user: str) -> list[str]:
         """List what only one person was shown."""
         with self.slack.changed:
@@ -192,7 +200,7 @@ def slack_adapter(
 
     return SlackAdapter(
         SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=bots),
-        colleagues=colleagues or Colleagues(expected=1),
+        colleagues=colleagues or Colleagues([app.name]),
         seal=Seal("secret-key-of-the-tests"),
         active=active or nothing,
         uploads=folder / "uploads",

@@ -19,20 +19,24 @@ from typing import Any
 
 import uvloop
 from sqlalchemy import event
+from typing_extensions import override
 
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Foundation, founded, platforms, serve
+from app.main import Bridge, Resources, open_resources, presence, serve
 from app.repos.git import Git
-from app.repos.shoes import Inside
+from app.repos.sandboxed_git import Inside
 from app.server.front import Send
 from app.server.listener import bound
+from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
 from app.store.stores import Stores
+from tests.support.clock import FastClock
 from tests.support.forge import Forge
 from tests.support.hook import HookAdapter
+from tests.support.memory import prepare_store, sync_never
 
 LOOK_SECONDS = 0.005
 IMPORTED_EARLY = (github, slack)
@@ -112,12 +116,14 @@ class GuardedHook(HookAdapter):
 
     points: FailPoints
 
+    @override
     def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Any:
         self.points.hit("adapter.verify", "before")
         delivery = super().verify(headers, body, now)
         self.points.hit("adapter.verify", "after")
         return delivery
 
+    @override
     async def send(self, post: Any) -> Any:
         await self.points.meet(f"adapter.send.{post.op}", "before")
         sent = await super().send(post)
@@ -130,6 +136,7 @@ class GuardedBridge(Bridge):
 
     points: FailPoints
 
+    @override
     def application(self) -> Any:
         front = super().application()
 
@@ -159,8 +166,17 @@ def main(plan_file: str) -> None:
         )
 
     try:
-        configuration = load(plan["environment"], known=known_agents(), home=Path(plan["home"]))
-        with founded(configuration, wrap=wrap) as base:
+        configuration = load(
+            plan["environment"],
+            known=known_agents(),
+            services=registered_services(),
+            home=Path(plan["home"]),
+        )
+        if plan["prepared"]:
+            prepare_store(configuration.data_dir)
+        with open_resources(configuration, clock=FastClock(plan["speed"]), wrap=wrap) as base:
+            if plan["prepared"]:
+                sync_never(base.database)
             _watch_commits(base, points)
             _limit_pages(base, Path(plan["full"]))
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -169,13 +185,13 @@ def main(plan_file: str) -> None:
         sys.exit(str(error))
 
 
-async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> None:
+async def _run(base: Resources, plan: dict[str, Any], points: FailPoints) -> None:
     configuration = base.configuration
     hooks = [GuardedHook(name, plan["platform"], plan["token"]) for name in configuration.agents]
     for hook in hooks:
         hook.points = points
     # The hooks stand in for the page, unless it is wanted; whatever else is set up is there.
-    there = platforms(base)
+    there = presence(base)
     adapters = [
         each for each in there.adapters if plan["page"] or not each.service_name.startswith("web:")
     ]
@@ -183,9 +199,7 @@ async def _run(base: Foundation, plan: dict[str, Any], points: FailPoints) -> No
     if plan.get("forge"):
         forge = Guarded("forge", Forge(Path(plan["forge"]), base.vault), points)
         _watch_git(points)
-    bridge = GuardedBridge(
-        base, [*hooks, *adapters], tokens=forge, pulls=forge, catalog=there.forge
-    )
+    bridge = GuardedBridge(base, [*hooks, *adapters], forge=forge)
     bridge.points = points
     port = bound(configuration.host, configuration.port)
     await serve(bridge, port, listening=_say_so)
@@ -196,7 +210,7 @@ def _say_so() -> None:
     sys.stdout.flush()
 
 
-def _watch_commits(base: Foundation, points: FailPoints) -> None:
+def _watch_commits(base: Resources, points: FailPoints) -> None:
     def before(_c: Any, _k: Any, statement: str, *_: Any) -> None:
         if statement == "COMMIT":
             points.hit("commit", "before")
@@ -225,11 +239,11 @@ def _watch_git(points: FailPoints) -> None:
 
     # Type checkers rightly forbid this; it is the one way to reach every step without a switch.
     setattr(Git, "run", guarded("git", Git.run))  # noqa: B010
-    setattr(Git, "heard", guarded("git", Git.heard))  # noqa: B010
+    setattr(Git, "run_for_stderr", guarded("git", Git.run_for_stderr))  # noqa: B010
     setattr(Inside, "run", guarded("clone", Inside.run))  # noqa: B010
 
 
-def _limit_pages(base: Foundation, full: Path) -> None:
+def _limit_pages(base: Resources, full: Path) -> None:
     """Let the disk be full while a file says so: the database cannot grow by one page."""
 
     def before(_c: Any, cursor: Any, statement: str, *_: Any) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from app.core.types import Entry
-from app.services.web.render import Renderer
-from app.services.web.thread import Fold
-from app.services.web.views import Agent, Cast
+from app.server.page.view.render import Renderer
+from app.server.page.view.thread import Fold
+from app.server.page.view.views import Agent, Cast
+from app.services import label_of
 
 AGENTS = {1: "claude", 2: "codex"}
-CAST = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex")])
+CAST = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex")], label_of)
 OPTIONS = [
     {"id": "allow", "name": "Allow once", "kind": "allow_once"},
     {"id": "reject", "name": "Reject", "kind": "reject_once"},

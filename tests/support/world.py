@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from tests.support.bridge import SECONDS, BridgeProcess, demo
+from tests.support.bridge import SECONDS, SPEED, BridgeProcess, demo
 from tests.support.hook import message
 from tests.support.platform import Platform, RemotePost
 
@@ -62,7 +62,11 @@ class World:
     def __post_init__(self) -> None:
         self.platform = Platform()
         self.bridge = BridgeProcess(
-            self.folder, self.platform, settings=self.settings, forge=self.forge
+            self.folder,
+            self.platform,
+            settings=self.settings,
+            forge=self.forge,
+            speed=SPEED,
         )
         command = self.bridge.deadly if self.deadly else ()
         self.bridge.agents = {"demo": demo(*command, **self.entry)}

@@ -1,26 +1,28 @@
 """Clones, mirrors and gates on a real disk, with a git server beside them, for tests of git alone.
 
-What the agent does is done in the agent's own shoes: bubblewrap where it works.
+What the agent does is done in the agent's own isolation: bubblewrap where it works.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.children.disk import DiskSpace
 from app.children.environment import agent_environment
+from app.children.homes import Home
 from app.children.layout import Confinement
+from app.children.network.link import NetworkPlan
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
 from app.core.keys import SessionKey
-from app.core.repositories.directory import Target
-from app.core.workspaces import Author, Clone, Opened, Repository, Way
+from app.core.workspaces import Author, Clone, Opened, Repository, Target, Way
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.repos.shoes import Inside, Shoes
+from app.repos.sandboxed_git import Inside, SandboxedGit
 from app.vault import Vault
 from tests.support.git_server import GitServer, git
 
@@ -55,7 +57,7 @@ class Yard:
     git: Git
     tokens: OneToken
     vault: Vault
-    shoes: Shoes
+    isolation: SandboxedGit
     shallow: set[Target]
     """Repositories of which only the latest history is fetched."""
     partial: set[Target]
@@ -63,7 +65,7 @@ class Yard:
     variables: dict[Target, dict[str, str]]
     """What the setup of each repository gets."""
     sent: list[str] = field(default_factory=list)
-    questions: list[str] = field(default_factory=list)
+    questions: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     allows: bool = False
 
     def repository(self, name: str = "acme/app") -> Repository:
@@ -82,6 +84,7 @@ class Yard:
         """Describe the clone of a session."""
         return Clone(
             folder=self.folder / "workspaces" / f"{number}-demo",
+            home=f"{number}-demo",
             session=SessionKey("web", f"t{number}", "demo"),
             repository=self.repository(name),
             way=way,
@@ -96,7 +99,9 @@ class Yard:
 
     async def do(self, clone: Clone, script: str) -> tuple[int, str]:
         """Do something as the agent: its status, and all that it said."""
-        inside = Inside(self.shoes, clone.folder, self.checkouts.visible(clone.folder), "tests")
+        inside = Inside(
+            self.isolation, clone.folder, clone.home, self.checkouts.visible(clone.folder), "tests"
+        )
         status, written, words = await inside.run(
             "sh", "-c", f"unset $(env | sed -n 's/^\\(GIT_[A-Z_0-9]*\\)=.*/\\1/p')\n{script}",
             seconds=60, limit=10**7,
@@ -106,14 +111,18 @@ class Yard:
     async def _sent(self, commit: str) -> None:
         self.sent.append(commit)
 
-    async def _ask(self, question: str) -> bool:
-        self.questions.append(question)
+    async def _ask(self, question: str, files: Sequence[str]) -> bool:
+        self.questions.append((question, files))
         return self.allows
 
 
 @asynccontextmanager
 async def open_yard(
-    folder: Path, *, free_bytes: int = 0, path: str = os.environ["PATH"]
+    folder: Path,
+    *,
+    free_bytes: int = 0,
+    path: str = os.environ["PATH"],
+    network: NetworkPlan | None = None,
 ) -> AsyncIterator[Yard]:
     """Have a server with one repository, acme/app, and everything to clone it."""
     person = folder / "person"
@@ -122,11 +131,14 @@ async def open_yard(
     for each in (person, home):
         each.mkdir(parents=True, exist_ok=True)
     surroundings = {"PATH": path, "HOME": str(person)}
+    proxies = network.environment if network is not None else {}
     sandbox = Plain() if isinstance(FOUND, Unavailable) else FOUND
-    shoes = Shoes(
+    isolation = SandboxedGit(
         sandbox,
         Confinement(home=home, workspace=home, person=person, masked=(data,)),
-        lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
+        lambda marker: agent_environment(surroundings, home=home, own=proxies, marker=marker),
+        lambda _session: Home(home),
+        network=network,
     )
     git, tokens, vault = Git(surroundings, "tests"), OneToken(), Vault([SECRET, WRITE])
     shallow: set[Target] = set()
@@ -137,13 +149,13 @@ async def open_yard(
         git,
         tokens,
         surroundings,
-        free_bytes=free_bytes,
+        disk=DiskSpace(folder, watermark=free_bytes),
         shallow=shallow,
         partial=partial,
     )
     checkouts = GitCheckouts(
         data / "gates",
-        {"demo": shoes},
+        {"demo": isolation},
         git,
         mirrors,
         tokens=tokens,
@@ -162,7 +174,7 @@ async def open_yard(
             git,
             tokens,
             vault,
-            shoes,
+            isolation,
             shallow,
             partial,
             variables,

@@ -61,7 +61,7 @@ def test_a_new_table_replaces_the_old_one_and_nothing_else() -> None:
 def test_the_frames_of_the_load_are_those_of_slack_and_never_the_same() -> None:
     delivered = [
         Delivery("slack:demo", str(number), None, {}, frame.encode(), 0.0)
-        for number, frame in enumerate(frames(3))
+        for number, (_, frame) in enumerate(frames(3))
     ]
     heard = [Reader("demo", (), lambda _: []).read(each) for each in delivered]
 

@@ -17,16 +17,17 @@ from app.config import (
     Account,
     AgentEntry,
     Configuration,
-    GithubCredentials,
     Limits,
-    LinearCredentials,
     PermissionRule,
-    SlackCredentials,
     forget_process_secrets,
     from_process,
     load,
 )
 from app.config.agents import KEYS
+from app.services import registered_services
+from app.services.github.settings import GithubCredentials
+from app.services.linear.settings import LinearCredentials, LinearSettings
+from app.services.slack.settings import SlackCredentials, SlackSettings
 
 PEM = """\
 -----BEGIN RSA PRIVATE KEY-----
@@ -38,7 +39,7 @@ SLACK = {"SLACK_BOT_TOKEN": "xoxb-default", "SLACK_APP_TOKEN": "xapp-default"}
 GITHUB = {
     "GITHUB_APP_ID": "4711",
     "GITHUB_PRIVATE_KEY": PEM,
-    "GITHUB_WEBHOOK_SECRET": "github-hook",
+    "GITHUB_WEBHOOK_SECRET": "github-hook-secret",
 }
 TWO = {
     "AGENTS_JSON": json.dumps(
@@ -64,6 +65,7 @@ def configured(
         {"PATH": "", **(environ or {})},
         known=known_agents(),
         dotenv=path if dotenv is not None else None,
+        services=registered_services(),
         home=tmp_path / "home",
         executable=executable,
     )
@@ -173,8 +175,6 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "default": True,
         "display_name": "Mine",
         "description": "Good at tests.",
-        "emoji": "🦊",
-        "prompt": "You are mine.",
         "env": {"A": "1", "MY_TOKEN": "secret-of-mine"},
         "env_passthrough": ["OPENAI_API_KEY"],
         "mode": "plan",
@@ -186,19 +186,14 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
             {"ask": ["edit", "execute"]},
             {"deny": {"kind": "execute", "command": ["rm *", "sudo *"]}},
         ],
+        "unasked": "tell",
         "home": "~/agents/mine",
         "sandbox": "bubblewrap",
+        "network": "restricted",
+        "network_hosts": ["api.example.com", "*.example.org", "127.0.0.1:11434", "@registries"],
         "ship": "push",
         "idle_minutes": 5,
         "limits": {"max_turns": 2, "budget_usd": 1.5},
-        "visible": False,
-        "tool_exposure": "mixed",
-        "agents_allow": ["codex"],
-        "agents_deny": ["*"],
-        "tools_allow": ["memory_*"],
-        "tools_deny": [],
-        "capabilities_allow": ["a.*"],
-        "capabilities_deny": ["b.*"],
     }
 
     mine = agent(tmp_path, **entry)
@@ -277,7 +272,7 @@ def test_a_service_that_is_not_enabled_has_no_credentials(tmp_path: Path) -> Non
 
     assert configuration.services == ("slack", "web")
     assert set(configuration.credentials) == {("slack", "claude")}
-    assert "github-hook" in set(configuration.secret_values())
+    assert "github-hook-secret" in set(configuration.secret_values())
 
 
 def test_plain_credentials_belong_to_the_default_agent_alone(tmp_path: Path) -> None:
@@ -327,7 +322,7 @@ def test_a_private_key_may_stand_inline_with_any_line_breaks(tmp_path: Path, key
 
 
 def test_linear_takes_a_token_or_what_mints_one(tmp_path: Path) -> None:
-    hook = {"LINEAR_WEBHOOK_SECRET": "linear-hook"}
+    hook = {"LINEAR_WEBHOOK_SECRET": "linear-hook-secret"}
     minted = {"LINEAR_CLIENT_ID": "id", "LINEAR_CLIENT_SECRET": "linear-secret"}
 
     by_hand = configured(tmp_path, {**hook, "LINEAR_ACCESS_TOKEN": "lin_token"})
@@ -386,7 +381,7 @@ def test_empty_placeholders_count_as_absent(tmp_path: Path) -> None:
 
 def test_every_secret_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(PEM)
-    (tmp_path / "hook").write_text("hook from file\n")
+    (tmp_path / "hook").write_text("webhook secret from a file\n")
     (tmp_path / "token").write_text("token-from-a-file-0123\r\n")
     (tmp_path / "openai").write_text("sk-openai-from-file")
     environ = {
@@ -402,7 +397,7 @@ def test_every_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
     credentials = configuration.credentials["github", "codex"]
     assert isinstance(credentials, GithubCredentials)
-    assert credentials.webhook_secret.get_secret_value() == "hook from file"
+    assert credentials.webhook_secret.get_secret_value() == "webhook secret from a file"
     assert configuration.admin_token == SecretStr("token-from-a-file-0123")
     assert configuration.model_keys("codex") == {"OPENAI_API_KEY": SecretStr("sk-openai-from-file")}
 
@@ -482,10 +477,13 @@ def test_lists_maps_and_words_are_parsed(tmp_path: Path) -> None:
     )
     assert configuration.allowed_users_only
     assert configuration.allowed_bots == (Account("github", "41898282"), Account("slack", "B1"))
-    assert configuration.github_repo == "owner/name.js"
-    assert configuration.slack_channel_repos == {"C1": "owner/one", "C2": "folder:/srv/two"}
-    assert configuration.linear_team_repos == {"ENG": "owner/three"}
-    assert configuration.slack_channel_prompts == {"C1": "Be brief, please."}
+    assert configuration.default_repository == "owner/name.js"
+    assert configuration.settings_of(SlackSettings).channel_repos == {
+        "C1": "owner/one",
+        "C2": "folder:/srv/two",
+    }
+    assert configuration.settings_of(LinearSettings).team_repos == {"ENG": "owner/three"}
+    assert configuration.settings_of(SlackSettings).channel_prompts == {"C1": "Be brief, please."}
     assert configuration.untagged_replies == "latest"
     assert configuration.verbosity == "full"
     assert (configuration.log_level, configuration.log_format) == ("debug", "json")
@@ -493,11 +491,11 @@ def test_lists_maps_and_words_are_parsed(tmp_path: Path) -> None:
     assert configuration.database_url == f"sqlite:///{tmp_path}/other.db"
     assert configuration.data_dir == tmp_path / "home/bridge"
     assert configuration.base_url == "https://bridge.example"
-    assert configuration.slack_api_url == "http://127.0.0.1:9000/api/"
+    assert configuration.settings_of(SlackSettings).api_url == "http://127.0.0.1:9000/api/"
 
 
 def test_a_public_address_with_a_token_needs_isolation(tmp_path: Path) -> None:
-    environ = {"HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": "0123456789abcdef"}
+    environ = {"HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": "f3a91c07d25b8e64"}
 
     configuration = configured(tmp_path, environ)
 
@@ -563,10 +561,11 @@ def test_the_process_brings_its_environment_and_the_file_in_its_folder(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-process")
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("app.config.loading.checkout", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("SLACK_APP_TOKEN=xapp-file\nPORT=4321\n")
 
-    configuration = from_process(known_agents())
+    configuration = from_process(known_agents(), registered_services())
 
     assert configuration.port == 4321
     assert configuration.home == tmp_path / "home"
@@ -595,3 +594,16 @@ def test_secrets_are_taken_out_of_the_environment(
 
     assert not {*names, "AGENTS_JSON"} & set(os.environ)
     assert os.environ["PORT"] == "9000"
+
+
+def test_plain_names_and_paths_are_those_of_the_default_agent(tmp_path: Path) -> None:
+    configuration = configured(tmp_path, TWO)
+    claude, codex = (configuration.agents[name] for name in ("claude", "codex"))
+
+    assert claude.setting("CHAT_TOKEN") == "CHAT_TOKEN"
+    assert codex.setting("CHAT_TOKEN") == "CHAT_TOKEN__CODEX"
+    assert configuration.webhook_paths("chat", "codex") == ("/webhooks/chat/codex",)
+    assert configuration.webhook_paths("chat", "claude") == (
+        "/webhooks/chat",
+        "/webhooks/chat/claude",
+    )

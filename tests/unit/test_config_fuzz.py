@@ -12,12 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.agents.catalog import known_agents
-from app.config import agents, credentials, load, settings
+from app.config import agents, load, settings
 from app.errors import ConfigurationError
+from app.services import registered_services
 
 # In capitals, for a legal name of an agent may be shown.
 CANARY = "CANARY-42"
-NAMES = sorted({*settings.NAMES, *credentials.NAMES, "ANTHROPIC_API_KEY", "ZZZ"})
+NAMES = sorted(
+    {
+        *settings.NAMES,
+        *(name for each in registered_services() for name in each.settings.names().values()),
+        *(name for each in registered_services() for name in each.credentials.names().values()),
+        "ANTHROPIC_API_KEY",
+        "ZZZ",
+    }
+)
 
 words = st.one_of(
     st.text(max_size=40),
@@ -44,7 +53,13 @@ def home() -> Iterator[Path]:
 def refused(environ: Mapping[str, str], home: Path, dotenv: Path | None = None) -> str:
     """Load, and return the words of the refusal, or nothing."""
     try:
-        load({"PATH": "", **environ}, known=known_agents(), dotenv=dotenv, home=home)
+        load(
+            {"PATH": "", **environ},
+            known=known_agents(),
+            dotenv=dotenv,
+            services=registered_services(),
+            home=home,
+        )
     except ConfigurationError as error:
         return str(error)
     return ""

@@ -13,7 +13,9 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.config import load
+from app.config.agents import WITHOUT_EFFECT
 from app.errors import ConfigurationError
+from app.services import registered_services
 
 # Whatever has this in it must not be shown.
 CANARY = "canary42"
@@ -22,9 +24,12 @@ SLACK = {"SLACK_BOT_TOKEN": f"xoxb-{CANARY}", "SLACK_APP_TOKEN": f"xapp-{CANARY}
 GITHUB = {
     "GITHUB_APP_ID": "4711",
     "GITHUB_PRIVATE_KEY": PEM,
-    "GITHUB_WEBHOOK_SECRET": f"hook-{CANARY}",
+    "GITHUB_WEBHOOK_SECRET": f"webhook-secret-{CANARY}",
 }
-LINEAR = {"LINEAR_WEBHOOK_SECRET": f"hook-{CANARY}", "LINEAR_ACCESS_TOKEN": f"lin-{CANARY}"}
+LINEAR = {
+    "LINEAR_WEBHOOK_SECRET": f"webhook-secret-{CANARY}",
+    "LINEAR_ACCESS_TOKEN": f"lin-{CANARY}",
+}
 
 
 def agents(**entries: Any) -> dict[str, str]:
@@ -64,6 +69,21 @@ class Broken:
 
 TABLE = [
     # Agents
+    Broken("no such network", claude(network="lan"), "AGENTS_JSON", "network"),
+    Broken("no host", claude(network_hosts=[f"https://{CANARY}/"]), "AGENTS_JSON", "@registries"),
+    Broken("hosts as text", claude(network_hosts=CANARY), "AGENTS_JSON", "list"),
+    Broken(
+        "hosts of no network",
+        claude(network="none", network_hosts=["a.example"]),
+        "AGENTS_JSON",
+        'network "restricted"',
+    ),
+    Broken(
+        "a limited network without isolation",
+        claude(network="restricted", sandbox="none"),
+        "AGENTS_JSON",
+        "not isolated",
+    ),
     Broken("no JSON", {"AGENTS_JSON": f"{{'{CANARY}'"}, "AGENTS_JSON", "quotes, commas"),
     Broken("JSON of another kind", {"AGENTS_JSON": f'["{CANARY}"]'}, "AGENTS_JSON", "object"),
     Broken("JSON that is empty", {"AGENTS_JSON": " "}, "AGENTS_JSON", "Give it a value"),
@@ -81,7 +101,9 @@ TABLE = [
         "AGENTS_JSON",
         "Remove one of the two",
     ),
-    Broken("a name in capitals", agents(Claude={"command": "x"}), "AGENTS_JSON", "small letters"),
+    Broken(
+        "a name in capitals", agents(Claude={"command": "x"}), "AGENTS_JSON", "lowercase letters"
+    ),
     Broken(
         "a secret as name", agents(**{f"sk-{CANARY}!": {"command": "x"}}), "AGENTS_JSON", "letters"
     ),
@@ -91,24 +113,35 @@ TABLE = [
     Broken("an unknown key", claude(zzz=CANARY), "AGENTS_JSON", "The keys are command"),
     Broken("a secret as key", claude(**{f"sk-{CANARY}": 1}), "AGENTS_JSON", "The keys are"),
     Broken("the key name", claude(name=CANARY), "AGENTS_JSON", "The keys are"),
-    Broken("no command", agents(claude={"mode": "plan"}), "AGENTS_JSON", "Add command, or driver"),
+    *(
+        Broken(
+            f"the key {key}, which has no effect",
+            claude(**{key: CANARY}),
+            "AGENTS_JSON",
+            f"{key} has no effect in this version. Remove it.",
+        )
+        for key in WITHOUT_EFFECT
+    ),
+    Broken("no command", agents(claude={"mode": "plan"}), "AGENTS_JSON", "Add command or driver"),
     Broken("an empty command", claude(command=[]), "AGENTS_JSON", '["program"'),
     Broken("a blank command", claude(command=" "), "AGENTS_JSON", '["program"'),
     Broken("a command of numbers", claude(command=[1]), "AGENTS_JSON", '["one", "two"]'),
     Broken(
         "a command with an open quote", claude(command=f'x "{CANARY}'), "AGENTS_JSON", "Close every"
     ),
-    Broken("an unknown driver", claude(driver=CANARY), "AGENTS_JSON", "Known are claude, codex"),
-    Broken("a driver of another type", claude(driver=[CANARY]), "AGENTS_JSON", "text in quotes"),
+    Broken(
+        "an unknown driver", claude(driver=CANARY), "AGENTS_JSON", "Known agents are claude, codex"
+    ),
+    Broken("a driver of another type", claude(driver=[CANARY]), "AGENTS_JSON", "string in quotes"),
     Broken(
         "two defaults",
         agents(a={"command": "x", "default": True}, b={"command": "y", "default": True}),
         "AGENTS_JSON",
-        "Mark one",
+        "Mark only one",
     ),
     Broken("a default in words", claude(default="yes"), "AGENTS_JSON", "true or false"),
     Broken("env as a list", claude(env=[CANARY]), "AGENTS_JSON", "object"),
-    Broken("env with a number", claude(env={"A": 1}), "AGENTS_JSON", "text in quotes"),
+    Broken("env with a number", claude(env={"A": 1}), "AGENTS_JSON", "string in quotes"),
     Broken("env with an odd name", claude(env={f"A={CANARY}": "x"}), "AGENTS_JSON", "OPENAI_API"),
     Broken("env with HOME", claude(env={"HOME": "/x"}), "AGENTS_JSON", "the key home"),
     Broken("env_passthrough as text", claude(env_passthrough="A"), "AGENTS_JSON", '["one", "two"]'),
@@ -152,7 +185,7 @@ TABLE = [
         "an allowance by title alone",
         claude(permissions=[{"allow": {"title": CANARY}}]),
         "AGENTS_JSON",
-        "Name the kind",
+        "Add the kind",
     ),
     Broken("an unknown limit", claude(limits={"max_turn": 1}), "AGENTS_JSON", "max_turns"),
     Broken("a limit in words", claude(limits={"max_turns": "4"}), "AGENTS_JSON", "whole number"),
@@ -174,7 +207,7 @@ TABLE = [
     Broken(
         "an unknown service", {"ENABLED_SERVICES": f"web,{CANARY}"}, "ENABLED_SERVICES", "linear"
     ),
-    Broken("no service", {"ENABLED_SERVICES": ","}, "ENABLED_SERVICES", "Name some of"),
+    Broken("no service", {"ENABLED_SERVICES": ","}, "ENABLED_SERVICES", "Choose from"),
     Broken(
         "a service without credentials", {"ENABLED_SERVICES": "slack"}, "ENABLED_SERVICES", "SLACK_"
     ),
@@ -260,7 +293,7 @@ TABLE = [
         "one Slack app for two agents",
         {**TWO, **SLACK, **suffixed(SLACK, "CODEX")},
         "SLACK_BOT_TOKEN",
-        "identity of its own",
+        "its own identity",
     ),
     Broken(
         "one socket for two agents",
@@ -270,13 +303,13 @@ TABLE = [
             **suffixed({**SLACK, "SLACK_BOT_TOKEN": f"xoxb-2-{CANARY}"}, "CODEX"),
         },
         "SLACK_APP_TOKEN",
-        "identity of its own",
+        "its own identity",
     ),
     Broken(
         "one App for two agents",
         {**TWO, **GITHUB, **suffixed(GITHUB, "CODEX")},
         "GITHUB_APP_ID",
-        "identity of its own",
+        "its own identity",
     ),
     Broken(
         "credentials of an agent that does not exist",
@@ -310,7 +343,7 @@ TABLE = [
         "readable file",
     ),
     Broken(
-        "a file that is empty",
+        "an empty file",
         {"BRIDGE_ADMIN_TOKEN_FILE": "{tmp}/empty"},
         "BRIDGE_ADMIN_TOKEN_FILE",
         "readable file",
@@ -365,7 +398,7 @@ TABLE = [
         "a token with a space",
         {"BRIDGE_ADMIN_TOKEN": f"{CANARY} {CANARY} {CANARY}"},
         "BRIDGE_ADMIN_TOKEN",
-        "without them",
+        "Remove them",
     ),
     Broken("a short key", {"BRIDGE_SECRET_KEY": CANARY * 2}, "BRIDGE_SECRET_KEY", "at least 32"),
     Broken("a user without service", {"ALLOWED_USERS": CANARY}, "ALLOWED_USERS", "github:octocat"),
@@ -393,7 +426,7 @@ TABLE = [
         "an agent found by chance, open to other machines",
         {"PATH": "{tmp}", "HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": CANARY * 3},
         "AGENTS_JSON",
-        "Name it there",
+        "Add it there",
         files={"gemini": b"#!/bin/sh\n"},
     ),
     # Addresses, places, numbers
@@ -431,7 +464,7 @@ TABLE = [
         "teams of a wrong type",
         {"LINEAR_TEAM_REPOS": '{"ENG": 4711}'},
         "LINEAR_TEAM_REPOS",
-        "text in quotes",
+        "string in quotes",
     ),
     Broken("a port in words", {"PORT": CANARY}, "PORT", "whole number"),
     Broken("a port beyond", {"PORT": "70000"}, "PORT", "at most 65535"),
@@ -454,8 +487,8 @@ TABLE = [
         "sqlite:",
     ),
     Broken("a database in memory", {"DATABASE_URL": "sqlite://"}, "DATABASE_URL", "four slashes"),
-    Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "from ~/"),
-    Broken("a folder around the home", {"DATA_DIR": "{tmp}"}, "DATA_DIR", "folder of its own"),
+    Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "~/"),
+    Broken("a folder around the home", {"DATA_DIR": "{tmp}"}, "DATA_DIR", "its own folder"),
     Broken(
         "a folder that is a file",
         {"DATA_DIR": "{tmp}/taken/data"},
@@ -478,7 +511,13 @@ def refusal(broken: Broken, tmp_path: Path) -> ConfigurationError:
         name: value.replace("{tmp}", str(tmp_path)) for name, value in broken.environ.items()
     }
     with pytest.raises(ConfigurationError) as caught:
-        load({"PATH": "", **environ}, known=known_agents(), dotenv=dotenv, home=tmp_path / "home")
+        load(
+            {"PATH": "", **environ},
+            known=known_agents(),
+            dotenv=dotenv,
+            services=registered_services(),
+            home=tmp_path / "home",
+        )
     return caught.value
 
 
@@ -511,5 +550,5 @@ def test_an_unreadable_file_of_settings_refuses(content: bytes | None, tmp_path:
     path = tmp_path / ".env"
     path.mkdir() if content is None else path.write_bytes(content)
 
-    with pytest.raises(ConfigurationError, match=r"^\.env: .* text file"):
-        load({}, dotenv=path, home=tmp_path / "home")
+    with pytest.raises(ConfigurationError, match=r"/\.env: .* text file"):
+        load({}, dotenv=path, services=registered_services(), home=tmp_path / "home")

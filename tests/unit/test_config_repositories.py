@@ -11,6 +11,7 @@ import pytest
 
 from app.config import Configuration, load
 from app.errors import ConfigurationError
+from app.services import registered_services
 
 CANARY = "canary-4711-canary"
 NAME = "acme/app"
@@ -19,7 +20,7 @@ NAME = "acme/app"
 def configured(tmp_path: Path, entries: Any, **environ: str) -> Configuration:
     """Load a configuration with these entries."""
     given = {"PATH": "", "REPOSITORIES_JSON": json.dumps(entries), **environ}
-    return load(given, home=tmp_path)
+    return load(given, services=registered_services(), home=tmp_path)
 
 
 def variables(configuration: Configuration, name: str = NAME) -> Mapping[str, str]:
@@ -29,7 +30,7 @@ def variables(configuration: Configuration, name: str = NAME) -> Mapping[str, st
 
 
 def test_nothing_is_set_for_any_repository_by_itself(tmp_path: Path) -> None:
-    assert load({"PATH": ""}, home=tmp_path).repositories == {}
+    assert load({"PATH": ""}, services=registered_services(), home=tmp_path).repositories == {}
 
 
 def test_a_repository_has_variables_and_a_way_of_being_fetched(tmp_path: Path) -> None:
@@ -56,7 +57,11 @@ def test_a_secret_of_a_repository_may_come_from_a_file(tmp_path: Path) -> None:
 def test_all_of_it_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "all").write_text(json.dumps({NAME: {"env": {"A": "1"}}}))
 
-    configuration = load({"PATH": "", "REPOSITORIES_JSON_FILE": f"{tmp_path}/all"}, home=tmp_path)
+    configuration = load(
+        {"PATH": "", "REPOSITORIES_JSON_FILE": f"{tmp_path}/all"},
+        services=registered_services(),
+        home=tmp_path,
+    )
 
     assert variables(configuration) == {"A": "1"}
 
@@ -82,18 +87,18 @@ def test_secrets_of_repositories_are_known_to_the_bridge_and_to_no_child(
     ("entries", "words"),
     [
         ([CANARY], "is not a JSON object"),
-        ({CANARY: {}}, "the name of repository 1 is none"),
-        ({f"https://user:{CANARY}@e.com/x": {}}, "the name of repository 1 is none"),
+        ({CANARY: {}}, "the name of repository 1 is not valid"),
+        ({f"https://user:{CANARY}@e.com/x": {}}, "the name of repository 1 is not valid"),
         ({NAME: CANARY}, "repository 1 is not an object"),
         ({NAME: {"cloen": CANARY}}, "Did you mean clone?"),
         ({NAME: {CANARY: 1}}, "The keys are env, env_passthrough, clone"),
         ({NAME: {"env": [CANARY]}}, "repository 1: env is not an object"),
-        ({NAME: {"env": {CANARY: "x"}}}, "names no environment variable"),
+        ({NAME: {"env": {CANARY: "x"}}}, "is not a variable name"),
         ({NAME: {"env": {"A": 1}}}, "env"),
         ({NAME: {"env": {"A": f"{CANARY}\0"}}}, "null character"),
         ({NAME: {"env": {"HOME": CANARY}}}, "names HOME"),
-        ({NAME: {"env": {"PATH": CANARY}}}, "names PATH"),
-        ({NAME: {"env_passthrough": "A"}}, "is not a list of texts"),
+        ({NAME: {"env": {"PATH": CANARY}}}, "sets PATH"),
+        ({NAME: {"env_passthrough": "A"}}, "is not a list of strings"),
         ({NAME: {"env_passthrough": ["BRIDGE_ADMIN_TOKEN"]}}, "the bridge's own credentials"),
         ({NAME: {"env_passthrough": ["GITHUB_PRIVATE_KEY"]}}, "the bridge's own credentials"),
         ({NAME: {"clone": CANARY}}, "'full', 'shallow' or 'partial'"),
@@ -114,4 +119,4 @@ def test_what_is_wrong_refuses_to_start_without_a_value(
 
 def test_what_is_no_json_refuses_to_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"REPOSITORIES_JSON: is not valid JSON"):
-        load({"PATH": "", "REPOSITORIES_JSON": "{"}, home=tmp_path)
+        load({"PATH": "", "REPOSITORIES_JSON": "{"}, services=registered_services(), home=tmp_path)

@@ -12,6 +12,7 @@ import pytest
 
 from app.config import BridgeSecrets, Configuration, ensure_secrets, load
 from app.errors import ConfigurationError
+from app.services import registered_services
 
 TOKEN = "given-token-0123456789"
 KEY = "given-key-0123456789-0123456789-0123456789"
@@ -19,7 +20,11 @@ KEY = "given-key-0123456789-0123456789-0123456789"
 
 def configured(tmp_path: Path, environ: Mapping[str, str] | None = None) -> Configuration:
     """Load a configuration with a DATA_DIR of its own."""
-    return load({"DATA_DIR": f"{tmp_path}/data", **(environ or {})}, home=tmp_path / "home")
+    return load(
+        {"DATA_DIR": f"{tmp_path}/data", **(environ or {})},
+        services=registered_services(),
+        home=tmp_path / "home",
+    )
 
 
 def test_secrets_are_made_once(tmp_path: Path) -> None:
@@ -88,7 +93,7 @@ def test_a_file_that_others_can_read_refuses(tmp_path: Path) -> None:
     ensure_secrets(configured(tmp_path))
     (tmp_path / "data/secrets").chmod(0o644)
 
-    with pytest.raises(ConfigurationError, match=r"DATA_DIR: .*others.*chmod 600"):
+    with pytest.raises(ConfigurationError, match=r"DATA_DIR: .*other users.*chmod 600"):
         ensure_secrets(configured(tmp_path))
 
 

@@ -315,7 +315,7 @@ def test_give_lays_a_file_where_people_get_it(start: Start, tmp_path: Path) -> N
 def test_give_says_where_there_is_nowhere_to_lay_files(talk: Talk) -> None:
     talk.prompt("give report.md All is well.")
 
-    assert talk.wire.text() == "There is nowhere to lay files for people."
+    assert talk.wire.text() == "There is no folder for files for people."
 
 
 def test_free_text_gets_a_friendly_answer_that_repeats_the_words(talk: Talk) -> None:
@@ -774,7 +774,7 @@ def test_only_text_blocks_are_words(talk: Talk) -> None:
 def test_a_prompt_without_any_words_is_answered_all_the_same(talk: Talk) -> None:
     talk.prompt(f"{BRIDGE_LINE}\n@demo")
 
-    assert "no words" in talk.wire.text()
+    assert "was empty" in talk.wire.text()
 
 
 def test_load_after_sigkill_replays_all_that_was_said(talk: Talk, start: Start) -> None:

@@ -44,6 +44,18 @@ def test_a_new_map_replaces_the_old_one_and_nothing_else() -> None:
     assert twice == f"above\n{module_map.BEGIN}\n- `new`\n\n{module_map.END}below\n"
 
 
+def test_the_handbook_names_only_what_exists() -> None:
+    handbook = module_map.HANDBOOK.read_text()
+    _, drawing, _ = handbook.partition("## Layers")[2].split("```", 2)
+    layers = {
+        name for line in drawing.splitlines() for name in re.split(r" {2,}", line)[0].split(" | ")
+    }
+    folders = set(re.findall(r"`(tests/[a-z_.]+)`", handbook))
+
+    assert {each for each in layers if each and not list(ROOT.glob(f"app/{each}*"))} == set()
+    assert {each for each in folders if not (ROOT / each).exists()} == set()
+
+
 @page
 def test_each_make_command_in_the_docs_exists(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))

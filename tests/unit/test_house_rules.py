@@ -62,6 +62,64 @@ def offenders(paths: list[Path], rule: re.Pattern[str]) -> list[str]:
     return [f"{place(path)}:{line}" for path in paths for line in uses(path.read_text(), rule)]
 
 
+SENTENCE = re.compile(r"(?s)[A-Z][a-z']*( .*|\.)|.* .*\.")
+
+
+def sentences(source: str) -> list[str]:
+    """Collect the literals that are sentences for people; docstrings and errors are not."""
+    tree = ast.parse(source)
+    silent = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for inner in ast.walk(node)
+    }
+    parts = {
+        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    literals = {
+        node: "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "x" for part in _parts(node)
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node not in parts | silent
+    }
+    return [text for text in literals.values() if SENTENCE.fullmatch(text)]
+
+
+def _parts(node: ast.Constant | ast.JoinedStr) -> list[ast.expr]:
+    return node.values if isinstance(node, ast.JoinedStr) else [node]
+
+
+def test_the_store_holds_no_sentence_for_people() -> None:
+    found = {place(path): sentences(path.read_text()) for path in inside("app/store/")}
+
+    assert {path: texts for path, texts in found.items() if texts} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'NOTE = "Stopped."',
+        'note = "Nobody answered in time, so it was not done."',
+        'say(f"Handed over to {agent}.")',
+        'say(f"{name} took a message back.")',
+        'say(f"Nobody answered in time: {title}")',
+    ],
+)
+def test_a_sentence_for_people_is_noticed(line: str) -> None:
+    assert sentences(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"""Keeps turns."""', 'raise StoreUnavailable("It is locked.")', 'run("BEGIN IMMEDIATE")'],
+)
+def test_docstrings_errors_and_statements_are_no_sentences_for_people(line: str) -> None:
+    assert not sentences(line)
+
+
 def test_only_config_reads_the_environment() -> None:
     assert offenders(outside(*MAY_READ_ENVIRONMENT), READS_ENVIRONMENT) == []
 
@@ -77,6 +135,14 @@ def test_plain_modules_import_the_standard_library_and_each_other_only() -> None
     }
 
     assert {path: vendors for path, vendors in imported.items() if vendors} == {}
+
+
+def test_simulated_platforms_import_nothing_of_the_package() -> None:
+    witnesses = sorted(ROOT.glob("tests/sim/**/*.py"))
+    imported = {place(path): packages(path.read_text()) for path in witnesses}
+
+    assert imported
+    assert [path for path, found in imported.items() if "app" in found] == []
 
 
 def test_the_demo_agent_imports_nothing_of_the_package() -> None:

@@ -222,3 +222,14 @@ def test_logs_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out == ""
     assert "hello" in captured.err
     assert "HELLO" not in captured.err
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_escape_sequences_of_others_do_not_reach_the_terminal(style: logs.Format) -> None:
+    out = configured(style)
+
+    logging.getLogger("agent").warning("it said %s", "\x1b[2J\x1b]0;title\x07")
+    structlog.get_logger("agent").warning("it said", words="\x1b[2J\x1b]0;title\x07")
+
+    assert "\x1b" not in out.getvalue()
+    assert "\x07" not in out.getvalue()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from app.acp.launch import AgentLaunch
 from app.agents.catalog import known_agents
@@ -14,7 +16,8 @@ from app.agents.isolation import shelter_all
 from app.config import load
 from app.core.keys import PlaceKey
 from app.main import launches
-from app.main.terms import page_of, place_prompts
+from app.main.terms import hosts_of, page_of, page_url_of, place_prompts
+from app.services import registered_services
 
 
 def launch(tmp_path: Path, **entry: Any) -> AgentLaunch:
@@ -23,7 +26,9 @@ def launch(tmp_path: Path, **entry: Any) -> AgentLaunch:
         "DATA_DIR": str(tmp_path / "data"),
         "AGENTS_JSON": json.dumps({"mine": {"sandbox": "none", **entry}}),
     }
-    configuration = load(settings, known=known_agents(), home=tmp_path / "person")
+    configuration = load(
+        settings, known=known_agents(), services=registered_services(), home=tmp_path / "person"
+    )
     return launches(configuration, shelter_all(configuration))["mine"]
 
 
@@ -56,18 +61,61 @@ def test_what_keeps_a_checkout_out_goes_along_with_every_start(tmp_path: Path) -
 def test_pages_are_named_by_an_address_only_where_others_can_open_it(tmp_path: Path) -> None:
     def page(**settings: str) -> str:
         given = {"PATH": "/usr/bin:/bin", "DATA_DIR": str(tmp_path / "data"), **settings}
-        configuration = load(given, known=known_agents(), home=tmp_path / "person")
+        configuration = load(
+            given, known=known_agents(), services=registered_services(), home=tmp_path / "person"
+        )
         return page_of(configuration)(PlaceKey("slack", "C1:17.2"))
 
     assert page() == ""
     assert page(BRIDGE_BASE_URL="https://b.example.com") == "https://b.example.com/t/slack/C1:17.2"
 
 
+KEY = SecretStr("k" * 40)
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ({}, "http://bridge-[a-z2-7]{16}\\.localhost:8000"),
+        ({"HOST": "::1", "PORT": "8123"}, "http://bridge-[a-z2-7]{16}\\.localhost:8123"),
+        # Names in .localhost lead a browser to 127.0.0.1 and ::1 alone.
+        ({"HOST": "127.0.0.2"}, "http://127\\.0\\.0\\.2:8000"),
+        ({"BRIDGE_BASE_URL": "http://127.0.0.1:8000"}, "http://127\\.0\\.0\\.1:8000"),
+        ({"BRIDGE_BASE_URL": "https://b.example.com"}, "https://b\\.example\\.com"),
+    ],
+)
+def test_the_page_has_a_host_of_its_own_on_this_machine_unless_the_operator_names_one(
+    tmp_path: Path, settings: dict[str, str], address: str
+) -> None:
+    given = {"DATA_DIR": str(tmp_path / "data"), **settings}
+    configuration = load(
+        given, known=known_agents(), services=registered_services(), home=tmp_path / "person"
+    )
+
+    url = page_url_of(configuration, KEY)
+
+    assert re.fullmatch(address, url)
+    assert url.partition("://")[2] in hosts_of(configuration, url)
+    assert url == page_url_of(configuration, KEY)
+
+
+def test_two_bridges_have_two_hosts(tmp_path: Path) -> None:
+    configuration = load(
+        {"DATA_DIR": str(tmp_path / "data")},
+        services=registered_services(),
+        home=tmp_path / "person",
+    )
+
+    assert page_url_of(configuration, KEY) != page_url_of(configuration, SecretStr("q" * 40))
+
+
 def test_what_is_told_in_a_channel_is_told_in_all_its_threads_and_nowhere_else(
     tmp_path: Path,
 ) -> None:
     given = {"DATA_DIR": str(tmp_path / "data"), "SLACK_CHANNEL_PROMPTS": '{"C1": "Be brief."}'}
-    configuration = load(given, known=known_agents(), home=tmp_path / "person")
+    configuration = load(
+        given, known=known_agents(), services=registered_services(), home=tmp_path / "person"
+    )
     told = place_prompts(configuration)
 
     assert told(PlaceKey("slack", "C1:17.2")) == "Be brief."

@@ -1,1 +1,1 @@
-"""What is done with one agent from a terminal: trying what it can do, and logging it in."""
+"""Commands for one agent from a terminal: probing it and logging it in."""

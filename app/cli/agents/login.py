@@ -1,4 +1,4 @@
-"""`agents login`: runs an agent's own login, in its HOME and isolation, for the person here."""
+"""`agents login`: runs an agent's own login in its HOME and isolation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.acp.elicitation import DONE
-from app.acp.launch import prepare
-from app.acp.trial.login import Method, is_logged_in, log_in, methods
-from app.children.census import new_marker
+from app.acp.launch import make_workspace, prepare
+from app.acp.probing.login import Method, is_logged_in, log_in, methods
 from app.children.foreground import run_in_terminal
+from app.children.proc_table import new_marker
 from app.cli.agents.visiting import Visitor, visitor
 from app.cli.lines import one_line, printable
 from app.config import Configuration
-from app.core.folders import beside
 from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.errors import BridgeError
 
@@ -26,7 +25,7 @@ class LoginFailed(BridgeError):
 
 
 class Relay:
-    """Shows a person what an agent says while it logs in, and brings their words back."""
+    """Shows a person what an agent says while it logs in, and returns their answers."""
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Show what the agent says."""
@@ -34,7 +33,7 @@ class Relay:
             _say(update.text)
 
     async def on_ask(self, request: AskRequest) -> str | None:
-        """Show an address or a question; an address needs no answer, the agent waits for it."""
+        """Show an address or a question; an address needs no answer: the agent waits."""
         _say(request.title)
         if DONE in request.options:
             return DONE.id
@@ -53,7 +52,8 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
         LoginFailed: there is no way, or it did not work.
         BridgeError: the agent could not be asked.
     """
-    visiting = visitor(configuration, name)
+    # A browser on this machine may call back on a loopback port that the login listens on.
+    visiting = visitor(configuration, name, on_host_network=True)
     relay = Relay()
     offered = asyncio.run(methods(visiting.visits, relay)) or known_login(visiting)
     method = choose(visiting, offered, wanted or visiting.entry.auth)
@@ -68,7 +68,7 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
 
 
 def known_login(visiting: Visitor) -> list[Method]:
-    """Tell the login that is known of an agent's program, for one that offers none over ACP."""
+    """Return the catalog's login for an agent that offers none over ACP."""
     program, command = visiting.program, visiting.entry.command
     if program is None or not program.login_command:
         return []
@@ -82,14 +82,14 @@ def known_login(visiting: Visitor) -> list[Method]:
 
 
 def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> Method:
-    """Take the way that was asked for, the only one, or the one that the person picks.
+    """Choose the login method: the wanted one, the only one, or the one that the person picks.
 
     Raises:
         LoginFailed: there is none, or it is not clear which.
     """
     name = visiting.entry.name
     if not offered:
-        raise LoginFailed(f"{name} offers no login of its own over ACP. {_hint(visiting)}")
+        raise LoginFailed(f"{name} offers no login over ACP. {_hint(visiting)}")
     ids = [method.id for method in offered]
     if wanted is None and len(offered) > 1 and sys.stdin.isatty():
         for number, method in enumerate(offered, start=1):
@@ -101,19 +101,17 @@ def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> 
         return offered[0]
     if wanted in ids:
         return offered[ids.index(wanted)]
-    problem = "has several ways to log in" if wanted is None else f"has no login {wanted!r}"
+    problem = "has several login methods" if wanted is None else f"has no login method {wanted!r}"
     raise LoginFailed(f"{name} {problem}. Name one with --method: {', '.join(ids)}.")
 
 
 def _in_terminal(visiting: Visitor, method: Method, command: tuple[str, ...]) -> None:
     launch = replace(visiting.visits.launch, argv=command)
-    workspace = visiting.visits.workspace
-    for folder in (workspace, beside(workspace)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    workspace = make_workspace(launch, visiting.visits.workspace)
     own = launch.environment(new_marker(visiting.visits.bridge))
     environment = {**method.environment, **own}
-    argv = prepare(launch, workspace, environment.get("PATH", ""))
-    status = run_in_terminal(argv, name=launch.name, env=environment, cwd=workspace)
+    prepared = prepare(launch, workspace, environment.get("PATH", ""))
+    status = run_in_terminal(prepared, name=launch.name, env=environment, cwd=workspace.folder)
     if status != 0:
         raise LoginFailed(
             f"the login of {launch.name} ended with status {status}. {_hint(visiting)}"
@@ -122,7 +120,7 @@ def _in_terminal(visiting: Visitor, method: Method, command: tuple[str, ...]) ->
 
 def _hint(visiting: Visitor) -> str:
     if visiting.program is None:
-        return "Log in as its own documentation says, in its HOME, or give it its key in env."
+        return "Log in as its documentation says, in its HOME, or set its key in env."
     return visiting.program.login
 
 

@@ -1,4 +1,4 @@
-"""`agents probe`: takes an agent through all that the bridge would use, and keeps its card."""
+"""`agents probe`: tries everything that the bridge uses of an agent, and keeps its card."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from app.acp.card import Card, card_path, write_card
-from app.acp.trial.probe import Probe
+from app.acp.probing.probe import Probe
 from app.cli.agents.visiting import Visitor, visitor
 from app.cli.asking.screen import Margin, margin
 from app.cli.tables import show_table
@@ -16,7 +16,7 @@ from app.core.clock import SystemClock
 
 
 def probe(configuration: Configuration, name: str) -> bool:
-    """Probe an agent and show its card; tells whether nothing failed.
+    """Probe an agent and show its card; returns whether nothing failed.
 
     Raises:
         BridgeError: it could not even be tried.
@@ -26,7 +26,7 @@ def probe(configuration: Configuration, name: str) -> bool:
     visiting = visitor(configuration, name)
     path = card_path(configuration.data_dir, name)
     try:
-        card = asyncio.run(_probed(visiting, aside))
+        card = asyncio.run(_run_probe(visiting, aside))
     finally:
         aside.still()
     write_card(path, card)
@@ -36,11 +36,11 @@ def probe(configuration: Configuration, name: str) -> bool:
     )
     for note in visiting.program.quirks.notes if visiting.program else ():
         aside.line(f"Good to know: {note}", "dim")
-    aside.line(f"{name}: {card.words}. Kept in {path}.", "dim")
+    aside.line(f"{name}: {card.words}. Saved in {path}.", "dim")
     return not card.of("fails")
 
 
-async def _probed(visiting: Visitor, aside: Margin) -> Card:
+async def _run_probe(visiting: Visitor, aside: Margin) -> Card:
     def told(step: str) -> None:
         aside.status(f"{visiting.entry.name}: {step}")
 

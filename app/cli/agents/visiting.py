@@ -1,11 +1,11 @@
-"""How the command line visits an agent: in its own HOME and isolation, as the bridge would."""
+"""Prepares visits to an agent, in its own HOME and isolation, as the bridge would run it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from app import logs
-from app.acp.trial.visit import Visits
+from app.acp.probing.visit import Visits
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
@@ -18,7 +18,7 @@ from app.vault import Vault
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Everything that is needed to visit one agent, and to speak of it."""
+    """Everything that is needed to visit one agent and to describe it."""
 
     entry: AgentEntry
     program: AgentProgram | None
@@ -26,8 +26,8 @@ class Visitor:
     vault: Vault
 
 
-def visitor(configuration: Configuration, name: str) -> Visitor:
-    """Prepare visits to an agent.
+def visitor(configuration: Configuration, name: str, *, on_host_network: bool = False) -> Visitor:
+    """Prepare visits to an agent, in its own network unless told otherwise.
 
     Raises:
         NotFound: there is no such agent.
@@ -36,11 +36,14 @@ def visitor(configuration: Configuration, name: str) -> Visitor:
     registry = Registry(configuration, known_agents())
     entry, program = registry.get(name), registry.program(name)
     vault = Vault(configuration.secret_values())
-    # What goes wrong is shown in words; lines of the log would stand between them.
+    # Errors are shown to the person; log lines would only get between them.
     logs.configure("error", configuration.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
-    launch = launches(configuration, shelter_all(configuration))[name]
+    shelter = shelter_all(configuration)[name]
+    if on_host_network:
+        shelter = shelter.on_host_network()
+    launch = launches(configuration, {name: shelter})[name]
     workspace = configuration.data_dir / "workspaces" / f"visit-{name}"
     visits = Visits(launch, workspace, Metrics(), bridge_id(configuration))
     return Visitor(entry, program, visits, vault)

@@ -1,6 +1,6 @@
-"""Who answers when an agent asks: the person at the terminal, or the rule that was given.
+"""Answers what an agent asks: by the person at the terminal, or by the rule that was given.
 
-Nothing is ever allowed that nobody allowed: without a person and without a rule the answer is no.
+Nothing is allowed without a person or a rule that allows it: without both the answer is no.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from app.core.updates import AskKind
 from app.server.shapes import OptionOut
 
 LINE_BYTES: Final = 4096
-"""As much as a terminal hands over as one line."""
+"""The longest line that a terminal delivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an agent asks, and all that is needed to judge it."""
+    """What an agent asks, with everything needed to judge it."""
 
     agent: str
     title: str
+    """As it is shown: without control characters that a terminal would obey."""
     options: Sequence[OptionOut]
     details: Sequence[str] = ()
     free_text: bool = False
-    """Whether any words answer it."""
+    """Whether free text answers it."""
     kind: AskKind = "permission"
     resumes: bool = False
-    """Whether it answers itself when its time has come."""
+    """Whether it goes on by itself after a time."""
 
 
 class Responder(Protocol):
-    """Whoever answers."""
+    """Answers questions."""
 
     async def choose(self, question: Question) -> str | None:
         """Choose an option by its id, or answer in words; None if there is nothing to choose."""
@@ -54,11 +55,11 @@ class Rule:
     async def choose(self, question: Question) -> str | None:
         """Allow once if the rule says so and the agent offers it, else reject.
 
-        A rule is about what agents may do: whether a limit or a budget counts is for people.
+        A rule is about what agents may do; limits and budgets are for people to decide.
         """
         show(self._screen, question)
         if question.resumes:
-            await asyncio.Event().wait()  # until it is answered, and nobody needs this any more
+            await asyncio.Event().wait()  # until it has gone on by itself and this is cancelled
         if question.kind == "pause":
             return None
         permission = question.kind == "permission"
@@ -68,7 +69,7 @@ class Rule:
         if chosen is None:
             return None
         hint = "; --allow once would allow it" if allowing else ""
-        why = "" if self._allow else f" (nobody is at the terminal{hint})"
+        why = "" if self._allow else f" (no one is at the terminal{hint})"
         self._screen.line(f"  {lines.one_line(chosen.name)}{why}", "bold")
         return chosen.id
 
@@ -86,7 +87,7 @@ class Person:
         show(self._screen, question)
         for number, option in enumerate(question.options, start=1):
             self._screen.line(f"  {number}  {lines.one_line(option.name)}")
-        # What was typed before the question was seen is no answer to it.
+        # What was typed before the question appeared is no answer to it.
         self._typed = b""
         termios.tcflush(self._keyboard, termios.TCIFLUSH)
         while True:
@@ -100,12 +101,12 @@ class Person:
                 return option_id
             if question.free_text and line.strip():
                 return line.strip()
-            self._screen.line("  Type one of the numbers, or the words beside it.", "yellow")
+            self._screen.line("  Type a number or the name of an option.", "yellow")
 
     async def _line(self) -> str | None:
         """Read a line without holding up the loop; None at the end of the input."""
         while b"\n" not in self._typed:
-            await self._readable()
+            await self._wait_readable()
             data = os.read(self._keyboard, LINE_BYTES)
             if not data:
                 return None
@@ -113,7 +114,7 @@ class Person:
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace")
 
-    async def _readable(self) -> None:
+    async def _wait_readable(self) -> None:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         loop.add_reader(self._keyboard, ready.set)
@@ -124,7 +125,7 @@ class Person:
 
 
 def match(typed: str, options: Sequence[OptionOut]) -> str | None:
-    """Find the option that somebody means: by its number, its name or its id."""
+    """Find the option that was typed: by its number, its name or its id."""
     word = typed.strip().casefold()
     for number, option in enumerate(options, start=1):
         if word and word in {str(number), option.name.casefold(), option.id.casefold()}:
@@ -134,8 +135,10 @@ def match(typed: str, options: Sequence[OptionOut]) -> str | None:
 
 def show(screen: Screen, question: Question) -> None:
     """Show what is asked."""
-    title = lines.one_line(question.title)
-    screen.line(f"? {question.agent} asks: {title}", "bold yellow")
+    first, *more = question.title.split("\n")
+    screen.line(f"? {question.agent} asks: {first}".rstrip(), "bold yellow")
+    for line in more:
+        screen.line(f"  {line}", "bold yellow")
     for line in question.details:
         screen.line(f"  {line}", "dim")
 

@@ -1,15 +1,16 @@
-"""One turn followed from its words to its end, wherever the bridge runs."""
+"""Follows one turn from its prompt to its end, wherever the bridge runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from app.cli import lines
 from app.cli.asking.answers import Question, Responder
 from app.cli.asking.screen import Screen
+from app.core.ask_view import kept_view
 from app.core.tasks import Tasks
 from app.core.types import TurnState
 from app.errors import BridgeError, Conflict, NotFound
@@ -23,14 +24,14 @@ from app.server.shapes import (
 )
 
 LOOK_SECONDS: Final = 0.2
-"""How often a quiet turn is looked at: the events tell its rows, not its end."""
+"""How often a quiet turn is polled: the events report its rows, not its end."""
 OVER: Final = frozenset({TurnState.DONE, TurnState.FAILED, TurnState.CANCELLED})
 
 Item = EntryOut | UnfinishedOut
 
 
 class Way(Protocol):
-    """A way to a bridge: over HTTP, or to parts of one's own."""
+    """A way to a bridge: over HTTP, or embedded in this process."""
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent."""
@@ -48,20 +49,18 @@ class Way(Protocol):
         """Stop what runs in a session."""
 
     def follow(self, session: int) -> AsyncIterator[Item]:
-        """Give every row of a session, and all that follow."""
+        """Yield every row of a session, and all that follow."""
 
 
 class AgentUnknown(BridgeError):
     """There is no agent of that name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"there is no agent {name!r}. See `agent-bridge agents list` for those there are."
-        )
+        super().__init__(f"there is no agent {name!r}. See `agent-bridge agents list`.")
 
 
 class Conversation:
-    """One question, and what comes of it."""
+    """One prompt and the turn that follows from it."""
 
     def __init__(self, way: Way, screen: Screen, responder: Responder) -> None:
         self._way = way
@@ -74,18 +73,17 @@ class Conversation:
         self._stopping = False
         self._one_question = asyncio.Lock()
         self._questions: dict[int, asyncio.Task[None]] = {}
-        self._tools: dict[str, Mapping[str, Any]] = {}
         self._others: list[EntryOut] = []
-        """Rows of other turns; one of them may be found to go on with this one."""
+        """Rows of other turns; one of those turns may continue this one."""
         self._agent = ""
         self._session = 0
         self._turn = 0
         self._last = 0
         self.unanswered = ""
-        """What nobody was there to answer, as a sentence."""
+        """The question that no one could answer, as a sentence."""
 
     async def run(self, new: NewSession) -> tuple[SessionTurn, TurnOut]:
-        """Say something and follow what comes of it to its end.
+        """Send a prompt and follow its turn to the end.
 
         Raises:
             AgentUnknown: there is no such agent.
@@ -96,7 +94,7 @@ class Conversation:
         try:
             begun = await self._begin(new)
             self._tasks.start(self._follow(), name="events")
-            turn = await self._ended()
+            turn = await self._wait_for_end()
         except BrokenPipeError:
             await self._stop()
             raise
@@ -108,7 +106,7 @@ class Conversation:
         return begun, turn
 
     def stop(self) -> None:
-        """Stop the turn; one that only waits behind another is left to wait."""
+        """Stop the turn; one that only waits behind another stays queued."""
         self._stopping = True
         self._tasks.start(self._stop(), name="stop")
 
@@ -118,7 +116,9 @@ class Conversation:
         except NotFound:
             raise AgentUnknown(new.agent) from None
         if begun.turn is None:
-            raise Conflict(f"{new.text!r} is a command of the bridge: it was done, no turn began")
+            raise Conflict(
+                f"{new.text!r} is a command of the bridge: it was run, and no turn started"
+            )
         self._session, self._turn = begun.id, begun.turn
         self._begun.set()
         return begun
@@ -133,12 +133,12 @@ class Conversation:
                 await self._way.cancel(self._session)
 
     async def _follow(self) -> None:
-        # A stream that breaks off costs nothing but liveliness: the rows are read again at the end.
+        # A broken stream only costs live output: the rows are read again at the end.
         with suppress(BridgeError):
             async for item in self._way.follow(self._session):
                 self._items.put_nowait(item)
 
-    async def _ended(self) -> TurnOut:
+    async def _wait_for_end(self) -> TurnOut:
         while True:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -152,7 +152,7 @@ class Conversation:
                     return turn
 
     def _go_on_with(self, turn: int) -> None:
-        """Follow the turn that goes on with the work of one that was parked."""
+        """Follow the turn that continues one that was parked."""
         self._turn = turn
         others, self._others = self._others, []
         for entry in others:
@@ -162,17 +162,17 @@ class Conversation:
         if self._stopping:
             self._status("stopping")
         elif turn.state == TurnState.QUEUED:
-            self._status("busy; your words wait")
+            self._status("busy; your message is queued")
         elif turn.state == TurnState.STARTING:
             self._status("starting")
         elif turn.state == TurnState.PARKED:
-            self._status("parked until somebody answers")
+            self._status("parked until someone answers")
 
     def _status(self, doing: str) -> None:
         self._screen.status(f"{self._agent} is {'stopping' if self._stopping else doing}")
 
     def _take(self, item: Item) -> None:
-        """Show one item of this turn; those of others in the same thread are not ours."""
+        """Show one item of this turn; those of other turns in the thread are skipped."""
         if isinstance(item, EntryOut):
             self._last = max(self._last, item.id)
         if item.turn != self._turn:
@@ -187,8 +187,6 @@ class Conversation:
         if item.kind == "ask":
             self._ask(item)
             return
-        if item.kind == "tool":
-            self._tools[str(item.data.get("call"))] = item.data
         self._screen.show(item)
         if not self._questions:
             self._status("working")
@@ -205,13 +203,12 @@ class Conversation:
             self._screen.line(f"  {lines.one_line(entry.text)}", "bold")
 
     async def _respond(self, entry: EntryOut) -> None:
-        details = lines.tool_details(self._tools.get(str(entry.data.get("call")), {}))
-        about = lines.printable(str(entry.data.get("about", ""))).splitlines()
+        view = kept_view(entry.text, entry.data)
         question = Question(
             agent=self._agent,
-            title=entry.text,
+            title=view.heading,
             options=[OptionOut(**option) for option in entry.data["options"]],
-            details=tuple(details) or tuple(about),
+            details=tuple(lines.ask_lines(view)),
             free_text=bool(entry.data.get("free_text")),
             kind=entry.data.get("kind", "permission"),
             resumes="resume_at" in entry.data,

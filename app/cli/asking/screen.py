@@ -1,6 +1,6 @@
-"""What a person sees of a turn: the answer on stdout, everything else on stderr.
+"""Shows a turn on the terminal: the answer on stdout, everything else on stderr.
 
-Nothing but the agent's answer ever goes to stdout, so that it can be piped on.
+Only the agent's answer ever goes to stdout, so that it can be piped.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from app.cli import lines
 from app.server.shapes import EntryOut
 
 STATUS_CHARACTERS: Final = 120
-"""What the moving line keeps of a thought or of an unfinished answer."""
+"""How much of a thought or an unfinished answer the status line shows."""
 
 
 class Margin(Protocol):
-    """The place for everything but the answer."""
+    """Shows everything but the answer."""
 
     def line(self, text: str, style: str = "") -> None:
         """Write a line that stays."""
 
     def prompt(self, text: str) -> None:
-        """Write words that a person answers on the same line."""
+        """Write a prompt that a person answers on the same line."""
 
     def status(self, words: str) -> None:
-        """Say what is going on now, where that can be taken back."""
+        """Show what is going on now, where that can be erased."""
 
     def still(self) -> None:
-        """Take that back."""
+        """Erase the status."""
 
 
 class Plain:
-    """A file or a pipe: lines, and nothing that moves."""
+    """Writes lines to a file or a pipe, without a status."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -46,18 +46,18 @@ class Plain:
             self._stream.flush()
 
     def prompt(self, text: str) -> None:
-        """Write words that a person answers."""
+        """Write a prompt that a person answers."""
         self.line(text)
 
     def status(self, words: str) -> None:
-        """Leave a file alone with what lasts a moment."""
+        """Do nothing: a status is not for files."""
 
     def still(self) -> None:
-        """Do nothing: nothing moves."""
+        """Do nothing: there is no status."""
 
 
 class Silent(Plain):
-    """Nobody wants to see anything but the answer."""
+    """Shows nothing: only the answer is wanted."""
 
     def line(self, text: str, style: str = "") -> None:
         """Write nothing."""
@@ -86,16 +86,16 @@ class Screen:
         one_terminal: bool = False,
         uploads: Path = Path("uploads"),
     ) -> None:
-        """Show a turn; what an agent made for people lies in `uploads`."""
+        """Show a turn; files that an agent made for people are in `uploads`."""
         self._out = out
         self._margin = aside
         self._one_terminal = one_terminal
-        """Whether answer and margin are seen in one place and must not write into each other."""
+        """Whether answer and margin share a terminal and must not write into each other."""
         self._uploads = uploads
         self._open_line = False
-        """Whether the answer so far does not end with its line."""
+        """Whether the answer so far does not end with a newline."""
         self._column = False
-        """Whether the cursor stands behind a piece of the answer."""
+        """Whether the cursor is behind a piece of the answer."""
         self._prompting = False
         self._notice = ""
         self._plan: dict[str, str] = {}
@@ -103,18 +103,18 @@ class Screen:
         self._usage: Mapping[str, Any] = {}
 
     def status(self, words: str) -> None:
-        """Say what is going on now, unless that would write over something."""
+        """Show what is going on now, unless that would overwrite something."""
         if not (self._column or self._prompting):
             self._margin.status(lines.one_line(words, STATUS_CHARACTERS))
 
     def line(self, text: str, style: str = "") -> None:
-        """Write a line beside the answer."""
+        """Write a line that is not part of the answer."""
         self._aside()
         self._margin.line(text, style)
 
     @contextmanager
     def prompt(self, text: str) -> Iterator[None]:
-        """Ask the person something; nothing moves until the block ends."""
+        """Ask the person something; no status is shown until the block ends."""
         self._aside()
         self._margin.prompt(text)
         self._prompting = True
@@ -143,7 +143,7 @@ class Screen:
                 pass
 
     def end(self, *, notice: bool = True) -> None:
-        """End the answer's last line; show what the bridge noted last, unless it is said anyway."""
+        """End the answer's last line; show the last notice, unless `notice` is false."""
         self._margin.still()
         if self._open_line and (self._column or not self._one_terminal):
             self._write("\n")
@@ -153,7 +153,7 @@ class Screen:
         self._notice = ""
 
     def usage(self) -> str:
-        """Tell what the turn has used, as far as it is known."""
+        """Return what the turn has used, as far as it is known."""
         return lines.usage_line(self._usage)
 
     def _answer(self, text: str) -> None:
@@ -187,7 +187,7 @@ class Screen:
         self.status(entry.text)
 
     def _steps(self, steps: Sequence[Mapping[str, str]]) -> None:
-        """Show a new plan whole, and of a known one what is done by now."""
+        """Show all of a new plan, and of a known one what is done by now."""
         known, self._plan = self._plan, {step["text"]: step["status"] for step in steps}
         if known.keys() != self._plan.keys():
             self.line("Plan:", "bold")

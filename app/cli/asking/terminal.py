@@ -1,6 +1,6 @@
-"""A terminal as the place for everything but the answer: colours, and one line that moves.
+"""Shows everything but the answer on a terminal: coloured lines, and one status line.
 
-It may be closed at any moment; that must not keep anybody from stopping an agent.
+The terminal may be closed at any moment; an agent must still be stopped then.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 FRAMES_PER_SECOND: Final = 8
-"""Looks alive, costs nothing."""
+"""Looks smooth and costs nothing."""
 
 
 class Terminal:
-    """Lines that stay, and below them one that says what is going on now."""
+    """Lines that stay, and a status line below them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream, highlight=False)
@@ -35,13 +35,13 @@ class Terminal:
             self._console.print(Text(text, style=style), soft_wrap=True)
 
     def prompt(self, text: str) -> None:
-        """Write words that a person answers on the same line."""
+        """Write a prompt that a person answers on the same line."""
         self.still()
         with suppress(OSError):
             self._console.print(Text(text, style="bold"), end="")
 
     def status(self, words: str) -> None:
-        """Say what is going on now, until something else is said."""
+        """Show what is going on now, until something else is shown."""
         self._words = words
         if self._live is None:
             self._live = Live(
@@ -56,7 +56,7 @@ class Terminal:
                 self._live.start()
 
     def still(self) -> None:
-        """Take the moving line away."""
+        """Erase the status line."""
         live, self._live = self._live, None
         if live is not None:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Checks of each agent: is it there, does it run, has it a key, does it ask, is it kept apart."""
+"""Checks each agent: its command, version, key, mode, limits, probe and isolation."""
 
 from __future__ import annotations
 
@@ -12,22 +12,36 @@ from pathlib import Path
 from typing import Final
 
 from app.acp.card import card_path, read_card
+from app.agents.admission import Admission
 from app.agents.catalog import AgentProgram, checkout_words, known_agents
-from app.agents.isolation import Shelter, shelter_all, try_shelter
+from app.agents.isolation import Shelter, shelter_all
+from app.agents.network import SHARED
 from app.agents.registry import Registry
-from app.children.census import new_marker
 from app.children.hardening import make_undumpable
+from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
-from app.cli.checks import Finding, ok, problem, warning
 from app.cli.lines import one_line
 from app.config import AgentEntry, Configuration
 from app.config.names import is_secret
+from app.core.findings import Finding, ok, problem, warning
 from app.errors import AgentNotStarted, ConfigurationError
 
 VERSION_SECONDS: Final = 10.0
-"""An agent in node takes a second or two to say its version; nobody waits longer for a check."""
+"""An agent in node takes a second or two to print its version; a check may not take longer."""
 VERSION_BYTES: Final = 4096
-"""More than any version."""
+"""Longer than any version."""
+_REMEDIES: Final = (
+    (
+        SHARED,
+        "Let bubblewrap make network namespaces: `bwrap --ro-bind / / --unshare-net true` "
+        "shows what is missing.",
+    ),
+    ("it runs as root", "Run the bridge as an ordinary user."),
+    (
+        "share one home",
+        'Leave "home" out of its entry, so that each session has its own home.',
+    ),
+)
 STEPS: Final = StopSteps(close=0.5, terminate=0.5, kill=1.0)
 """A command that only prints something ends by itself."""
 
@@ -35,11 +49,11 @@ STEPS: Final = StopSteps(close=0.5, terminate=0.5, kill=1.0)
 async def check_agents(
     configuration: Configuration, tried: Mapping[str, str] | None = None
 ) -> AsyncIterator[Finding]:
-    """Check every agent in its own shoes; `tried` is what a running bridge found out by itself."""
+    """Check every agent in its own isolation; `tried` holds what a running bridge found."""
     make_undumpable()
     with tempfile.TemporaryDirectory() as spare:
         if not configuration.data_dir.is_dir():
-            # A check makes nothing that stays.
+            # A check leaves nothing behind.
             configuration = replace(configuration, data_dir=Path(spare) / "data")
             configuration.data_dir.mkdir(mode=0o700)
         try:
@@ -48,6 +62,7 @@ async def check_agents(
             yield problem("isolation", error.problem, error.remedy)
             return
         registry = Registry(configuration, known_agents())
+        admission = Admission(configuration, shelters)
         for entry in registry:
             program, shelter = registry.program(entry.name), shelters[entry.name]
             yield command(configuration, entry, program)
@@ -57,15 +72,16 @@ async def check_agents(
                 yield finding
             yield mode(entry, program)
             yield checkout(entry, program)
+            yield limits(entry, shelter)
             yield probed(configuration, entry)
             words = (tried or {}).get(entry.name)
-            yield isolation(entry, words or (await try_shelter(configuration, shelter)).words)
+            yield isolation(entry, words or await admission.judge(entry.name))
 
 
 def command(
     configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
 ) -> Finding:
-    """Check whether an agent's command is there."""
+    """Check whether an agent's command is installed."""
     name = entry.command[0]
     found = shutil.which(name, path=configuration.path)
     if found is not None:
@@ -77,7 +93,7 @@ def command(
 async def versions(
     configuration: Configuration, entry: AgentEntry, program: AgentProgram | None, shelter: Shelter
 ) -> AsyncIterator[Finding]:
-    """Run what tells the versions of an agent and of the node it needs."""
+    """Check the versions of an agent and of the node it needs."""
     if program is None:
         return
     if program.version and shutil.which(program.version[0], path=configuration.path):
@@ -88,7 +104,7 @@ async def versions(
             else warning(
                 entry.name,
                 f"{' '.join(program.version)!r} printed no version within {VERSION_SECONDS:g} s",
-                f"Run it by hand, or install it again: {program.install}",
+                f"Run it by hand, or reinstall it: {program.install}",
             )
         )
     if program.node is not None:
@@ -98,7 +114,7 @@ async def versions(
 def keys(
     configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
 ) -> Iterator[Finding]:
-    """Check whether an agent gets a key; only names are ever told."""
+    """Check whether an agent gets a key; only names are ever shown."""
     given = sorted(name for name in configuration.model_keys(entry.name) if is_secret(name))
     if given:
         yield ok(entry.name, f"gets {', '.join(given)}")
@@ -116,64 +132,78 @@ def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:
     if asks is not None:
         return warning(
             entry.name,
-            f"mode {entry.mode!r} is not the one in which it asks",
-            f'What it does there unasked is never shown to anybody. "mode": {asks!r} asks.',
+            f"mode {entry.mode!r} is not the mode in which it asks",
+            f'In that mode it may act without asking anyone. Set "mode" to {asks!r}.',
         )
     return warning(
         entry.name,
-        "whether it asks before it acts is up to its own settings",
-        "Name the mode in which it asks with mode in its entry in AGENTS_JSON.",
+        "whether it asks before it acts depends on its own settings",
+        'Set "mode" in its entry in AGENTS_JSON to the mode in which it asks.',
     )
 
 
 def checkout(entry: AgentEntry, program: AgentProgram | None) -> Finding:
-    """Say what settings in a checkout can do to an agent."""
+    """Report what settings in a checkout can do to an agent."""
     words = checkout_words(program)
     if program is not None:
         return ok(entry.name, words)
     return warning(entry.name, words, "Let it work only on repositories that you trust.")
 
 
+def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
+    """Report what one session of an agent may use."""
+    words, _, remedy = shelter.limit_words.partition(": ")
+    if remedy:
+        return warning(entry.name, f"limits: {words}", f"{remedy.capitalize()}.")
+    return ok(entry.name, f"limits: {words}")
+
+
 def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
-    """Tell what the last probe of an agent saw."""
+    """Report what the last probe of an agent saw."""
     card = read_card(card_path(configuration.data_dir, entry.name))
     command = f"agent-bridge agents probe {entry.name}"
-    if card is None or not card.speaks_of(entry.command):
+    if card is None or not card.is_about(entry.command):
         return ok(entry.name, f"not probed yet; `{command}` tries what it can do")
     failing = [step for step in card.steps if step.verdict == "fails"]
     if not failing:
         return ok(entry.name, f"probed: {card.words}")
     why = "; ".join(f"{step.name}: {step.remark}" for step in failing)
     return warning(
-        entry.name, f"probed: {why}", f"What fails is not used. After a repair: `{command}`."
+        entry.name, f"probed: {why}", f"What fails is not used. Once fixed, run `{command}`."
     )
 
 
 def isolation(entry: AgentEntry, words: str) -> Finding:
-    """Judge how an agent is kept apart."""
+    """Judge how an agent is isolated."""
     if words.startswith("isolated"):
-        return ok(entry.name, words)
+        remedy = next((remedy for part, remedy in _REMEDIES if part in words), None)
+        return warning(entry.name, words, remedy) if remedy else ok(entry.name, words)
+    if words.startswith("closed"):
+        reason, _, remedy = words.partition(". ")
+        return problem(
+            entry.name, reason.rstrip("."), remedy or "Check its home and where secrets are kept."
+        )
     reason, _, remedy = words.partition(". ")
     if not entry.isolated:
         remedy = (
-            "It can read whatever you can read. To isolate it, name it in AGENTS_JSON without "
+            "It can read everything that you can. To isolate it, name it in AGENTS_JSON without "
             '"sandbox": "none" and "home": "user".'
         )
-    return warning(entry.name, reason.rstrip("."), remedy or "It can read whatever you can read.")
+    return warning(entry.name, reason.rstrip("."), remedy or "It can read everything that you can.")
 
 
 def _node(agent: str, oldest: int, words: str) -> Finding:
     found = re.match(r"v(\d+)", words)
     remedy = f"Install node {oldest} or newer and put it on PATH."
     if found is None:
-        return problem(agent, f"needs node {oldest} or newer, and there is none", remedy)
+        return problem(agent, f"needs node {oldest} or newer, which was not found", remedy)
     if int(found[1]) < oldest:
-        return problem(agent, f"needs node {oldest} or newer, and finds {words}", remedy)
+        return problem(agent, f"needs node {oldest} or newer, found {words}", remedy)
     return ok(agent, f"node {words}")
 
 
 async def _output(shelter: Shelter, argv: Sequence[str]) -> str:
-    """Run a command as the agent would; what it printed on one line, nothing if it failed."""
+    """Run a command as the agent would; returns its output on one line, empty if it failed."""
     env = shelter.environment(new_marker("doctor"))
     wrapped = shelter.sandbox.wrap(argv, shelter.confinement)
     try:

@@ -1,4 +1,4 @@
-"""Checks of this machine and of what the bridge keeps on it; nothing is made or changed."""
+"""Checks this machine and what the bridge keeps on it; creates and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from app.cli.checks import Finding, ok, problem, warning
 from app.cli.running import local_address
-from app.config import Configuration, ensure_secrets
+from app.config import Configuration, cautions, ensure_secrets
 from app.config.bridge_secrets import FILE_NAME
+from app.core.findings import Finding, ok, problem, warning
 from app.errors import ConfigurationError, StoreUnavailable
 
 LITTLE_DISK: Final = 1024**3
-"""One build of a project fills that much."""
+"""One build of a project can fill this."""
 NO_DISK: Final = 64 * 1024**2
-"""Below this the store itself soon cannot write."""
+"""Below this the store itself soon cannot write any more."""
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -31,20 +31,20 @@ def python() -> Finding:
 
 
 def refused(error: ConfigurationError) -> Finding:
-    """Put a configuration that does not start into a finding."""
+    """Report a configuration that the bridge refuses."""
     return problem("configuration", f"{error.setting}: {error.problem}", error.remedy)
 
 
 def configuration_of(configuration: Configuration) -> Iterator[Finding]:
-    """Tell what was configured."""
+    """Report what is configured."""
     names = ", ".join(configuration.agents)
     source = {"path": "found on PATH", "demo": "nothing else was found"}.get(
         configuration.agents_source, f"from {configuration.agents_source}"
     )
     yield ok("configuration", f"agents: {names} ({source}); default: {configuration.default_agent}")
-    dotenv = configuration.dotenv
-    if dotenv is not None and dotenv.stat().st_mode & OTHERS:
-        yield warning(".env", f"others can read {dotenv}", f"chmod 600 {dotenv}")
+    yield ok("settings", f"from {configuration.dotenv or 'the environment only'}")
+    for caution in cautions(configuration):
+        yield warning(caution.subject, caution.problem, caution.remedy)
 
 
 def folder(configuration: Configuration) -> Iterator[Finding]:
@@ -55,15 +55,15 @@ def folder(configuration: Configuration) -> Iterator[Finding]:
     room = f"{free / 1024**3:.1f} GiB free"
     remedy = "Free some disk space, or set DATA_DIR to a folder on another disk."
     if not os.access(place, os.W_OK | os.X_OK):
-        yield problem("DATA_DIR", f"{path} cannot be written", "Choose one that you own.")
+        yield problem("DATA_DIR", f"{path} cannot be written", "Choose a folder that you own.")
     elif free < NO_DISK:
         yield problem("DATA_DIR", f"{path}, only {free // 1024**2} MiB free", remedy)
     elif free < LITTLE_DISK:
         yield warning("DATA_DIR", f"{path}, only {room}", remedy)
     elif not path.exists():
-        yield ok("DATA_DIR", f"{path}, made at the first start, {room}")
+        yield ok("DATA_DIR", f"{path}, created at the first start, {room}")
     elif path.stat().st_mode & OTHERS:
-        yield warning("DATA_DIR", f"others can look into {path}", f"chmod 700 {path}")
+        yield warning("DATA_DIR", f"other users can read {path}", f"chmod 700 {path}")
     else:
         yield ok("DATA_DIR", f"{path}, {room}")
     yield from _secrets(configuration)
@@ -80,23 +80,25 @@ def store(configuration: Configuration) -> Finding:
         found = revision(configuration.database_url)
     except StoreUnavailable as error:
         return problem(
-            "database", error.cause, "Move the file away and restore a copy, or start afresh."
+            "database",
+            error.cause,
+            "Move the file away, then restore a backup or start with a new one.",
         )
     if found is None:
-        return ok("database", f"{file}, made at the first start")
+        return ok("database", f"{file}, created at the first start")
     if found == HEAD_REVISION:
         return ok("database", f"{file}, schema {found}")
     if found > HEAD_REVISION:
         return problem(
             "database",
-            f"{file} was made by a newer version (schema {found}, here {HEAD_REVISION})",
-            "Install that version again, or restore a copy from before.",
+            f"{file} was written by a newer version (schema {found}, here {HEAD_REVISION})",
+            "Install that version again, or restore an older backup.",
         )
-    return ok("database", f"{file}, schema {found}, brought to {HEAD_REVISION} at the next start")
+    return ok("database", f"{file}, schema {found}, upgraded to {HEAD_REVISION} at the next start")
 
 
 def port(configuration: Configuration) -> Finding:
-    """Check whether somebody else has the port; only while no bridge runs."""
+    """Check whether the port is free; only while no bridge runs."""
     address = local_address(configuration)
     host = configuration.host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -105,8 +107,8 @@ def port(configuration: Configuration) -> Finding:
     except OSError as error:
         return problem(
             "port",
-            f"{address} cannot be listened on: {error.strerror or error}",
-            "Stop whoever uses it, or choose another PORT.",
+            f"cannot listen on {address}: {error.strerror or error}",
+            "Stop the program that uses it, or choose another PORT.",
         )
     return ok("port", f"{address} is free")
 
@@ -115,7 +117,7 @@ def git(configuration: Configuration) -> Finding:
     """Check for git."""
     found = shutil.which("git", path=configuration.path)
     if found is None:
-        return warning("git", "it was not found on PATH", "Install it: agents work in clones.")
+        return warning("git", "not found on PATH", "Install it: agents work in git clones.")
     return ok("git", found)
 
 
@@ -124,7 +126,7 @@ def _secrets(configuration: Configuration) -> Iterator[Finding]:
     if configuration.admin_token is not None and configuration.secret_key is not None:
         yield ok("admin token", "set by BRIDGE_ADMIN_TOKEN")
     elif not file.exists():
-        yield ok("admin token", f"made at the first start into {file}")
+        yield ok("admin token", f"created in {file} at the first start")
     else:
         try:
             ensure_secrets(configuration)

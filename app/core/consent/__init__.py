@@ -1,1 +1,1 @@
-"""What agents may do, and how people are asked."""
+"""Permissions: policy, asks, their answers and their record."""

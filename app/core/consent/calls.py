@@ -1,6 +1,6 @@
-"""What a permission request says it is about: kinds, titles, paths and commands; pure.
+"""Reads what a permission request is about: kinds, titles, paths and commands; pure.
 
-All of it is the agent's claim. Whatever can be read in two ways is kept in both: a rule that allows
+All of it is the agent's claim. What can be read in two ways is kept in both: a rule that allows
 must fit all of them, one that forbids only one.
 """
 
@@ -15,11 +15,11 @@ from app.core.updates import ToolUpdate
 
 _NAMES = ("sh", "bash", "zsh", "dash", "ash", "ksh")
 SHELLS = {f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in _NAMES}
-"""Only those of the machine: what a checkout calls `./bash` is a program like any other."""
+"""Only the machine's shells: `./bash` in a checkout is a program like any other."""
 DEPTH = 6
-"""How deep a path is looked for in a tool's input; the deepest that was seen is three."""
+"""How deep paths are searched in a tool's input; the deepest seen is three."""
 PATHS = 200
-"""Paths of one call that are looked at; one with more cannot be judged by its paths."""
+"""Paths of one call that are read; a call with more cannot be judged by its paths."""
 
 _PATH_NAMES = re.compile(
     r".*paths?|.*file|files|.*filename|.*folder|.*director(y|ies)|dir|source|destination",
@@ -35,7 +35,7 @@ class Call:
     """One tool call, as far as rules can tell calls apart."""
 
     kinds: tuple[str, ...] = ()
-    """What kind of call it is said to be; none: nobody said."""
+    """The kinds that the agent claims; empty if it claims none."""
     titles: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -46,14 +46,14 @@ class Call:
 
 
 def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:
-    """Gather what was said about a call: when it was announced, and when it was asked for."""
+    """Combine what the agent said about a call: in its announcement and in its request."""
     said = [claim for claim in claims if claim is not None]
     found = [fact for claim in said for fact in _facts(claim)]
     commands = _each(text for what, text in found if what == "command")
     paths = _each(text for what, text in found if what == "path")
     kinds = _each(claim.kind for claim in said if claim.kind)
     return Call(
-        # Whatever carries a command is one, whatever else it says it is.
+        # A call that carries a command is a command, whatever kind it claims.
         kinds=_each((*kinds, "execute")) if commands else kinds,
         titles=_each(claim.title for claim in said if claim.title),
         paths=paths[:PATHS],
@@ -64,11 +64,12 @@ def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:
 
 
 def subject(call: Call) -> str:
-    """Say exactly what a call would run or touch; in the workspace, as it is named there."""
-    return "\n".join(call.commands or _each(_short(path, call.roots) for path in call.paths))
+    """Say exactly what a call would run or touch; workspace files by their relative path."""
+    return "\n".join(call.commands or _each(short_path(path, call.roots) for path in call.paths))
 
 
-def _short(path: str, roots: tuple[str, ...]) -> str:
+def short_path(path: str, roots: tuple[str, ...]) -> str:
+    """Name a file by its path in the workspace."""
     for root in roots:
         inside = path.removeprefix(f"{root.rstrip('/')}/")
         if inside != path and ".." not in inside.split("/"):
@@ -105,11 +106,11 @@ def _inside(value: Any, depth: int) -> Iterator[tuple[str, str]]:
         folded = str(name).lower()
         if folded in _COMMAND_NAMES:
             yield _command(inner)
-            yield from (_command([*_listed(inner), *_listed(more)]) for more in arguments if more)
+            yield from (_command([*_as_list(inner), *_as_list(more)]) for more in arguments if more)
         elif folded == "changes" and isinstance(inner, Mapping):
             yield from (("path", str(path)) for path in inner)
         elif _PATH_NAMES.fullmatch(folded):
-            yield from _named(inner)
+            yield from _list_paths(inner)
             yield from _inside(inner, depth - 1)
         else:
             yield from _inside(inner, depth - 1)
@@ -125,12 +126,12 @@ def _command(value: Any) -> tuple[str, str]:
     return "command", " ".join(value)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _named(value: Any) -> Iterator[tuple[str, str]]:
-    for item in _listed(value):
+def _list_paths(value: Any) -> Iterator[tuple[str, str]]:
+    for item in _as_list(value):
         if isinstance(item, str):
             yield "path", item
         elif item is not None and not isinstance(item, Mapping | bool):

@@ -1,24 +1,36 @@
-"""Puts what an agent wants to the rules first, and to people where the rules leave it to them."""
+"""Checks an agent's requests against the rules first, and asks people where the rules say so."""
 
 from __future__ import annotations
 
 import asyncio
 import os.path
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.core.clock import persist
 from app.core.consent import record
 from app.core.consent.calls import Call, call_of, subject
+from app.core.consent.facts import bind, facts_of
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import SESSION, allowing, of_agent, refusing, with_session_offer
+from app.core.consent.offers import (
+    SESSION,
+    find_allowing,
+    find_refusing,
+    of_agent,
+    with_session_offer,
+)
 from app.core.consent.policy import Verdict, decide, stays_inside
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
+from app.core.consent.unasked import needed_asking
+from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
 from app.core.folders import beside
 from app.core.ports import Clock
+from app.core.retry import persist
 from app.core.types import TurnRef
 from app.core.updates import Ask, AskRequest, ToolUpdate
+
+TOO_LONG = f"at most {WHOLE_CHARACTERS} characters: people cannot review more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +38,11 @@ class Judged:
     """What the rules say about a request."""
 
     request: AskRequest
-    """As people are asked, if they are."""
+    """The request as people see it, if they are asked."""
     decided: Decided | None = None
-    """What was decided without them; None: they are asked."""
+    """What was decided without people; None if they are asked."""
     answer: str | None = None
-    """The agent's own option for that; None: cancelled."""
+    """The agent's option for that decision; None: cancelled."""
 
 
 class Gate:
@@ -53,49 +65,81 @@ class Gate:
         if request.kind != "permission":
             return Judged(request)
         call = call_of(known, request.tool)
-        call = await asyncio.to_thread(_looked_up, call, workspace, outgoing)
+        call = await asyncio.to_thread(_resolve_paths, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
         options = of_agent(request.options)
-        request = replace(request, options=options, subject=subject(call), tool_kind=kind)
+        facts = (*request.facts, *facts_of(call, request.tool, known))
+        request = replace(
+            request,
+            options=options,
+            subject=subject(call) or request.subject,
+            tool_kind=kind,
+            facts=facts,
+        )
+        request = replace(request, arguments_hash=bind(request))
         verdict = decide(self._terms.policy, call)
         if verdict.decision == "deny":
-            option = refusing(request.options)
-            denied = record.by_rule(verdict.rule, allowed=False)
-            return Judged(request, denied, option.id if option else None)
-        # Whoever allows a kind of call for the session speaks of the workspace, as a rule does.
+            return _refuse(request, verdict.rule)
+        # A kind of call allowed for the session applies to the workspace, as a rule does.
         grantable = bool(kind) and verdict.rule is None and stays_inside(call)
-        decided = self._allowed(verdict, kind if grantable else "")
-        fitting = allowing(request.options)
+        decided = self._find_permission(verdict, kind if grantable else "")
+        fitting = find_allowing(request.options)
         if decided is not None and fitting is not None:
             return Judged(request, decided, fitting.id)
+        if is_too_long(facts):
+            return _refuse(request, TOO_LONG)
         return Judged(with_session_offer(request) if grantable else request)
 
-    def _allowed(self, verdict: Verdict, grantable: str) -> Decided | None:
-        """Tell what allows a call: a rule, else what somebody said for the whole session."""
+    async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:
+        """Say what was done that people should have been asked about; empty if nothing.
+
+        Files in folders that are the agent's `own` may always change.
+        """
+        call = await asyncio.to_thread(_resolve_paths, call_of(tool), workspace, *own)
+        if call.paths and set(call.kinds) <= {"edit"} and _is_inside(call.paths, own):
+            return ""
+        if {"", *call.kinds} & self._ledger.always(self._ref.session):
+            return ""
+        confines = self._terms.confines_commands
+        if not needed_asking(self._terms.policy, call, confines_commands=confines):
+            return ""
+        return subject(call) or tool.title or tool.kind or tool.call
+
+    def _find_permission(self, verdict: Verdict, grantable: str) -> Decided | None:
+        """Tell what allows a call: a rule, else a person's grant for the whole session."""
         if verdict.decision == "allow":
             return record.by_rule(verdict.rule, allowed=True)
         who = self._ledger.grants(self._ref.session).get(grantable) if grantable else None
         return record.by_grant(grantable, who) if who else None
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
-        """Let a person decide; returns the agent's own option, and the record of it."""
+        """Let a person decide; returns the agent's option and the record of the decision."""
         seconds = self._terms.ask_seconds
         ask = await persist(self._clock, self._ledger.ask, request, self._ref, seconds=seconds)
         if ask is None:
             return None, record.UNANSWERED
-        return _agents_own(ask), record.by_person(ask)
+        return _translate_answer(ask), record.by_person(ask)
 
 
-def _agents_own(ask: Ask) -> str | None:
-    """Translate an answer into an option of the agent's: it does not know the bridge's own."""
+def _refuse(request: AskRequest, rule: object) -> Judged:
+    option = find_refusing(request.options)
+    return Judged(request, record.by_rule(rule, allowed=False), option.id if option else None)
+
+
+def _translate_answer(ask: Ask) -> str | None:
+    """Translate an answer into an option of the agent, which does not know the bridge's own."""
     if ask.answer != SESSION:
         return ask.answer
-    once = allowing(ask.options)
+    once = find_allowing(ask.options)
     return once.id if once else None
 
 
-def _looked_up(call: Call, workspace: Path | None, outgoing: Path | None) -> Call:
-    """Add where paths really lead, for those who would go out of the workspace by a link."""
+def _is_inside(paths: Sequence[str], folders: Sequence[Path]) -> bool:
+    return all(any(Path(path).is_relative_to(folder) for folder in folders) for path in paths)
+
+
+def _resolve_paths(call: Call, workspace: Path | None, *own: Path | None) -> Call:
+    """Add where paths really lead, so that no link leads out of the workspace unnoticed."""
     if workspace is None:
         return call
     real = os.path.realpath(workspace)
@@ -105,10 +149,10 @@ def _looked_up(call: Call, workspace: Path | None, outgoing: Path | None) -> Cal
         if path.isprintable()
     ]
     paths = [at for path in spelled if (at := os.path.realpath(path)) != os.path.normpath(path)]
-    also = () if outgoing is None else (str(outgoing), os.path.realpath(outgoing))
+    also = [name for folder in own if folder for name in (str(folder), os.path.realpath(folder))]
     return replace(
         call,
         paths=tuple(dict.fromkeys((*call.paths, *paths))),
-        # What people attached is the agent's to read as well, and what they shall get to write.
+        # The agent may also read attachments, and write files for people.
         roots=tuple(dict.fromkeys((str(workspace), real, str(beside(workspace)), *also))),
     )

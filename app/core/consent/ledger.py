@@ -1,4 +1,4 @@
-"""Keeps what agents ask and people answer: one row, shown in the place, answered once, in time."""
+"""Keeps asks and their answers: one row each, shown in the place, answered once, in time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from app.core.clock import persist
-from app.core.consent.offers import GO_ON, meant, shortlist
+from app.core.consent.offers import GO_ON, find_option, only_on_page, shortlist
+from app.core.consent.views import ELSEWHERE, PAGE, TITLE_CHARACTERS, view_of
 from app.core.feed import Feed
-from app.core.keys import SessionKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
+from app.core.retry import persist
 from app.core.stores.asks import AskStore, TakenAnswer
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
@@ -24,20 +25,18 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-TITLE_CHARACTERS = 2_000
-"""What an ask may say; a command that is longer cannot be judged at a glance anyway."""
 SUBJECT_CHARACTERS = 8_000
-"""What a turn that goes on is told about what it had asked for."""
+"""What a continued turn is told about its earlier ask."""
 ANSWER_CHARACTERS = 10_000
-"""What an answer in words may hold: a page or two."""
+"""Length of an answer in words: a page or two."""
 OPTION_CHARACTERS = 150
-"""What a button may say: a little more than platforms show."""
+"""Length of a button's label: a little more than platforms show."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
 NAMED_OPTIONS = 10
-"""How many choices are named in words: what is read at a glance."""
+"""How many choices a sentence names: what is read at a glance."""
 BRIDGE = "the bridge"
-"""Who answers when an ask answers itself."""
+"""The answerer when an ask answers itself."""
 
 
 @dataclass(slots=True)
@@ -62,8 +61,12 @@ class Ledger:
         *,
         clock: Clock,
         submit: Callable[[int], None],
+        page: Callable[[PlaceKey], str] = lambda _place: "",
     ) -> None:
-        """Keep asks; `submit` sees to it that the queued turns of a session run."""
+        """Keep asks; `submit` runs the queued turns of a session.
+
+        `page` returns the address of a place's page.
+        """
         self._asks = asks
         self._sessions = sessions
         self._outbox = outbox
@@ -71,6 +74,7 @@ class Ledger:
         self._vault = vault
         self._clock = clock
         self._submit = submit
+        self._page = page
         self._waiting: dict[int, tuple[TurnRef, asyncio.Future[Ask | None]]] = {}
         self._queues: dict[int, _Queue] = {}
         self._tasks = Tasks("ledger")
@@ -82,11 +86,11 @@ class Ledger:
         self.watch()
 
     async def close(self) -> None:
-        """Watch deadlines no longer."""
+        """Stop watching deadlines."""
         await self._tasks.close()
 
     async def ask(self, request: AskRequest, ref: TurnRef, *, seconds: float) -> Ask | None:
-        """Show an ask and wait for a person; None if it was withdrawn or nobody answered.
+        """Show an ask and wait for a person; None if it was withdrawn or not answered.
 
         What was asked before a park and answered meanwhile is not asked again.
         """
@@ -102,7 +106,11 @@ class Ledger:
 
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
         deadline = self._clock.now() + seconds
-        opened = await self._asks.open(self.presentable(request), ref, deadline=deadline)
+        session = self._sessions.session(ref.session)
+        link = self._page(session.place) if session else ""
+        # In a thread: comparing a large file before and after takes a while.
+        request = await asyncio.to_thread(self.presentable, request, link)
+        opened = await self._asks.open(request, ref, deadline=deadline)
         if opened is None:
             return None
         self._outbox.send(*opened.posts)
@@ -118,16 +126,21 @@ class Ledger:
         finally:
             self._waiting.pop(opened.ask.id, None)
 
-    async def answer(self, ask_id: int, answer: str, by: str, *, speaker: str = "") -> Ask:
+    async def answer(
+        self, ask_id: int, answer: str, by: str, *, speaker: str = "", on_page: bool = True
+    ) -> Ask:
         """Take a person's answer, an option or words; the first one counts.
 
-        `speaker` is the platform's id of whoever answers, where one is known.
+        `speaker` is the platform's id of the person, where it is known; `on_page` tells
+        whether they saw the whole ask.
 
         Raises:
             NotFound: there is no such ask or no such option.
-            Conflict: it cannot be answered any more.
+            Conflict: it can no longer be answered, or not there.
         """
         ask = self._known(ask_id)
+        if not on_page and any(each.id == answer and each.on_page for each in ask.options):
+            raise Conflict("this is too long to show here; allow it on the bridge's page")
         if answer not in {offered.id for offered in ask.options} and not (
             ask.free_text and answer.strip()
         ):
@@ -139,7 +152,7 @@ class Ledger:
         return self._known(ask_id)
 
     def option(self, ask_id: int, option: str | int) -> str:
-        """Tell the id of an option that was named by its place in the order shown.
+        """Tell the id of an option that was named by its position.
 
         Raises:
             NotFound: there is no such ask or no such option.
@@ -151,12 +164,14 @@ class Ledger:
             raise NotFound("option", option)
         return offered[option].id
 
-    def meant(self, sessions: Iterable[Session], text: str) -> Mapping[str, tuple[int, str]]:
+    def find_answered(
+        self, sessions: Iterable[Session], text: str
+    ) -> Mapping[str, tuple[int, str]]:
         """Find the asks that a message answers, by agent: the oldest that its words fit."""
         found: dict[str, tuple[int, str]] = {}
         for session in sessions:
             for ask in self._asks.open_in(session.id):
-                option = meant(text, ask.options)
+                option = find_option(text, ask.options)
                 answer = option or (text if ask.free_text and text.strip() else None)
                 if answer is not None:
                     found[session.key.agent] = (ask.id, self._clean(answer, ask))
@@ -164,7 +179,7 @@ class Ledger:
         return found
 
     def unmet(self, session: int) -> str:
-        """Say what the bridge itself wants to be told before a session's turn can begin."""
+        """Say what the bridge needs to know before a session's turn can begin."""
         for ask in self._asks.open_in(session):
             if ask.kind == "repository":
                 *names, last = (option.id for option in ask.options)
@@ -173,7 +188,7 @@ class Ledger:
         return ""
 
     def settle(self, asks: Iterable[int]) -> None:
-        """Wake whoever waits for asks that are closed by now."""
+        """Wake the turns that wait for asks that are now closed."""
         for ask_id in asks:
             ref_and_future = self._waiting.get(ask_id)
             ask = self._asks.ask(ask_id)
@@ -184,7 +199,7 @@ class Ledger:
                 ref_and_future[1].set_result(ask if ask.state == "answered" else None)
 
     def withdraw(self, turn: int) -> None:
-        """Wake whoever waits for an answer in a turn that ends."""
+        """Wake every wait for an answer in a turn that ends."""
         if (queue := self._queues.get(turn)) is not None:
             queue.withdrawn = True
         for ref, future in self._waiting.values():
@@ -196,12 +211,16 @@ class Ledger:
         return [ask for ask, (ref, future) in self._waiting.items() if ref.turn == turn]
 
     def late(self, turn: int) -> Sequence[Ask]:
-        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        """List the answers that started a turn and that its agent does not know yet."""
         return self._asks.late(turn)
 
     def grants(self, session: int) -> Mapping[str, str]:
         """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
         return self._asks.grants(session)
+
+    def always(self, session: int) -> frozenset[str]:
+        """Tell for which kinds of calls a person told the agent not to ask again."""
+        return self._asks.always(session)
 
     def session(self, ask_id: int) -> Session:
         """Tell whose ask it is.
@@ -223,7 +242,7 @@ class Ledger:
         return await self._asks.asks(state, after=after, limit=limit)
 
     def watch(self) -> None:
-        """See to it that the next deadline is met; called whenever there may be an earlier one."""
+        """Watch the next deadline; called whenever there may be an earlier one."""
         due = self._asks.due()
         if due is None or due >= self._due:
             return
@@ -237,7 +256,7 @@ class Ledger:
             while (left := self._due - self._clock.now()) > 0:
                 await self._clock.sleep(left)
             for ask_id in self._asks.resumable():
-                with suppress(Conflict):  # somebody was faster
+                with suppress(Conflict):  # a person was faster
                     await persist(self._clock, self.answer, ask_id, GO_ON, BRIDGE)
             self._follow(await persist(self._clock, self._asks.expire))
             due = self._asks.due()
@@ -245,26 +264,30 @@ class Ledger:
         self._timer = None
 
     def _follow(self, taken: TakenAnswer) -> None:
-        """Let happen what follows from answers."""
+        """Carry out what follows from answers."""
         self._outbox.send(*taken.posts)
         self.settle(taken.asks)
         for session in taken.sessions:
             self._feed.notify(session)
             self._submit(session)
 
-    def presentable(self, request: AskRequest) -> AskRequest:
+    def presentable(self, request: AskRequest, link: str = "") -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
         redact = self._vault.redact
         options = request.options if request.kind == "repository" else shortlist(request.options)
+        view = view_of(request, redact, ELSEWHERE, link=link)
         return replace(
             request,
             call=redact(request.call),
             title=redact(request.title)[:TITLE_CHARACTERS],
-            subject=redact(request.subject)[:SUBJECT_CHARACTERS],
+            subject=_beginning(redact(request.subject)),
             url=redact(request.url),
             options=tuple(
-                replace(option, name=redact(option.name)[:OPTION_CHARACTERS]) for option in options
+                replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
+                for option in (only_on_page(options) if view.cut else options)
             ),
+            view=view,
+            whole=view_of(request, redact, PAGE),
         )
 
     def _clean(self, answer: str, ask: Ask) -> str:
@@ -279,14 +302,19 @@ class Ledger:
         return ask
 
 
+def _beginning(subject: str) -> str:
+    left = len(subject) - SUBJECT_CHARACTERS
+    return subject if left <= 0 else f"{subject[:-left]}\n[… {left} more characters]"
+
+
 def closed_words(ask: Ask) -> str:
-    """Say why an ask cannot be answered any more."""
+    """Say why an ask can no longer be answered."""
     match ask.state:
         case "answered":
-            return f"{ask.answered_by} has answered this already"
+            return f"{ask.answered_by} already answered this"
         case "lost":
-            return "the bridge restarted before this was answered; it is asked anew if it matters"
+            return "the bridge restarted before this was answered; the agent asks again if needed"
         case "expired" | "open":
-            return "the time to answer this is over"
+            return "the time to answer this has passed"
         case _:
-            return "this is not needed any more"
+            return "this is no longer needed"

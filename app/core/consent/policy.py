@@ -1,9 +1,9 @@
-"""Decides what an agent may do without anybody being asked: rules in order, and denials above all.
+"""Decides what an agent may do without asking: rules in order, denials above all.
 
 Pure. A rule that allows must fit everything that a call claims; one that asks or denies must fit
-only one of it. What a denial closes is not opened by another rule, wherever that stands, and what
-a denial only might close is asked. A rule that allows and names no path speaks of the workspace.
-What no rule fits is asked.
+only one of it. What a denial closes no other rule opens, in whatever order, and what a denial only
+might close is asked. A rule that allows and names no path applies to the workspace. What no rule
+fits is asked.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from app.core.consent.calls import Call
 Decision = Literal["allow", "ask", "deny"]
 
 READING: Final = ("read", "search", "think")
-"""Looking around; not `fetch`, whose address can carry anything out of the house."""
+"""Reading; not `fetch`, whose address can carry any data out."""
 CHANGING: Final = ("edit", "delete", "move")
 ABOUT_FILES: Final = {"read", "search", *CHANGING}
-"""The kinds that a path can speak of; what a command touches is not known beforehand."""
+"""The kinds that a path applies to; what a command touches is not known beforehand."""
 WITHOUT_FILES: Final = {"think", "fetch", "switch_mode"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is decided about which calls; a matcher that is empty fits every call."""
+    """A decision about some calls; an empty matcher fits every call."""
 
     decision: Decision
     kind: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is decided, and by which rule; by none: nothing fits."""
+    """The decision and its rule; no rule if none fits."""
 
     decision: Decision
     rule: Rule | None = None
@@ -115,16 +115,16 @@ def _opens(rule: Rule, call: Call) -> bool:
 
 
 def stays_inside(call: Call) -> bool:
-    """Tell whether a call touches no file outside of the workspace, as far as it says."""
+    """Tell whether a call claims to touch no file outside the workspace."""
     if not ABOUT_FILES & set(call.kinds):
         return True
-    placed = [_placed(path, call.roots) for path in call.paths]
+    placed = [_locate(path, call.roots) for path in call.paths]
     return not call.unclear and all(each is not None and each[0] is not None for each in placed)
 
 
 def _opens_paths(globs: Sequence[str], call: Call) -> bool:
     def fits(path: str) -> bool:
-        placed = _placed(path, call.roots)
+        placed = _locate(path, call.roots)
         return placed is not None and any(_path_fits(glob, *placed) for glob in globs)
 
     return _all(call.kinds, lambda kind: kind in ABOUT_FILES) and _all(call.paths, fits)
@@ -155,7 +155,7 @@ def _closes(rule: Rule, call: Call) -> _Fit:
 
 
 def _closes_paths(globs: Sequence[str], call: Call) -> _Fit:
-    placed = [_placed(path, call.roots) for path in call.paths]
+    placed = [_locate(path, call.roots) for path in call.paths]
     if any(_path_fits(glob, *each, loose=True) for each in placed if each for glob in globs):
         return _Fit.YES
     if call.unclear or None in placed:
@@ -170,7 +170,7 @@ def _mentions_path(globs: Sequence[str], call: Call) -> bool:
     if any(shell.plain(command) is None for command in call.commands):
         return True
     words = (word for command in call.commands for word in command.replace("=", " ").split())
-    placed = (_placed(word.strip("'\""), call.roots) for word in words)
+    placed = (_locate(word.strip("'\""), call.roots) for word in words)
     return any(
         each is None or any(_path_fits(glob, *each, loose=True) for glob in globs)
         for each in placed
@@ -191,10 +191,10 @@ def _closes_commands(globs: Sequence[str], call: Call) -> _Fit:
     return _Fit.MAYBE if hidden else _Fit.NO
 
 
-def _placed(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
-    """Tell where a path lies: in the workspace, if so, and on the machine; None: cannot be told.
+def _locate(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
+    """Locate a path: in the workspace, if it is there, and on the machine; None if unknown.
 
-    Nothing is looked up: what only the machine could resolve (`..`, `~`, a variable) is not told.
+    Nothing is looked up: what only the machine could resolve (`..`, `~`, a variable) is unknown.
     """
     path, is_address = path.removeprefix("file://"), path.startswith("file://")
     parts = path.split("/")
@@ -237,7 +237,7 @@ def _matches(glob: str, path: str, *, loose: bool) -> bool:
 
 
 def _text_fits(globs: Sequence[str], text: str, *, loose: bool = False) -> bool:
-    """Match a text; loosely, a glob also fits what goes on after another word."""
+    """Match a text; with `loose`, a glob also fits a text with more words after it."""
     if len(text) > shell.LONGEST:
         return loose and _text_fits(globs, text[: shell.LONGEST], loose=True)
     patterns = [_pattern(glob, by_parts=False, any_case=loose) for glob in globs]
@@ -248,7 +248,7 @@ def _text_fits(globs: Sequence[str], text: str, *, loose: bool = False) -> bool:
 
 @lru_cache(maxsize=1024)
 def _pattern(glob: str, *, by_parts: bool, any_case: bool) -> re.Pattern[str]:
-    """Make a glob into a pattern: `*` and `?`, and for paths `**`; everything else is itself."""
+    """Compile a glob: `*` and `?`, and for paths `**`; everything else is literal."""
     pieces = {
         "**/": "(?:.*/)?" if by_parts else ".*/",
         "**": ".*",

@@ -1,4 +1,4 @@
-"""What the record says about each tool call: a person, a rule, or that nobody was asked; pure."""
+"""Records who decided on each tool call: a person, a rule, or nobody; pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ UNANSWERED: Final[Decided] = {"how": "unanswered", "allowed": False}
 
 
 def by_rule(rule: object, *, allowed: bool) -> Decided:
-    """Record what a rule of the operator decided."""
+    """Record the decision of an operator's rule."""
     return {"how": "rule", "rule": str(rule), "allowed": allowed}
 
 
 def by_grant(kind: str, who: str) -> Decided:
-    """Record what somebody had allowed for the whole session."""
+    """Record a person's grant for the whole session."""
     return {"how": "session", "rule": kind, "who": who, "allowed": True}
 
 
@@ -50,7 +50,7 @@ def words(decided: object) -> str:
         case "rule":
             return f"{verb} by rule `{decided.get('rule')}`"
         case "unanswered":
-            return "not allowed: nobody answered"
+            return "not allowed: no answer"
         case "not asked":
             return "not asked"
     return ""

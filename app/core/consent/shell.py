@@ -1,7 +1,7 @@
-"""Reads command lines as far as that is safe: words that no shell makes into something else; pure.
+"""Splits command lines where that is safe: plain words that every shell reads alike; pure.
 
-Whoever allows a command by its words must know that a shell sees the same words. Whatever holds a
-sign with a meaning to some shell, quoted or not, is therefore not understood at all.
+A rule that allows a command by its words must be sure that a shell sees the same words. A line
+with a character that means something to some shell, quoted or not, is therefore not understood.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from posixpath import basename
 
 LONGEST = 4_000
-"""Characters of a command that is looked into; nobody writes a rule for a longer one."""
+"""Length of a command that is parsed; rules for longer ones are not expected."""
 
 _SIGNS = frozenset(";&|<>$`(){}[]*?~!#\\^")
 _BREAKS = re.compile(r"[;&|<>$`(){}\s]*[;&|<>$`(){}\n\r]+[;&|<>$`(){}\s]*")
@@ -34,18 +34,18 @@ def plain(command: str) -> str | None:
 
 
 def commands(command: str) -> Iterator[str]:
-    """List the commands that a line surely runs, without what stands before their names."""
+    """List the commands that a line surely runs, without what precedes their names."""
     for words in _parts(command):
         first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), None)
         if first is not None:
-            yield from _spelled(words[first:])
+            yield from _list_spellings(words[first:])
 
 
 def mentions(command: str) -> Iterator[str]:
-    """List what a line might run by way of something else: it goes on from each of its words."""
+    """List what a line might run through another program: its rest from each word on."""
     for words in _parts(command):
         for at in range(len(words)):
-            yield from _spelled(words[at:])
+            yield from _list_spellings(words[at:])
 
 
 def _parts(command: str) -> Iterator[list[str]]:
@@ -54,7 +54,7 @@ def _parts(command: str) -> Iterator[list[str]]:
             yield words
 
 
-def _spelled(words: list[str]) -> Iterator[str]:
+def _list_spellings(words: list[str]) -> Iterator[str]:
     yield " ".join(words)
     if "/" in words[0]:
         yield " ".join([basename(words[0]), *words[1:]])

@@ -1,8 +1,9 @@
-"""The terms on which an agent works: what it may do, for how long, at what cost."""
+"""Terms of an agent's work: what it may do, for how long, at what cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from app.core.consent.policy import PRESETS, Policy
 
@@ -15,10 +16,16 @@ class Terms:
     turn_seconds: float = 7200.0
     """How long it may work on one turn; waiting for people does not count."""
     idle_seconds: float = 1800.0
-    """How long it lives while nobody uses it, or while it waits for nothing but an answer."""
+    """How long it lives while idle, or while it waits only for an answer."""
     ask_seconds: float = 168 * 3600.0
-    """How long what it asks can be answered."""
+    """How long its asks can be answered."""
     budget_usd: float | None = None
-    """What one session may spend before somebody must say go on; None: as much as it takes."""
+    """What one session may spend before a person must say go on; None: no limit."""
+    unasked: Literal["stop", "tell"] | None = None
+    """What follows when it does unasked what the rules leave to people; None: nothing."""
+    mode: str | None = None
+    """The mode in which it works unless people choose another one."""
+    confines_commands: bool = False
+    """Whether it runs commands in its own sandbox, and asks before one leaves it."""
     resume: bool = False
-    """Whether what its provider's limit stopped goes on by itself when the limit is over."""
+    """Whether turns stopped by its provider's limit resume by themselves afterwards."""

@@ -1,1 +1,1 @@
-"""Files that go along: what people attach for agents, and what agents make for people."""
+"""Files in both directions: attachments for agents, and files that agents make for people."""

@@ -1,27 +1,27 @@
-"""Sees to it that a file is there before it is laid beside a workspace."""
+"""Fetches attachments before they are placed next to a workspace."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from app.core.adapters import Adapter, FileSource
+from app.core.adapters import Adapter
 from app.core.types import File, Session
 
 AT_ONCE = 4
-"""Files that are fetched at once: people wait for them, and a platform is asked gently."""
+"""Files fetched at once: people wait for them, and platforms limit requests."""
 
 
 class Attachments:
-    """Files that may still have to be fetched from where they were attached."""
+    """Attachments that may still have to be fetched from their platform."""
 
     def __init__(self, adapters: Mapping[str, Adapter]) -> None:
         self._adapters = adapters
 
     async def fetched(self, session: Session, files: Sequence[File]) -> Sequence[File]:
-        """Bring files into the uploads that are not there yet."""
+        """Fetch the files that are not in the uploads yet."""
         source = self._adapters.get(session.key.adapter)
-        if not isinstance(source, FileSource):
+        if source is None:
             return files
         few = asyncio.Semaphore(AT_ONCE)
 

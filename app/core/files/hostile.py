@@ -1,4 +1,4 @@
-"""Reads files of somebody who may be hostile: plain ones, never by a link, never too much."""
+"""Reads files from possibly hostile agents: only regular files, never through a link, bounded."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from typing import Final
 from app.core.files.names import size_words
 
 FILE_BYTES: Final = 20 * 1024 * 1024
-"""What one file may hold: as much as people may attach."""
+"""Size limit of one file, the same as for attachments."""
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-"""How a folder is opened that may have become a link meanwhile."""
+"""Opens a folder that may have become a link meanwhile."""
 
 
 class NotTaken(Exception):
-    """Why a file is not taken, in words for people."""
+    """The reason why a file is refused, worded for people."""
 
 
 def unfit(found: os.stat_result) -> str:
-    """Say why something is no file to take; nothing if it is one."""
+    """Say why a file is refused; empty if it is accepted."""
     if stat.S_ISDIR(found.st_mode):
-        return "it is a folder, and only files are sent"
+        return "it is a folder; only files are sent"
     if not stat.S_ISREG(found.st_mode):
-        return "it is no plain file"
+        return "it is not a regular file"
+    if found.st_nlink > 1:
+        return "it is a hard link to a file elsewhere; only copies are sent"
     if not found.st_size:
         return "it is empty"
     return _too_large(found.st_size) if found.st_size > FILE_BYTES else ""
 
 
 @contextmanager
-def opened_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
-    """Open a plain file below a folder, step by step, so that no link leads anywhere else."""
+def open_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
+    """Open a regular file below a folder, step by step, so that no link leads out of it."""
     here = os.open(root, FOLDER)
     try:
         *folders, name = path.parts or ("",)
@@ -59,7 +61,7 @@ def opened_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
 
 
 def read(file: int) -> bytes:
-    """Read a file to its end, unless that never comes."""
+    """Read a file to its end, up to the size limit."""
     data = bytearray()
     while piece := os.read(file, 1024 * 1024):
         data += piece
@@ -69,4 +71,4 @@ def read(file: int) -> bytes:
 
 
 def _too_large(size: int) -> str:
-    return f"it holds {size_words(size)}, and at most {size_words(FILE_BYTES)} are sent"
+    return f"it has {size_words(size)}; the limit is {size_words(FILE_BYTES)}"

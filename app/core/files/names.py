@@ -1,4 +1,4 @@
-"""What files are called and what they hold, whatever somebody says of them; pure."""
+"""Names and media types of files, whatever their sender claims; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 NAME_CHARACTERS: Final = 100
 NAME_BYTES: Final = 200
-"""What a name may hold on any disk, with room for what is put before and behind it."""
+"""Length of a name that fits on any disk, with room for a prefix and a suffix."""
 ENDING_CHARACTERS: Final = 10
 HEAD_BYTES: Final = 16
 """How much of a file tells whether it is a picture."""
@@ -23,11 +23,11 @@ _PICTURES: Final = (
 )
 _UNUSABLE: Final = re.compile(r"[^\w.()+@ -]+")
 _TYPES: Final = MimeTypes()
-"""Python's own table: what a machine adds to it would make the same file differ."""
+"""Python's own table: a machine's additions would make the same file differ."""
 
 
 def safe_name(name: str) -> str:
-    """Make a name of a file that is nothing but a name, and still tells what it is."""
+    """Make a file name that is only a name, and still tells what it is."""
     plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
     plain = _UNUSABLE.sub("_", plain).strip(". ")
     stem, dot, ending = plain.rpartition(".")
@@ -37,7 +37,7 @@ def safe_name(name: str) -> str:
 
 
 def _within_bytes(name: str) -> str:
-    """Cut a name in front of its ending: disks count bytes, and letters may have four."""
+    """Cut a name before its ending: disks count bytes, and letters may take four."""
     if len(name.encode()) <= NAME_BYTES:
         return name
     stem, dot, tail = name.rpartition(".")
@@ -58,7 +58,7 @@ def media_type(name: str, head: bytes) -> str:
 
 
 def ending(kind: str) -> str:
-    """Tell how the names of files of a kind end, if that is known."""
+    """Tell the usual file name ending of a media type, if known."""
     return _TYPES.guess_extension(kind) or ""
 
 

@@ -1,1 +1,1 @@
-"""From a stored delivery to a turn: who may, who answers, one commit."""
+"""Turns stored deliveries into turns: access, floor, one commit."""

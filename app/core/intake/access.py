@@ -1,4 +1,4 @@
-"""Decides who may make an agent act: the platform's rule, plus or instead the operator's lists.
+"""Decides who may make an agent act: the platform's rule and the operator's lists.
 
 It fails closed: a platform that cannot be asked means no, or not yet.
 """
@@ -18,38 +18,36 @@ from app.errors import SpeakerUnknown
 logger = logging.getLogger(__name__)
 
 PLATFORM_SECONDS = 10.0
-"""How long a platform may take to say who somebody is: its slowest deadline for us."""
-UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
-
-UNCHECKED = "it could not be checked whether you may use this agent here; try again later"
+"""How long a platform may take to identify a person: its slowest deadline for us."""
+UNCHECKED = "the bridge could not check whether you may use this agent here; try again later"
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The operator's lists: `slack:U1`, `github:octocat`; bots by their platform id."""
+    """The operator's lists, each entry as `service:id`; bots by their platform id."""
 
     users: Collection[str] = ()
     only_users: bool = False
     bots: Collection[str] = ()
 
     async def refusal(self, adapter: Adapter, speaker: Speaker, place: PlaceKey) -> str | None:
-        """Say why somebody may not, or None if they may.
+        """Say why a speaker may not trigger the agent; None if they may.
 
         Raises:
-            SpeakerUnknown: it cannot be told now, and nobody could be told anything.
+            SpeakerUnknown: it cannot be checked now, and the speaker cannot be told either.
         """
-        name = f"{place.service}:{speaker.id}"
         if speaker.kind != "person":
-            return None if name in self.bots else "bots are heard only when ALLOWED_BOTS names them"
-        if name in self.users:
+            listed = f"{place.service}:{speaker.id}" in self.bots
+            return None if listed else "bots must be listed in ALLOWED_BOTS"
+        if any(f"{place.service}:{name}" in self.users for name in adapter.listed_names(speaker)):
             return None
         if self.only_users:
-            return "only the people named in ALLOWED_USERS may use this agent"
+            return "only people listed in ALLOWED_USERS may use this agent"
         try:
             async with asyncio.timeout(PLATFORM_SECONDS):
                 return await adapter.refusal(speaker, place)
         except SpeakerUnknown:
             raise
         except Exception:
-            logger.exception("%s cannot tell who may trigger", adapter.service_name)
+            logger.exception("%s: access check failed", adapter.service_name)
             return UNCHECKED

@@ -17,19 +17,19 @@ class Floor:
 
 
 def decide(heard: Heard, place: PlaceView, untagged: Untagged) -> Floor:
-    """Give the floor: mention, then reply, then the only agent, then what the place is set to."""
+    """Give the floor: mention, then reply, then the only agent, then the setting of the place."""
     if heard.speaker.kind == "agent":
-        return Floor((), "messages of agents start nothing")
+        return Floor((), "messages from agents start nothing")
     if heard.mentions:
         return Floor(tuple(dict.fromkeys(heard.mentions)), "mentioned")
     if heard.reply_to is not None:
         return Floor((heard.reply_to,), "a reply to its message")
     if not heard.only_agent_answers:
-        return Floor((), "nobody was mentioned")
+        return Floor((), "no agent was mentioned")
     if len(place.present) == 1:
         return Floor(place.present, "the only agent here")
     if not place.present:
-        return Floor((), "nobody was mentioned and no agent is here yet")
+        return Floor((), "no agent was mentioned and none is here yet")
     return _among_several(place, place.listen or untagged)
 
 
@@ -41,4 +41,4 @@ def _among_several(place: PlaceView, untagged: Untagged) -> Floor:
             assert place.latest is not None
             return Floor((place.latest,), "the agent addressed last")
         case _:
-            return Floor((), "several agents are here and nobody was mentioned")
+            return Floor((), "several agents are here and none was mentioned")

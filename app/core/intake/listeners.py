@@ -1,6 +1,6 @@
-"""Keeps every adapter that brings its own events listening, for as long as the bridge runs.
+"""Keeps adapters that fetch their own events listening while the bridge runs.
 
-One that fails is begun anew, ever later; one that its platform refuses for good says so and rests.
+One that fails is restarted with backoff; one that its platform refuses for good says so and stops.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from app.core.adapters import ListeningAdapter
+from app.core.adapters import Adapter
 from app.core.intake.reader import Intake
 from app.core.ports import Clock
+from app.core.retry import backoff
 from app.core.tasks import Tasks
 from app.errors import PostError, ServiceRefused
 
@@ -18,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-"""A platform that is down is tried once a minute: soon enough for people, rare enough for it."""
+"""A platform that is down is tried once a minute: often enough for people, rarely enough for it."""
 STEADY_SECONDS = 300.0
-"""Whoever listened for that long did well: its next pause is short again."""
+"""After listening for that long, the backoff starts over."""
 
 
 class Listeners:
-    """The adapters that listen, and what keeps those from it that do not."""
+    """The adapters that listen, and why others do not."""
 
-    def __init__(self, adapters: Iterable[ListeningAdapter], intake: Intake, clock: Clock) -> None:
+    def __init__(self, adapters: Iterable[Adapter], intake: Intake, clock: Clock) -> None:
         self._adapters = list(adapters)
         self._intake = intake
         self._clock = clock
@@ -43,36 +44,37 @@ class Listeners:
         await self._tasks.close()
 
     def troubles(self) -> dict[str, str]:
-        """Say of each adapter why it does not listen; empty words mean that it does."""
-        return {
-            adapter.service_name: self._refused.get(adapter.service_name) or adapter.trouble
+        """Say why each watched adapter does not listen; empty if it does."""
+        found = {
+            adapter.service_name: self._refused.get(adapter.service_name, adapter.trouble)
             for adapter in self._adapters
         }
+        return {name: words for name, words in found.items() if words is not None}
 
-    async def _keep(self, adapter: ListeningAdapter) -> None:
-        pause = FIRST_PAUSE_SECONDS
+    async def _keep(self, adapter: Adapter) -> None:
+        pauses = backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             began = self._clock.monotonic()
             try:
                 await adapter.listen(self._intake.take)
             except ServiceRefused as error:
-                logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
+                logger.error("%s", error)  # noqa: TRY400 - the message says it all
                 self._refused[adapter.service_name] = str(error)
                 return
             except Exception as error:
                 if self._clock.monotonic() - began > STEADY_SECONDS:
-                    pause = FIRST_PAUSE_SECONDS
-                # A platform that is down is nobody's bug, and may be down for hours.
+                    pauses = backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+                pause = next(pauses)
+                # A platform that is down is no bug, and may be down for hours.
                 expected = isinstance(error, PostError | TimeoutError)
                 logger.log(
                     logging.WARNING if expected else logging.ERROR,
-                    "%s stopped listening (%s), next try in %g s",
+                    "%s stopped listening, retry in %g s: %s",
                     adapter.service_name,
-                    str(error) or type(error).__name__,
                     pause,
+                    str(error) or type(error).__name__,
                     exc_info=not expected,
                 )
                 await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             else:
                 return

@@ -11,35 +11,35 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 
-from app.core.adapters import Adapter, NamingAdapter, PreparedAdapter
-from app.core.clock import persist
+from app.core.adapters import Adapter
 from app.core.inbound import Accepted, Answered, Changed, Delivery, DeliveryState, Heard, News
-from app.core.intake.reception import Reception, storable
+from app.core.intake.dispatch import Dispatcher, storable
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.retry import persist
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
-from app.errors import BridgeError, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
 
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
 Said = Heard | Changed | News
-"""What is dealt with in its place, one after another."""
+"""Handled per place, one after another."""
 
 READ_AGAIN_SECONDS = 1.0
-"""After a read that failed: soon enough for people, rare enough for the log."""
+"""Pause after a failed read: short enough for people, long enough for the log."""
 
 
 class Intake:
-    """From stored deliveries to turns."""
+    """Turns stored deliveries into turns."""
 
     def __init__(
         self,
         deliveries: DeliveryStore,
-        reception: Reception,
+        dispatcher: Dispatcher,
         *,
         adapters: Mapping[str, Adapter],
         clock: Clock,
@@ -47,7 +47,7 @@ class Intake:
         renames: Renames | None = None,
     ) -> None:
         self._deliveries = deliveries
-        self._reception = reception
+        self._reception = dispatcher
         self._adapters = adapters
         self._clock = clock
         self._proposals = proposals
@@ -58,7 +58,7 @@ class Intake:
         self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
 
     def start(self) -> None:
-        """Begin to read, with whatever the last run left unread."""
+        """Begin to read, starting with what the last run left unread."""
         for adapter in self._adapters.values():
             self.open(adapter)
 
@@ -72,20 +72,20 @@ class Intake:
         await self._tasks.close()
 
     async def take(self, delivery: Delivery) -> None:
-        """Keep a delivery; it may be acknowledged as soon as this returns.
+        """Store a delivery; it may be acknowledged as soon as this returns.
 
         Raises:
-            StoreUnavailable: it was not kept.
+            StoreUnavailable: it was not stored.
         """
         await self._deliveries.add(delivery)
         if (wake := self._wakes.get(delivery.adapter)) is not None:
             wake.set()
 
     async def settle(self, delivery: Delivery) -> Accepted:
-        """Keep a delivery and wait until it is known what became of it.
+        """Store a delivery and wait for its outcome.
 
         Raises:
-            BridgeError: it could not be kept, or led to nothing.
+            BridgeError: it could not be stored, or it failed.
         """
         key = (delivery.adapter, delivery.delivery_id)
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -101,48 +101,51 @@ class Intake:
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
         last = 0
-        if isinstance(adapter, PreparedAdapter):
-            await adapter.prepare()
+        await adapter.prepare()
         while True:
             wake.clear()
             try:
                 last = await self._read_on(adapter, last)
             except Exception:
-                logger.exception("the inbox of %s could not be read", adapter.service_name)
+                logger.exception("could not read the inbox of %s", adapter.service_name)
                 await self._clock.sleep(READ_AGAIN_SECONDS)
             else:
                 await wake.wait()
 
     async def _read_on(self, adapter: Adapter, last: int) -> int:
-        """Read all that is there after a number; returns the number of the last one."""
+        """Read everything after a number; returns the number of the last one."""
         while found := await self._deliveries.pending(adapter.service_name, last):
-            # Together, so that those of no concern are noted in one commit, not in one each.
+            # Together, so that ignored deliveries are settled in one commit, not one each.
             async with asyncio.TaskGroup() as group:
                 for delivery in found:
                     last = delivery.seq
                     await self._follow_name(adapter, delivery)
                     group.create_task(self._parse(adapter, delivery))
-                    await asyncio.sleep(0)  # in order, and never many at a stretch
+                    await asyncio.sleep(0)  # in order, and never many in a row
             if len(found) == 1:
-                break  # it was all there was; whatever came since wakes the reader again
+                break  # that was all; what came since wakes the reader again
         return last
 
     async def _follow_name(self, adapter: Adapter, delivery: Delivery) -> None:
-        """Let everything follow a repository that got another name, before it is spoken of."""
-        if self._renames is None or not isinstance(adapter, NamingAdapter):
+        """Apply a repository's new name before anything else in the delivery."""
+        if self._renames is None:
             return
         try:
             naming = adapter.naming(delivery)
             if naming is not None:
                 await self._renames.follow(naming)
         except Exception:
-            # Or the reader would come back to it for ever, and nothing behind it were read.
+            # Otherwise the reader would retry it for ever and never read what is behind it.
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
 
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
-        """Understand one delivery and hand it to its place."""
+        """Parse one delivery and queue it for its place."""
         try:
             inbound = adapter.parse(delivery)
+        except DeliveryRefused as error:
+            logger.info("delivery %d of %s refused: %s", delivery.seq, delivery.adapter, error)
+            await self._note(delivery, "refused", error.reason)
+            return
         except DeliveryUnreadable as error:
             await self._fail(delivery, error)
             return
@@ -152,13 +155,13 @@ class Intake:
             return
         match inbound:
             case None:
-                await self._note(delivery, "done", "of no concern")
+                await self._note(delivery, "done", "nothing for this agent")
             case Answered():
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Heard():
                 self._queue(delivery, storable(inbound))
             case News() if self._proposals is None:
-                await self._note(delivery, "done", "nothing is proposed here")
+                await self._note(delivery, "done", "no proposals here")
             case Changed() | News():
                 self._queue(delivery, inbound)
 
@@ -202,13 +205,13 @@ class Intake:
                 await self._follow(delivery, said)
 
     async def _follow(self, delivery: Delivery, news: News) -> None:
-        """Tell news where the work began that they are of."""
-        assert self._proposals is not None, "else they were of no concern"
+        """Report news in the place where its work began."""
+        assert self._proposals is not None, "else the news was ignored"
         reason = await self._proposals.take(delivery.adapter, news)
         await self._note(delivery, "done", reason)
 
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
-        """Take an answer; whoever gave it is told if it does not count."""
+        """Take an answer; the person is told if it does not count."""
         try:
             why = await self._reception.answer(answered)
         except Exception as error:
@@ -222,14 +225,14 @@ class Intake:
             await self._reception.turn_down(delivery, answered, why)
 
     async def _fail_visibly(self, delivery: Delivery, heard: Said, cause: str) -> None:
-        """Tell the place that a message led to nothing."""
+        """Tell the place that a message failed."""
         if not isinstance(heard, Heard):
             await self._fail(delivery, DeliveryUnreadable(cause))
             return
         try:
             words = await self._reception.give_up(delivery, heard, cause)
         except Exception:
-            # Nothing of it can be kept; the next message of this place must not wait for it.
+            # Nothing of it can be stored; the next message of this place must not wait for it.
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(cause))
         else:

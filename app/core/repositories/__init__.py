@@ -1,1 +1,1 @@
-"""Repositories as the core knows them: which one a place has, their names, what was proposed."""
+"""Repositories in the core: choice per place, names, clones and proposals."""

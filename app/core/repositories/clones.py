@@ -1,7 +1,7 @@
-"""The life of clones: opened for a session, shipped from, and thrown away when nobody needs them.
+"""Manages clones: opens them for a session, ships their work, removes unused ones.
 
-Every step is written down before the next one begins, and every step may be done twice: what a
-crash cut off is done again at the next turn, no commit is lost and nothing is proposed twice.
+Every step is recorded before the next one begins and can be repeated: the next turn repeats what
+a crash cut off, no commit is lost and nothing is proposed twice.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.core.clock import persist
-from app.core.ports import Checkouts, Clock, PullRequests, TokenSource
+from app.core.folders import folder_name
+from app.core.ports import Checkouts, Clock, Forge
+from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import TranscriptStore
 from app.core.types import Entry, Session
@@ -26,6 +27,7 @@ from app.core.workspaces import (
     Work,
     WorkspaceView,
     branch_name,
+    branch_ref,
     commit_message,
     is_branch,
     proposal_body,
@@ -35,36 +37,35 @@ from app.errors import RepositoryError
 from app.vault import Vault
 
 NAMED_FILES = 5
-"""How many files a note names: enough to know what it is about."""
+"""How many files a note names: enough to recognise the change."""
 
-Ask = Callable[[str], Awaitable[bool]]
-"""Has a person decide, where somebody can be asked."""
+Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
+"""Has a person decide, where one can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """How the work of agents is delivered, and in whose name."""
+    """How agents' work is shipped, and in whose name."""
 
     ship: Mapping[str, Ship]
-    """What is done with the work of each agent."""
+    """How the work of each agent is shipped."""
     authors: Mapping[str, Author]
-    """Whose name stands in its commits where no platform gives it an identity."""
-    tokens: TokenSource | None = None
-    pulls: PullRequests | None = None
+    """The author of its commits where no platform gives it an identity."""
+    forge: Forge | None = None
 
     def of(self, agent: str) -> Ship:
-        """Tell what is done with an agent's work."""
+        """Tell how an agent's work is shipped."""
         return self.ship.get(agent, "none")
 
     async def author(self, agent: str) -> Author:
-        """Tell whose name stands in an agent's commits.
+        """Tell the author of an agent's commits.
 
         Raises:
-            RepositoryError: there is no such agent any more.
+            RepositoryError: there is no longer such an agent.
         """
         if agent not in self.authors:
-            raise RepositoryError(f"{agent} is not set up any more.")
-        known = None if self.tokens is None else await self.tokens.author(agent)
+            raise RepositoryError(f"{agent} is no longer set up.")
+        known = None if self.forge is None else await self.forge.author(agent)
         return known or self.authors[agent]
 
 
@@ -82,7 +83,7 @@ class Clones:
         clock: Clock,
         vault: Vault,
     ) -> None:
-        """Have them below a folder."""
+        """Keep the clones below a folder."""
         self._root = root
         self._checkouts = checkouts
         self._records = records
@@ -93,11 +94,11 @@ class Clones:
         self._kept: set[tuple[int, int]] = set()
 
     async def all(self) -> Sequence[Checkout]:
-        """List the clones that are still there."""
+        """List the clones that still exist."""
         return await self._records.all()
 
     async def open(self, session: Session, target: Repository, ask: Ask) -> Path:
-        """Make the clone of a session ready, an earlier one if it can be used.
+        """Prepare a session's clone, an earlier one if it can be used.
 
         Raises:
             RepositoryError: the repository cannot be used.
@@ -106,7 +107,7 @@ class Clones:
         if record is None or record.repository != target or record.state == "gone":
             record = await self._begin(session, target, record)
         clone = await self._clone(session, record)
-        if record.state == "ready" and not await self._reopened(session, record, clone, ask):
+        if record.state == "ready" and not await self._reopen(session, record, clone, ask):
             record = await self._begin(session, target, record)
             clone = await self._clone(session, record)
         if record.state == "opening":
@@ -131,7 +132,7 @@ class Clones:
         return self._vault.redact(await self._checkouts.diff(clone, record.commit))
 
     async def ship(self, session: Session, target: Repository, work: Work) -> str:
-        """Deliver what came of a turn, as the agent's entry says; returns what to say about it.
+        """Ship the result of a turn as the agent's entry says; returns the note about it.
 
         Raises:
             RepositoryError: git cannot do it.
@@ -153,55 +154,70 @@ class Clones:
         if commit != record.sent:
             if refusal := await self._checkouts.push(clone, commit):
                 return f"Not pushed: {refusal}"
-            await self._sent(record, commit)
+            await self._record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
-        """Say what a clone holds that is nowhere else; nothing if it can be thrown away."""
+        """Say what a clone holds that is nowhere else; empty if it can be removed."""
         clone = await self._clone(session, record)
         return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
 
     async def keep(self, session: Session, record: Checkout, held: str) -> str:
-        """Say where the session is that a clone is kept, and why; nothing if that was said."""
+        """Tell the session's place that a clone is kept, and why; empty if that was said before."""
         name = (record.session, record.number)
         if name in self._kept:
             return ""
         self._kept.add(name)
-        words = f"The clone of {session.key} is kept, since it holds {held}."
+        words = f"The clone of {session.key} is kept because it holds {held}."
         await self._note(session, words)
         return words
 
     async def remove(self, session: Session, record: Checkout) -> None:
-        """Throw a clone away."""
+        """Remove a clone."""
         await self._checkouts.remove(await self._clone(session, record))
         await persist(self._clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
-        """Decide how a clone is opened, and write that down before anything is made."""
+        """Decide how a clone is opened, and record that before anything is made."""
         number = 1 if last is None else last.number + 1
-        pulls, how = self._shipping.pulls, self._shipping.of(session.key.agent)
-        head = None if pulls is None else await pulls.head(session)
+        forge, how = self._shipping.forge, self._shipping.of(session.key.agent)
+        head = None if forge is None else await forge.head(session)
         if last is not None and last.repository == target and last.sent:
-            record = Checkout(session.id, number, target, "existing", last.branch, told=last.told)
+            record = Checkout(
+                session.id, number, target, "existing", last.branch, last.start, told=last.told
+            )
         elif head is not None and (not is_branch(head.branch) or how == "none"):
             record = Checkout(session.id, number, target, "detached", start=head.commit)
-        elif head is not None:
+        elif head is not None and not await self._is_guarded(session, target, head.branch):
             record = Checkout(session.id, number, target, "existing", head.branch)
         else:
             branch = branch_name(session.key, session.place, session.title)
-            # Places may have names that differ only in what a branch cannot have.
+            # Names of places may differ only in characters that a branch cannot have.
             owner = self._records.of_branch(target.url, branch)
             branch = branch if owner is None else f"{branch}-{session.id}-{number}"
-            record = Checkout(session.id, number, target, "branch", branch)
+            start = "" if head is None else branch_ref(head.branch)
+            record = Checkout(session.id, number, target, "branch", branch, start)
         await persist(self._clock, self._records.begin, record)
         return record
+
+    async def _is_guarded(self, session: Session, target: Repository, branch: str) -> bool:
+        """Tell whether agents only propose changes to a branch; if so, tell the place."""
+        forge = self._shipping.forge
+        reason = forge and await forge.guard(target, session.key.agent, branch)
+        if not reason:
+            return False
+        words = f"Nothing is pushed to `{branch}` of {target.name} because {reason}."
+        await self._note(
+            session, f"{words} Changes go to a new branch and are proposed from there."
+        )
+        return True
 
     async def _make(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> None:
         async with self._closed_if_it_fails(clone):
             opened = await self._checkouts.open(
                 clone,
                 fresh=True,
-                on_sent=lambda commit: self._sent(record, commit),
+                on_sent=lambda commit: self._record_sent(record, commit),
                 ask=ask,
             )
             if opened is None:
@@ -211,25 +227,25 @@ class Clones:
                 await self._note(session, said)
             await persist(self._clock, self._records.ready, record.session, record.number, opened)
 
-    async def _reopened(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
-        """Open a clone that is there; False if it cannot be used any more, and that is said."""
+    async def _reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+        """Open an existing clone; False if it can no longer be used, and tell the place."""
         try:
             async with self._closed_if_it_fails(clone):
                 await self._checkouts.open(
                     clone,
                     fresh=False,
-                    on_sent=lambda commit: self._sent(record, commit),
+                    on_sent=lambda commit: self._record_sent(record, commit),
                     ask=ask,
                 )
         except RepositoryError as error:
-            words = "Its clone cannot be used any more and is kept as it is; another one is made."
+            words = "The old clone can no longer be used and is kept as it is. A new one is made."
             await self._note(session, f"{words} {error}")
             return False
         return True
 
     @asynccontextmanager
     async def _closed_if_it_fails(self, clone: Clone) -> AsyncIterator[None]:
-        """Leave no gate open that no agent uses and nobody would close."""
+        """Close the gate if opening fails: no agent uses it and nothing else would close it."""
         try:
             yield
         except BaseException:
@@ -239,7 +255,8 @@ class Clones:
     async def _clone(self, session: Session, record: Checkout) -> Clone:
         agent = session.key.agent
         return Clone(
-            folder=self._root / f"{session.id}-{agent}-{record.number}",
+            folder=self._root / f"{folder_name(session)}-{record.number}",
+            home=folder_name(session),
             session=session.key,
             repository=record.repository,
             way=record.way,
@@ -248,15 +265,15 @@ class Clones:
             start=record.start,
         )
 
-    async def _sent(self, record: Checkout, commit: str) -> None:
+    async def _record_sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
     async def _propose(self, session: Session, record: Checkout, clone: Clone, work: Work) -> str:
-        """Say what was pushed and, if so wished, propose it."""
+        """Say what was pushed and, if configured, propose it."""
         words = [f"Pushed to `{record.branch}` of {record.repository.name}."]
         link = record.link
-        pulls = self._shipping.pulls
-        if pulls and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
+        forge = self._shipping.forge
+        if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
             proposal = Proposal(
                 record.repository,
                 session.key.agent,
@@ -267,7 +284,7 @@ class Clones:
                 body=self._vault.redact(proposal_body(work, session.key)),
             )
             try:
-                link = await pulls.propose(proposal)
+                link = await forge.propose(proposal)
             except RepositoryError as error:
                 words.append(f"The pull request could not be opened: {error}")
                 return " ".join(words)
@@ -285,7 +302,7 @@ class Clones:
         named = ", ".join(files[:NAMED_FILES])
         return [
             f"It conflicts with `{record.base}` in {named}. "
-            f"To have that resolved, tell {session.key.agent} to merge `{record.base}` into it."
+            f"To resolve this, ask {session.key.agent} to merge `{record.base}` into it."
         ]
 
     async def _note(self, session: Session, words: str) -> None:

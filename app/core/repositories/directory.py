@@ -1,7 +1,7 @@
-"""Which repository a place has: its own, the one chosen there, its area's, the default; pure.
+"""Resolves a place's repository: its own, the chosen one, its area's, the default; pure.
 
-A folder of this machine comes from the settings or from whoever is signed in to the page, never
-from a platform: who may talk to an agent there must not be able to point it at any folder here.
+A folder on this machine comes from the settings or from a person signed in to the page, never from
+a platform: people who may talk to an agent there must not be able to point it at a folder here.
 """
 
 from __future__ import annotations
@@ -13,16 +13,26 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from app.core.keys import PlaceKey
-from app.core.workspaces import Repository
+from app.core.keys import AreaOf, PlaceKey, no_area
+from app.core.workspaces import Repository, Target
 from app.errors import Conflict
 
 FOLDER = "folder:"
 NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")
+_HOMES = frozenset({Path("/home"), Path("/Users")})
+_SYSTEM = tuple(
+    Path("/", name)
+    for name in ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr")
+)
+"""Nothing in these is a project."""
+_SHARED = frozenset(
+    Path("/", name)
+    for name in ("", "home", "root", "opt", "srv", "mnt", "media", "tmp", "var", "Users")
+) | {Path("/var", name) for name in ("cache", "lib", "log", "mail", "opt", "spool", "tmp")}
+"""Shared folders; a project may be inside."""
 
-Target = Repository | Path | None
 Value = TypeVar("Value")
 
 
@@ -35,15 +45,22 @@ class Directory:
     home: Path
     data_dir: Path
     default: str | None = None
+    own: tuple[Path, ...] = ()
+    """Other files and folders of the bridge: its settings, its secrets, its program."""
     areas: Mapping[PlaceKey, str] = field(default_factory=dict)
-    """The repositories of Slack channels and Linear teams."""
+    """The repositories that the settings give to areas."""
+    area_settings: Mapping[str, str] = field(default_factory=dict)
+    """The setting that does so, by service."""
+    area_of: AreaOf = no_area
+    own_repository: Callable[[PlaceKey], str | None] = lambda _place: None
+    """Names the repository that a place belongs to, where it is not a choice."""
 
     def target(self, place: PlaceKey, chosen: str | None) -> Target:
-        """Tell where agents work that are spoken to in a place."""
-        return self.read(self._named(place, chosen))
+        """Tell where the agents of a place work."""
+        return self.read(self._find_name(place, chosen))
 
     def read(self, text: str | None) -> Target:
-        """Understand what stands in a setting or was chosen in a place."""
+        """Parse a target from a setting or from a choice in a place."""
         if text is None or text == NONE:
             return None
         if text.startswith(FOLDER):
@@ -55,7 +72,7 @@ class Directory:
 
     @property
     def host(self) -> str:
-        """Whose names `owner/name` are."""
+        """The host that `owner/name` belongs to."""
         return urlsplit(self.git_url).netloc
 
     def repository(self, name: str) -> Repository:
@@ -63,37 +80,37 @@ class Directory:
         return Repository(name, f"{self.git_url}/{name}.git")
 
     def renamed(self, target: Repository, now: Callable[[str, str], str]) -> Repository:
-        """Tell what a repository of the settings or of a place is called now."""
+        """Apply renames to a repository from the settings or a place."""
         if target != self.repository(target.name):
             return target
         return self.repository(now(self.host, target.name))
 
     def fixes(self, place: PlaceKey) -> bool:
-        """Tell whether the settings say it for all places of the same area."""
-        return place.area in self.areas
+        """Tell whether the settings fix the repository for the whole area."""
+        return self.area_of(place) in self.areas
 
     def chosen(self, place: PlaceKey, text: str, *, always: bool = False) -> str:
-        """Check what somebody wants to choose for a place, or for its whole area.
+        """Check a person's choice for a place, or for its whole area.
 
         Raises:
             Conflict: it cannot be chosen there.
         """
-        if place.service == "github":
-            raise Conflict("On GitHub agents work in the repository they are called in.")
-        if always and place.area is None:
-            raise Conflict("Here each conversation has its own; leave out `always`.")
+        if self.own_repository(place) is not None:
+            raise Conflict("Here agents work in the repository they are called in.")
+        if always and self.area_of(place) is None:
+            raise Conflict("Each conversation here has its own repository; leave out `always`.")
         if always and self.fixes(place):
             raise Conflict(
-                "For new conversations here the bridge's settings say it "
-                "(SLACK_CHANNEL_REPOS, LINEAR_TEAM_REPOS); without `always` this one is changed."
+                f"{self.area_settings[place.service]} sets the repository for new conversations. "
+                "Leave out `always` to change only this one."
             )
         if text.lower() == NONE:
             return NONE
         if text.startswith(FOLDER):
             if place.service != "web":
                 raise Conflict(
-                    "A folder of the bridge's machine can be chosen on its own page or in its "
-                    "settings, not from here."
+                    "A folder on the bridge's machine can be chosen only on its page or in its "
+                    "settings."
                 )
             self.check_folder(self.read(text))
             return text
@@ -102,7 +119,7 @@ class Directory:
         return text
 
     def words(self, place: PlaceKey, chosen: str | None) -> str:
-        """Say where agents work that are spoken to in a place."""
+        """Say where the agents of a place work."""
         match self.target(place, chosen):
             case None:
                 return "none, an empty folder for each agent"
@@ -112,30 +129,39 @@ class Directory:
                 return f"the folder {folder}, one agent at a time"
 
     def check_folder(self, path: Target) -> Path:
-        """See that a folder may be worked in.
+        """Check that agents may work in a folder.
 
         Raises:
             Conflict: it may not.
         """
         if not isinstance(path, Path) or not path.is_absolute() or not path.is_dir():
-            raise Conflict("There is no such folder; write `folder:` and an absolute path.")
-        real, own = path.resolve(), self.data_dir.resolve()
-        if real.is_relative_to(own) or own.is_relative_to(real):
-            raise Conflict("The bridge keeps its own data there; choose another folder.")
-        if self.home.resolve().is_relative_to(real):
-            raise Conflict("That folder holds a whole HOME; choose one inside it.")
-        return real
+            raise Conflict("No such folder. Write `folder:` and an absolute path.")
+        if objection := self.objection(path):
+            raise Conflict(objection)
+        return path.resolve()
 
-    def _named(self, place: PlaceKey, chosen: str | None) -> str | None:
-        if place.service == "github":
-            return place.name.partition(":")[0]
-        if chosen is not None:
-            return chosen
-        return self.default if place.area is None else self.areas.get(place.area, self.default)
+    def objection(self, path: Path) -> str:
+        """Say why agents must not work in a folder, existing or not; empty if they may."""
+        real = path.resolve()
+        for own in (each.resolve() for each in (self.data_dir, *self.own)):
+            if real.is_relative_to(own) or own.is_relative_to(real):
+                return "The bridge keeps its own files there; choose another folder."
+        if self.home.resolve().is_relative_to(real) or real.parent in _HOMES:
+            return "That folder holds a whole HOME; choose one inside it."
+        if real in _SHARED or any(real.is_relative_to(each) for each in _SYSTEM):
+            return "That folder belongs to the system; choose one that holds a project."
+        return ""
+
+    def _find_name(self, place: PlaceKey, chosen: str | None) -> str | None:
+        own = self.own_repository(place)
+        if own is not None or chosen is not None:
+            return own or chosen
+        area = self.area_of(place)
+        return self.default if area is None else self.areas.get(area, self.default)
 
 
 class SetFor(Mapping[Target, Value]):
-    """What the settings say about single targets, which a repository keeps under a new name."""
+    """Settings of single targets, which a repository keeps under a new name."""
 
     def __init__(
         self,
@@ -148,7 +174,7 @@ class SetFor(Mapping[Target, Value]):
         self._now = now
 
     def __getitem__(self, target: Target) -> Value:
-        # An entry for the new name counts more than what was set under the old one.
+        # An entry for the new name wins over one for the old name.
         for named in sorted(self._entries, key=lambda each: each != target):
             if self._current(named) == target:
                 return self._entries[named]

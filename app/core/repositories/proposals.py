@@ -1,6 +1,6 @@
-"""Follows what agents have proposed: checks, conflicts, the end; told once, where the work began.
+"""Follows proposals: checks, conflicts, merge or close; told once, where the work began.
 
-Nothing starts by itself: where something failed a fix is offered, and a person takes it or not.
+Nothing starts by itself: after a failure a fix is offered, and a person accepts it or not.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from app.core.adapters import Adapter, ReportingAdapter
-from app.core.clock import persist
+from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
 from app.core.feed import Feed
@@ -17,28 +16,29 @@ from app.core.inbound import News
 from app.core.outbox import Outbox
 from app.core.ports import Checkouts, Clock
 from app.core.posts import PostContent
+from app.core.retry import persist, retry
 from app.core.stores.repositories import ProposalStore
 from app.core.updates import AskRequest
 from app.core.workspaces import Checked, Proposed
-from app.errors import PostDelayed, RepositoryError
+from app.errors import RepositoryError
 
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 3
-"""Fixes that are offered in a row: what three did not mend needs a person."""
+"""Fixes offered in a row: what three did not fix needs a person."""
 NO_MORE = (
-    "Three fixes did not help, so no further one is offered; say in your own words what to do."
+    "Three fixes did not help, so the bridge offers no more. Say in your own words what to do."
 )
 NAMED = 5
-"""Checks or files that a line names: enough to know what it is about."""
+"""Checks or files that a line names: enough to recognise the problem."""
 LISTED = 50
 """Files that an excerpt names."""
 LOOK_SECONDS = (5.0, 30.0, 120.0, 600.0)
-"""How long to wait before looking again, where the platform does not say."""
+"""Pauses between retries, where the platform does not say."""
 
 
 class Proposals:
-    """The life of what was proposed, for all agents."""
+    """Follows the proposals of all agents."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class Proposals:
         self._offer_seconds = offer_seconds
 
     async def take(self, adapter_name: str, news: News) -> str:
-        """Tell what follows from news, if they are of what this agent proposed; says what it was.
+        """Report news about this agent's proposals; returns what the news was about.
 
         Raises:
-            PostError: the platform does not say how it stands.
+            PostError: the platform does not tell the state.
         """
         adapter = self._adapters[adapter_name]
         if news.kind == "moved":
@@ -90,9 +90,9 @@ class Proposals:
             await self._tell(proposed, f"{outcome}:{news.mark}", f"{words}: {news.link}")
 
     async def _look_at_checks(self, adapter: Adapter, news: News, proposed: Proposed) -> None:
-        if proposed.outcome or not isinstance(adapter, ReportingAdapter):
+        if proposed.outcome:
             return
-        checked = await self._checked(adapter, news)
+        checked = await self._read_checks(adapter, news)
         if checked is None:
             return
         if not checked.failed:
@@ -104,15 +104,9 @@ class Proposals:
             proposed, f"failed:{checked.commit}", words, checked.excerpt, "Fix the checks"
         )
 
-    async def _checked(self, adapter: ReportingAdapter, news: News) -> Checked | None:
-        """Look how checks ended; a platform that cannot say just now is asked again."""
-        for seconds in LOOK_SECONDS:
-            try:
-                return await adapter.checked(news)
-            except PostDelayed as error:
-                logger.info("the checks of %s are looked at later: %s", news.branch, error)
-                await self._clock.sleep(error.retry_after or seconds)
-        return await adapter.checked(news)
+    async def _read_checks(self, adapter: Adapter, news: News) -> Checked | None:
+        """Read how checks ended; retried while the platform cannot tell."""
+        return await retry(self._clock, lambda: adapter.checked(news), LOOK_SECONDS)
 
     async def _look_for_conflicts(self, proposed: Proposed, agent: str) -> None:
         try:
@@ -120,7 +114,7 @@ class Proposals:
                 proposed.repository, agent, proposed.base, proposed.branch
             )
         except RepositoryError as error:
-            logger.warning("conflicts of %s are not known: %s", proposed.link, error)
+            logger.warning("could not check %s for conflicts: %s", proposed.link, error)
             return
         if found is None or not found[1]:
             return

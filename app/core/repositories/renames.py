@@ -1,4 +1,4 @@
-"""Lets sessions, places, clones and posts follow a repository that gets another name."""
+"""Applies a repository's new name to sessions, places, clones and posts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from app.core.adapters import Adapter, NamingAdapter
-from app.core.clock import persist
+from app.core.adapters import Adapter
 from app.core.inbound import Naming, Renamed
 from app.core.ports import Checkouts, Clock
 from app.core.repositories.directory import Directory
+from app.core.retry import persist
 from app.core.stores.repositories import NameStore
 
 logger = logging.getLogger(__name__)
 
 
 class Renames:
-    """What follows from names that change."""
+    """Follows changes of repository names."""
 
     def __init__(
         self,
@@ -30,19 +30,19 @@ class Renames:
     ) -> None:
         self._names = names
         self._checkouts = checkouts
-        self._adapters = [each for each in adapters if isinstance(each, NamingAdapter)]
+        self._adapters = list(adapters)
         self._directory = directory
         self._clock = clock
         self._order = asyncio.Lock()
 
     async def follow(self, naming: Naming) -> None:
-        """Take note of a repository's name; whatever has the old one gets the new one."""
+        """Record a repository's name; everything with the old name gets the new one."""
         if self._names.of(naming.host, naming.number) == naming.name:
             return
         async with self._order:
-            # Mirrors first: a crash before the commit lets all of it be done again.
+            # Mirrors first: after a crash before the commit, all of it is repeated.
             for renamed in self._names.plan(naming):
-                logger.info("%s is called %s from now on", renamed.old, renamed.new)
+                logger.info("%s is now called %s", renamed.old, renamed.new)
                 await self._move_clones(renamed)
                 for adapter in self._adapters:
                     adapter.renamed(renamed.old)
@@ -54,4 +54,4 @@ class Renames:
         try:
             await self._checkouts.rename(old, new)
         except OSError as error:
-            logger.warning("the mirror of %s could not be kept: %s", renamed.new, error)
+            logger.warning("could not keep the mirror of %s: %s", renamed.new, error)

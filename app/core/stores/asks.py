@@ -1,4 +1,4 @@
-"""The port of asks: kept with the post that shows them, answered once."""
+"""Port for asks: stored with the post that shows them, answered once."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class AskStore(Protocol):
     """Asks: one row each, answered once."""
 
     async def open(self, request: AskRequest, ref: TurnRef, *, deadline: float) -> OpenedAsk | None:
-        """Keep an ask and its post; None if its turn is over.
+        """Store an ask and its post; None if its turn is over.
 
-        One that was asked before a park is found by its arguments: if it was answered meanwhile,
-        the answer is used up by this; if it is still open, it is this turn's from now on.
+        An ask from before a park is found by its arguments: if it was answered meanwhile, this
+        uses up the answer; if it is still open, it belongs to this turn from now on.
         """
         ...
 
     async def answer(
         self, ask: int, answer: str, by: str, *, speaker: str = ""
     ) -> TakenAnswer | None:
-        """Answer an ask, with an option or in words; None if it cannot be answered any more.
+        """Answer an ask, with an option or in words; None if it can no longer be answered.
 
-        If its turn was parked, a turn is begun that goes on with the work; an offer that is taken
-        begins one as well, for whoever has the platform's id `speaker`.
+        If its turn was parked, a turn begins that continues the work; an accepted offer begins one
+        as well, for the person with the platform's id `speaker`.
         """
         ...
 
@@ -69,11 +69,15 @@ class AskStore(Protocol):
         ...
 
     def late(self, turn: int) -> Sequence[Ask]:
-        """List the answers that a turn was begun for, and that its agent does not know yet."""
+        """List the answers that started a turn and that its agent does not know yet."""
         ...
 
     def grants(self, session: int) -> Mapping[str, str]:
         """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
+        ...
+
+    def always(self, session: int) -> frozenset[str]:
+        """Tell for which kinds of calls a person told the agent not to ask again."""
         ...
 
     def due(self) -> float | None:
@@ -81,7 +85,7 @@ class AskStore(Protocol):
         ...
 
     def resumable(self) -> Sequence[int]:
-        """List the asks that answer themselves by now."""
+        """List the asks that are due to answer themselves."""
         ...
 
     async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:

@@ -1,4 +1,4 @@
-"""The ports of what the bridge remembers for itself: processes, log-ins, sealed secrets."""
+"""Ports for the bridge's own records: processes, log-ins, sealed secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProcessStore(Protocol):
         ...
 
     async def leftovers(self) -> Sequence[ProcessRecord]:
-        """List the processes that were never said to be gone."""
+        """List the processes whose end was never recorded."""
         ...
 
 
@@ -28,11 +28,15 @@ class LoginStore(Protocol):
     """Log-ins, each begun by a link that works once."""
 
     async def offer(self, link_hash: str, *, until: float) -> None:
-        """Keep a link, by the hash of its secret part."""
+        """Store a link, by the hash of its secret part."""
+        ...
+
+    def is_open(self, link_hash: str) -> bool:
+        """Tell whether a link can be used, without using it."""
         ...
 
     async def begin(self, link_hash: str, *, until: float) -> str | None:
-        """Use up a link; returns the name of the log-in, None if the link is of no use."""
+        """Use up a link; returns the name of the log-in, None if the link is not valid."""
         ...
 
     def lasts(self, login: str) -> bool:
@@ -48,17 +52,29 @@ class LoginStore(Protocol):
         ...
 
 
+class Sealer(Protocol):
+    """Seals secrets for storage."""
+
+    def seal(self, name: str, secret: str) -> str:
+        """Seal a secret for storage under a name."""
+        ...
+
+    def open(self, name: str, sealed: str) -> str | None:
+        """Open a sealed secret; None if it was sealed with another key or under another name."""
+        ...
+
+
 class SealedStore(Protocol):
-    """Secrets that others gave the bridge; only whoever sealed them can read them."""
+    """Secrets that others gave the bridge; only the one who sealed them can read them."""
 
     def kept(self, name: str) -> str | None:
-        """Read what is kept under a name."""
+        """Read the value under a name."""
         ...
 
     async def keep(self, name: str, value: str) -> None:
-        """Keep something under a name, in place of what was there."""
+        """Store a value under a name, replacing the old one."""
         ...
 
     async def take(self, name: str) -> str | None:
-        """Give away what is kept under a name: of all who want it, one gets it."""
+        """Take the value under a name out: of several callers, one gets it."""
         ...

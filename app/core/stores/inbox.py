@@ -1,4 +1,4 @@
-"""The ports of what comes in: deliveries, and what is decided on the messages in them."""
+"""Ports for the inbox: deliveries, and the decisions on their messages."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from app.core.types import PlaceView
 
 
 class DeliveryStore(Protocol):
-    """What came in, as it came."""
+    """Deliveries as they arrived."""
 
     async def add(self, delivery: Delivery) -> None:
-        """Keep a delivery; one that is known by id or by signature changes nothing."""
+        """Store a delivery; one known by id or by signature changes nothing."""
         ...
 
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
-        """List what nobody has dealt with, in order of arrival."""
+        """List the unsettled deliveries, in order of arrival."""
         ...
 
     async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
-        """Say what became of a delivery that led to no message."""
+        """Record the outcome of a delivery that led to no message."""
         ...
 
     async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
-        """List what an adapter heard and is still kept, the newest first."""
+        """List an adapter's stored deliveries, the newest first."""
         ...
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
-        """List deliveries without what they held, the newest first."""
+        """List deliveries without their content, the newest first."""
         ...
 
 
 class IntakeStore(Protocol):
-    """What the intake must know and what it decides."""
+    """What the intake reads, and what it decides."""
 
     def decided(self, place: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by whichever adapter heard it."""
@@ -59,7 +59,7 @@ class IntakeStore(Protocol):
         ...
 
     async def correct(self, delivery: int, changed: Changed) -> Corrected:
-        """Let a message that waits say something else, or drop it; settles the delivery."""
+        """Edit or drop a queued message; settles the delivery."""
         ...
 
     async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""The ports of what is known of repositories: clones, names, and what was proposed."""
+"""Ports for repositories: clones, names, and proposals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.workspaces import Checkout, Opened, Proposed
 
 
 class CheckoutStore(Protocol):
-    """Clones of repositories, and how far each has come."""
+    """Clones of repositories, and the progress of each."""
 
     def latest(self, session: int) -> Checkout | None:
         """Read the clone that a session was given last."""
@@ -26,23 +26,23 @@ class CheckoutStore(Protocol):
         ...
 
     async def begin(self, checkout: Checkout) -> None:
-        """Note how a clone will be opened, before anything of it is made."""
+        """Record how a clone will be opened, before it is made."""
         ...
 
     async def ready(self, session: int, number: int, opened: Opened) -> None:
-        """Note that a clone is there."""
+        """Record that a clone is ready."""
         ...
 
     async def sent(self, session: int, number: int, commit: str) -> None:
-        """Note that a commit went on to the remote."""
+        """Record that a commit was pushed to the remote."""
         ...
 
     async def told(self, session: int, number: int, commit: str, link: str) -> None:
-        """Note that people know of a commit, and where it is proposed."""
+        """Record that people were told of a commit, and where it is proposed."""
         ...
 
     async def gone(self, session: int, number: int) -> None:
-        """Note that a clone was thrown away."""
+        """Record that a clone was removed."""
         ...
 
 
@@ -54,26 +54,26 @@ class NameStore(Protocol):
         ...
 
     def now(self, host: str, name: str) -> str:
-        """Tell what a repository is called now that had a name; itself if nobody else has it."""
+        """Tell the current name of a repository that had a name; the same if unchanged."""
         ...
 
     def plan(self, naming: Naming) -> Sequence[Renamed]:
-        """Tell what gets another name if this is what a repository is called, in order.
+        """List the renames that follow from a repository's name, in order.
 
-        Whoever takes the name of another repository finds nothing under it.
+        A repository that takes another one's name finds nothing under it.
         """
         ...
 
     async def follow(self, naming: Naming) -> None:
-        """Take note of a name; sessions, places, clones and posts go along."""
+        """Record a name; sessions, places, clones and posts follow."""
         ...
 
 
 class ProposalStore(Protocol):
-    """What sessions have proposed, and what was told of it where their work began."""
+    """What sessions have proposed, and what their places were told about it."""
 
     def find(self, agent: str, repository: str, branch: str) -> Proposed | None:
-        """Find what an agent proposed from a branch; None if it did not, or was removed since."""
+        """Find what an agent proposed from a branch; None if nothing, or if removed since."""
         ...
 
     def latest(self, session: int) -> Proposed | None:
@@ -81,11 +81,11 @@ class ProposalStore(Protocol):
         ...
 
     def onto(self, agent: str, repository: str, base: str) -> Sequence[Proposed]:
-        """List what an agent has proposed for a branch and what is still open."""
+        """List an agent's open proposals for a branch."""
         ...
 
     async def settle(self, proposed: Proposed, outcome: str) -> None:
-        """Note that it was merged, closed or opened again."""
+        """Record that it was merged, closed or reopened."""
         ...
 
     async def tell(
@@ -98,9 +98,9 @@ class ProposalStore(Protocol):
         deadline: float = 0.0,
         passed: bool = False,
     ) -> tuple[int, ...]:
-        """Tell news where the work began, in a line or as an offer; returns the posts to send.
+        """Report news where the work began, as a line or an offer; returns the posts to send.
 
-        What was told under the same mark is not told again. An offer that was open before is
-        withdrawn; once the checks passed, tries are counted anew.
+        News with a known mark is not reported again. An earlier open offer is withdrawn; once the
+        checks passed, the count of tries starts over.
         """
         ...

@@ -1,4 +1,4 @@
-"""The ports of the work itself: sessions, their turns, what happened, and what goes out."""
+"""Ports for the work itself: sessions, turns, the transcript, and posts."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class SessionStore(Protocol):
         ...
 
     async def thread(self, place: PlaceKey) -> Thread | None:
-        """Read one place as it stands in the list."""
+        """Read one place as the list shows it."""
         ...
 
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
-        """List an agent's conversations on a service that were used since then."""
+        """List an agent's conversations on a service that were used since a time."""
         ...
 
     async def link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
@@ -72,9 +72,9 @@ class SessionStore(Protocol):
         ...
 
     async def spend(self, session: int, cost: float) -> tuple[float, float]:
-        """Note the cost that an agent reports for its conversation.
+        """Record the cost that an agent reports for its conversation.
 
-        Returns what the session has spent before and after, since somebody last said go on.
+        Returns what the session had spent before and after, since a person last said go on.
         """
         ...
 
@@ -107,17 +107,17 @@ class TurnStore(Protocol):
         ...
 
     async def starting(self, turn: int) -> bool:
-        """Take a queued turn; False if it is no longer there to be taken."""
+        """Take a queued turn; False if it is no longer queued."""
         ...
 
     async def prompted(
         self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
     ) -> bool:
-        """Note, before the bytes are written, what the agent is about to be told.
+        """Record what the agent is about to be told, before the bytes are written.
 
-        `told` is the last row of the transcript that the prompt takes in.
+        `told` is the last row of the transcript that the prompt includes.
 
-        False if somebody stopped the turn meanwhile: then nothing may be written.
+        False if the turn was stopped meanwhile: then nothing may be written.
         """
         ...
 
@@ -153,24 +153,24 @@ class TurnStore(Protocol):
         deadline: float,
         resume_at: float | None,
     ) -> tuple[int, ...] | None:
-        """Put a turn back until somebody says go on; the call of the request names the reason.
+        """Put a turn back until a person says go on; the call of the request names the reason.
 
         Returns the posts to send; None if it was stopped meanwhile: then nothing changed.
         """
         ...
 
     async def interrupt(self, turn: int) -> None:
-        """Put a turn back that a polite shutdown cut off; that does not count as a cut.
+        """Put a turn back that a graceful shutdown interrupted; that does not count as cut off.
 
-        One that somebody had stopped ends as stopped.
+        A turn that was stopped ends as stopped.
         """
         ...
 
     async def recover(self) -> Sequence[TurnRef]:
-        """Sort out what the last run left behind and list the sessions that have work.
+        """Recover what the last run left behind and list the sessions that have work.
 
         Cut off in `starting`: queued again. Cut off in `prompted`: queued as a continuation, or
-        failed when it was cut before, or ended when somebody had stopped it. Open asks are lost.
+        failed when it was cut before, or ended when it had been stopped. Open asks are lost.
         The places are told in the same commit.
         """
         ...
@@ -194,12 +194,12 @@ class TranscriptStore(Protocol):
     async def window(self, place: PlaceKey, *, articles: int) -> int:
         """Tell after which number the last messages and turns of a place begin.
 
-        Turns that are open lie inside, however long ago they began. 0: everything does.
+        Open turns are always included, however long ago they began. 0 means everything.
         """
         ...
 
     async def overheard(self, turn: int, *, limit: int) -> Overheard:
-        """Read what others said where a turn's session is, since its last turn was told."""
+        """Read what others said around a turn's session since its last prompt."""
         ...
 
     async def known(self, place: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
@@ -212,7 +212,7 @@ class TranscriptStore(Protocol):
 
 
 class PostStore(Protocol):
-    """What goes out."""
+    """Posts, from stored to sent."""
 
     def post(self, post: int) -> Post | None:
         """Read one post."""
@@ -223,7 +223,7 @@ class PostStore(Protocol):
         ...
 
     async def unsent(self) -> Sequence[Post]:
-        """List what has not gone out, in order."""
+        """List the unsent posts, in order."""
         ...
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
@@ -231,9 +231,9 @@ class PostStore(Protocol):
         ...
 
     async def sent(self, post: int, sent: PostSent, *, final: bool) -> None:
-        """Note what the platform made of a post."""
+        """Record what the platform made of a post."""
         ...
 
     async def failed(self, post: int, error: str) -> None:
-        """Note that a post can never be sent, and that its surface cannot be reached."""
+        """Record that a post can never be sent and that its surface cannot be reached."""
         ...

@@ -1,1 +1,1 @@
-"""What happens in a turn: the engine, the run, live agents, the prompt."""
+"""Runs turns: the engine, the run, live agents, the prompt."""

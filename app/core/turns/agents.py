@@ -1,6 +1,6 @@
-"""Keeps agents alive between turns, as many as allowed, and parks those that nobody uses.
+"""Keeps agent processes alive between turns, up to a limit, and parks idle ones.
 
-A parked session is one row in the store and no process; its next turn brings it back.
+A parked session is one row in the store and no process; its next turn starts one again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from app.core.ports import AgentLauncher, AgentSession, Clock, Workspaces
+from app.core.ports import AgentLauncher, AgentSession, Clock, OpenedSession
+from app.core.repo_provider import RepoProvider
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session
 from app.core.updates import AskRequest, BridgeUpdate, StateUpdate
+from app.core.workspaces import Target, Workspace
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 STARTS = 30
 STARTS_SECONDS = 60.0
-"""A session's process is started no more often than this: people do not come back so often, and a
-program that ends at once would otherwise be started for ever."""
+"""A session's process is started at most this often: people do not come back so often, and a
+program that ends at once would otherwise be restarted forever."""
 
 Meanwhile = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -39,30 +40,30 @@ class LiveAgent:
     name: str
     generation: int
     how: Literal["live", "new", "resumed", "loaded", "lost"]
-    patience: float
-    """Seconds after which it is parked when nobody uses it."""
-    workspace: Path
+    idle_seconds: float
+    """Seconds of idling after which it is parked."""
+    workspace: Workspace
     wishes: tuple[str | None, str | None] = (None, None)
     """The mode and the model it was given."""
     busy: bool = True
     idle_since: float = 0.0
     parking: asyncio.Task[None] | None = None
-    """Waits to park it while it idles."""
+    """Parks it once it has idled long enough."""
 
     def stay(self) -> None:
-        """Do not park it."""
+        """Cancel its parking."""
         if self.parking is not None:
             self.parking.cancel()
             self.parking = None
 
 
 class LiveAgents:
-    """The agents that run now."""
+    """The agent processes that run now."""
 
     def __init__(
         self,
         launcher: AgentLauncher,
-        workspaces: Workspaces,
+        workspaces: RepoProvider,
         sessions: SessionStore,
         clock: Clock,
         vault: Vault,
@@ -71,7 +72,7 @@ class LiveAgents:
         idle_seconds: Mapping[str, float],
         of_agent: Mapping[str, int] | None = None,
     ) -> None:
-        """Keep so many processes alive, and of some agents fewer."""
+        """Keep at most `max_processes` alive; `of_agent` sets lower limits for some agents."""
         self._launcher = launcher
         self._workspaces = workspaces
         self._sessions = sessions
@@ -88,14 +89,16 @@ class LiveAgents:
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
 
-    async def take(self, session: Session, *, meanwhile: Meanwhile = nullcontext) -> LiveAgent:
-        """Bring a session's agent to life, or take the one that lives, for one turn.
+    async def take(
+        self, session: Session, target: Target, *, meanwhile: Meanwhile = nullcontext
+    ) -> LiveAgent:
+        """Take a session's agent for one turn; start its process if it has none.
 
-        While there is no room for its process, `meanwhile` is entered: whoever waits for room
-        must not hold what those who could make room are waiting for.
+        While there is no room for its process, `meanwhile` is entered: a turn that waits for room
+        must not hold what the turns that could make room are waiting for.
 
         Raises:
-            AgentError: it could not be brought to life.
+            AgentError: it could not be started.
         """
         live = self._live.get(session.id)
         if live is not None and live.agent.alive and live.generation == session.generation:
@@ -107,17 +110,15 @@ class LiveAgents:
         await self.end(session.id)
         await self._pace(session.id, meanwhile)
         async with self._room_for_one(session.key.agent, meanwhile):
-            workspace = await self._workspaces.open(session)
-            opened = await self._launcher.open(
-                session, workspace, _Between(session, self._sessions, self._vault)
-            )
-            patience = self._idle_seconds.get(session.key.agent, 0.0)
+            workspace = await self._workspaces.open(session, target)
+            opened = await self._start(session, workspace)
+            idle_seconds = self._idle_seconds.get(session.key.agent, 0.0)
             live = LiveAgent(
                 opened.session,
                 session.key.agent,
                 session.generation,
                 opened.how,
-                patience,
+                idle_seconds,
                 workspace,
             )
             live.wishes = (session.mode, session.model)
@@ -125,8 +126,17 @@ class LiveAgents:
         await self._adjust(session.id, live)
         return live
 
+    async def _start(self, session: Session, workspace: Workspace) -> OpenedSession:
+        """Start an agent in its workspace; without an agent the workspace is closed again."""
+        between = _BetweenTurns(session, self._sessions, self._vault)
+        try:
+            return await self._launcher.open(session, workspace, between)
+        except BaseException:
+            await asyncio.shield(self._workspaces.close(session.id))
+            raise
+
     async def give_back(self, session_id: int) -> None:
-        """Say that a turn is over: the agent idles from now on."""
+        """Give an agent back after its turn: it idles from now on."""
         live = self._live.get(session_id)
         if live is None:
             return
@@ -138,14 +148,14 @@ class LiveAgents:
         live.parking = self._tasks.start(
             self._park(session_id, live), name=f"parking of session {session_id}"
         )
-        await self._tell_room()
+        await self._notify_room()
 
     async def end(self, session_id: int) -> None:
-        """End a session's process, if it has one; whoever comes second waits for the end."""
+        """End a session's process, if it has one; a second caller waits for the end."""
         live = self._live.pop(session_id, None)
         if live is not None:
             await self._close(session_id, live)
-            await self._tell_room()
+            await self._notify_room()
         elif (ending := self._ending.get(session_id)) is not None:
             await ending.wait()
 
@@ -155,12 +165,12 @@ class LiveAgents:
         ends = [self.end(session_id) for session_id in list(self._live)]
         for failure in await asyncio.gather(*ends, return_exceptions=True):
             if failure is not None:
-                logger.error("an agent could not be ended", exc_info=failure)
+                logger.error("could not end an agent", exc_info=failure)
 
     async def configure(
         self, session_id: int, *, mode: str | None = None, model: str | None = None
     ) -> None:
-        """Set mode or model of an agent that lives; others get them when they start.
+        """Set the mode or model of a running agent; others get them when they start.
 
         Raises:
             AgentError: it does not offer that.
@@ -170,23 +180,23 @@ class LiveAgents:
             await live.agent.configure(mode=mode, model=model)
 
     async def _adjust(self, session_id: int, live: LiveAgent) -> None:
-        """Give an agent the mode and model that were wished for while it was starting or busy."""
+        """Apply the mode and model that were chosen while the agent was starting or busy."""
         session = self._sessions.session(session_id)
         if session is None or (session.mode, session.model) == live.wishes:
             return
         await live.agent.configure(mode=session.mode, model=session.model)
         live.wishes = (session.mode, session.model)
 
-    async def _tell_room(self) -> None:
+    async def _notify_room(self) -> None:
         async with self._room:
             self._room.notify_all()
 
     async def _pace(self, session_id: int, meanwhile: Meanwhile) -> None:
-        """Let a session's process not be started too often: one that dies at once never settles."""
+        """Delay the start of a process that was started too often: it may die at once each time."""
         now = self._clock.monotonic()
         starts = self._starts.setdefault(session_id, deque(maxlen=STARTS))
         if len(starts) == STARTS and (left := starts[0] + STARTS_SECONDS - now) > 0:
-            logger.warning("session %d was started %d times: it waits", session_id, STARTS)
+            logger.warning("session %d: started %d times in a minute, waiting", session_id, STARTS)
             async with meanwhile():
                 await self._clock.sleep(left)
         starts.append(self._clock.monotonic())
@@ -196,7 +206,7 @@ class LiveAgents:
 
     @asynccontextmanager
     async def _room_for_one(self, agent: str, meanwhile: Meanwhile) -> AsyncIterator[None]:
-        """Have room for one more process until it lives or could not be brought to life."""
+        """Reserve room for one more process until it runs or could not be started."""
         claimed = False
         try:
             claimed = await self._claim(agent, patient=False)
@@ -207,18 +217,23 @@ class LiveAgents:
         except BaseException:
             if claimed:
                 self._opening[agent] -= 1
-                await self._tell_room()
+                await self._notify_room()
             raise
         self._opening[agent] -= 1
 
     async def _claim(self, agent: str, *, patient: bool) -> bool:
-        """Claim room for one process, who idles longest makes it; the impatient do not queue."""
+        """Claim room for one process; the one that idles longest is ended for it.
+
+        Without `patient`, do not queue.
+        """
         async with self._room:
             if self._waiting and not patient:
                 return False
             self._waiting += patient
             try:
-                while (longest := self._in_the_way(agent)) is None and not self._has_room(agent):
+                while (longest := self._find_evictable(agent)) is None and not self._has_room(
+                    agent
+                ):
                     if not patient:
                         return False
                     await self._room.wait()
@@ -231,21 +246,24 @@ class LiveAgents:
                 await self._close(longest, gone)
             except BaseException:
                 self._opening[agent] -= 1
-                await self._tell_room()
+                await self._notify_room()
                 raise
         return True
 
     def _has_room(self, agent: str) -> bool:
-        everybody = len(self._live) + self._opening.total()
-        return everybody < self._max_processes and not self._is_full(agent)
+        total = len(self._live) + self._opening.total()
+        return total < self._max_processes and not self._is_full(agent)
 
     def _is_full(self, agent: str) -> bool:
         """Tell whether an agent has as many processes as it may have."""
         own = sum(live.name == agent for live in self._live.values()) + self._opening[agent]
         return own >= self._of_agent.get(agent, own + 1)
 
-    def _in_the_way(self, agent: str) -> int | None:
-        """Find who makes room where there is none: whoever idles longest, or of the same agent."""
+    def _find_evictable(self, agent: str) -> int | None:
+        """Find the process to end if there is no room: the longest idle one.
+
+        If the agent has reached its own limit, it is one of that agent's.
+        """
         if self._has_room(agent):
             return None
         full = self._is_full(agent)
@@ -267,14 +285,14 @@ class LiveAgents:
             ended.set()
 
     async def _park(self, session_id: int, live: LiveAgent) -> None:
-        await self._clock.sleep(live.patience)
+        await self._clock.sleep(live.idle_seconds)
         live.parking = None
         logger.info("session %d is parked", session_id)
         await self.end(session_id)
 
 
-class _Between:
-    """Hears what an agent says about itself between turns."""
+class _BetweenTurns:
+    """Receives what an agent reports between turns."""
 
     def __init__(self, session: Session, sessions: SessionStore, vault: Vault) -> None:
         self._session = session
@@ -288,5 +306,5 @@ class _Between:
             await self._sessions.rename(self._session.id, title)
 
     async def on_ask(self, _request: AskRequest) -> str | None:
-        """Refuse: nobody asked the agent to do anything."""
+        """Refuse: no turn runs that could need it."""
         return None

@@ -1,22 +1,21 @@
-"""Writes what an agent is told at the beginning of a turn, from all that is known of it."""
+"""Gathers what is known of a turn and writes its prompt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.core.clock import persist
+from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
-from app.core.turns.workshop import Workshop
+from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Entry, Session, Turn
+from app.core.workspaces import Target
 
 HISTORY_ENTRIES = 60
-"""What an agent is told of a conversation it lost: some thirty exchanges."""
+"""Rows of the transcript for an agent that lost its conversation: some thirty exchanges."""
 BEGINNINGS = {"new", "lost"}
-"""How a conversation came about that does not know yet where it is."""
-MEMORY_LOST = (
-    "The agent could not bring its conversation back, so it was given the transcript instead."
-)
+"""The agent does not know yet where it is when its conversation came about like this."""
+MEMORY_LOST = "The agent could not restore its conversation, so it got the transcript instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +25,21 @@ class Briefing:
     prompt: str
     files: tuple[Attachment, ...]
     told: int
-    """The last row of the transcript that it takes in."""
+    """The last row of the transcript that the prompt covers."""
     note: str
-    """What the place should know of it, if anything."""
+    """What people in the place should know, if anything."""
 
 
-async def brief(shop: Workshop, session: Session, turn: Turn, live: LiveAgent) -> Briefing:
+async def brief(
+    context: TurnContext, session: Session, turn: Turn, live: LiveAgent, target: Target
+) -> Briefing:
     """Gather what a turn is about and write its prompt."""
-    history = await _lost_history(shop, session, turn) if live.how == "lost" else ()
-    messages = shop.turns.messages(turn.id)
-    around = await shop.surroundings.gather(session, turn, messages)
+    history = await _lost_history(context, session, turn) if live.how == "lost" else ()
+    messages = context.turns.messages(turn.id)
+    around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
-    files = await shop.attachments.fetched(session, named)
-    paths = await shop.workspaces.bring(session, files) if files else ()
+    files = await context.attachments.fetched(session, named)
+    paths = await context.workspaces.bring(session, files) if files else ()
     begins = live.how in BEGINNINGS
     prompt = compose(
         Asked(
@@ -47,12 +48,12 @@ async def brief(shop: Workshop, session: Session, turn: Turn, live: LiveAgent) -
             files=paths,
             link=session.link,
             said=around.said,
-            workspace=shop.workspaces.describe(session) if begins else None,
-            outgoing=shop.workspaces.outgoing(session) if begins else None,
-            place_prompt=shop.place_prompt(session.place) if begins else "",
+            workspace=context.workspaces.view(session, target) if begins else None,
+            outgoing=live.workspace.outgoing if begins else None,
+            place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,
-            answers=shop.ledger.late(turn.id),
+            answers=context.ledger.late(turn.id),
         )
     )
     return Briefing(
@@ -65,10 +66,10 @@ async def brief(shop: Workshop, session: Session, turn: Turn, live: LiveAgent) -
     )
 
 
-async def _lost_history(shop: Workshop, session: Session, turn: Turn) -> tuple[Entry, ...]:
-    """Read what was said in a conversation that its agent has lost, and say that it has."""
+async def _lost_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
+    """Read the conversation that the agent has lost, and note the loss in the transcript."""
     notice = Entry("notice", MEMORY_LOST, session=session.id, turn=turn.id)
-    await persist(shop.clock, shop.transcript.append, [notice])
-    said = await shop.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
-    # What a tool call had cut in two stands together here for the first time.
-    return tuple(replace(each, text=shop.vault.redact(each.text)) for each in said)
+    await persist(context.clock, context.transcript.append, [notice])
+    said = await context.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
+    # Redacted again: text that a tool call had cut in two is joined here for the first time.
+    return tuple(replace(each, text=context.vault.redact(each.text)) for each in said)

@@ -1,6 +1,6 @@
-"""The embedded turn engine: the turn table plus one task per busy session.
+"""Runs turns in this process: the turn table plus one task per busy session.
 
-Turns of a session run strictly one after another. There is no polling and no server: whoever
+Turns of a session run strictly one after another. There is no polling and no server: the code that
 commits a turn submits its session.
 """
 
@@ -11,28 +11,29 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 
-from app.core.clock import persist
-from app.core.posts import PostContent
+from app.core.keys import PlaceKey
+from app.core.posts import PostContent, Verbosity
+from app.core.retry import persist
 from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
-from app.core.turns.workshop import Workshop
+from app.core.turns.turn_context import TurnContext
 from app.core.types import TurnState
 
 logger = logging.getLogger(__name__)
 
 INTERRUPT_SECONDS = 3.0
-"""How long a shutdown waits to put a turn back: a store that is locked takes two."""
+"""How long a shutdown waits to requeue a turn: a locked store takes two seconds."""
 
 
 class EmbeddedTurnEngine:
     """Runs turns in this process."""
 
     def __init__(
-        self, shop: Workshop, *, max_turns: int, of_agent: Mapping[str, int] | None = None
+        self, context: TurnContext, *, max_turns: int, of_agent: Mapping[str, int] | None = None
     ) -> None:
-        """Run so many turns at once, and of some agents fewer."""
-        self._shop = shop
+        """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
+        self._context = context
         self._slots = Slots(max_turns, of_agent=of_agent)
         self._tasks = Tasks("turns")
         self._busy: dict[int, asyncio.Task[None]] = {}
@@ -42,44 +43,49 @@ class EmbeddedTurnEngine:
         self._left: list[int] = []
 
     async def start(self) -> None:
-        """Sort out what the last run left behind; from now on submitted turns run."""
-        left = await persist(self._shop.clock, self._shop.turns.recover)
+        """Recover the turns that the last run left; from now on submitted turns run."""
+        left = await persist(self._context.clock, self._context.turns.recover)
         self._open = True
         self._left = [ref.session for ref in left]
 
     def resume(self) -> None:
-        """Go on with what the last run left behind."""
+        """Run the turns that the last run left."""
         for session_id in self._left:
             self.submit(session_id)
 
     def submit(self, session_id: int) -> None:
-        """See to it that the queued turns of a session run."""
+        """Run the queued turns of a session."""
         if self._open and session_id not in self._busy and not self._draining:
             self._busy[session_id] = self._tasks.start(
                 self._serve(session_id), name=f"session {session_id}"
             )
 
     async def cancel(self, session_id: int) -> None:
-        """Stop the turn of a session that runs, if one does."""
+        """Stop a session's running turn, if it has one."""
         run = self._running.get(session_id)
         if run is not None:
             await run.stop()
 
+    def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
+        """Change how much detail the running turns of a place show."""
+        for run in self._running.values():
+            run.show(place, verbosity)
+
     async def run(self, turn_id: int) -> None:
         """Run one turn to its end."""
-        shop = self._shop
+        context = self._context
         async with self._slots.one(self._agent_of(turn_id)) as slot:
-            if self._draining or not await persist(shop.clock, shop.turns.starting, turn_id):
+            if self._draining or not await persist(context.clock, context.turns.starting, turn_id):
                 return
-            # Read only now: much may have changed while the slot was waited for.
-            turn = shop.turns.turn(turn_id)
-            session = shop.sessions.session(turn.session) if turn is not None else None
+            # Read only now: much may have changed while this waited for the slot.
+            turn = context.turns.turn(turn_id)
+            session = context.sessions.session(turn.session) if turn is not None else None
             if turn is None or session is None:
                 return
-            shop.feed.notify(session.id)
-            run = self._running[session.id] = TurnRun(shop, session, turn, slot)
+            context.feed.notify(session.id)
+            run = self._running[session.id] = TurnRun(context, session, turn, slot)
             try:
-                with shop.speaking_of(session):
+                with context.speaking_of(session):
                     await run.run()
             except asyncio.CancelledError:
                 with suppress(TimeoutError):
@@ -90,33 +96,33 @@ class EmbeddedTurnEngine:
                 del self._running[session.id]
 
     def _agent_of(self, turn_id: int) -> str:
-        turn = self._shop.turns.turn(turn_id)
+        turn = self._context.turns.turn(turn_id)
         return "" if turn is None else turn.surface.agent
 
     async def _run_safely(self, turn_id: int) -> None:
-        """Run one turn; one that cannot even be run ends where people see it."""
+        """Run one turn; if it cannot even be run, it fails where people see it."""
         try:
             await self.run(turn_id)
         except Exception as error:
-            logger.exception("turn %d", turn_id)
+            logger.exception("turn %d failed", turn_id)
             words = f"Something went wrong in the bridge: {type(error).__name__}"
             content = PostContent(kind="turn", state="failed", note=words)
             posts = await persist(
-                self._shop.clock,
-                self._shop.turns.finish,
+                self._context.clock,
+                self._context.turns.finish,
                 turn_id,
                 TurnState.FAILED,
                 content,
                 (),
                 words,
             )
-            self._shop.outbox.send(*posts or ())
+            self._context.outbox.send(*posts or ())
 
     async def drain(self, *, grace: float) -> None:
-        """Let what runs finish within the grace time; put the rest back for the next start."""
+        """Let running turns finish within the grace time; requeue the rest for the next start."""
         self._draining = True
         for run in self._running.values():
-            run.hear_no_answers()
+            run.stop_waiting_for_answers()
         await self._tasks.settle(grace)
         for run in self._running.values():
             run.leave()
@@ -125,10 +131,10 @@ class EmbeddedTurnEngine:
     async def _serve(self, session_id: int) -> None:
         try:
             while not self._draining:
-                turn = self._shop.turns.next_turn(session_id)
+                turn = self._context.turns.next_turn(session_id)
                 if turn is None:
                     return
-                # A task of its own, so that stopping the turn does not stop the session.
+                # A separate task, so that stopping the turn does not stop the session.
                 await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
         finally:
             del self._busy[session_id]

@@ -1,7 +1,7 @@
-"""Composes what an agent is told; pure.
+"""Composes the prompts that agents get; pure.
 
-The first line is always the bridge's. Only the words of the person who asked, and what the operator
-adds, are instruction: everything else stands in a data block, which nothing inside it can end.
+The first line is always the bridge's. Only the request itself and what the operator adds are
+instructions: everything else is in a data block, which nothing inside it can end.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
 
 OUTGOING = (
-    "A file that the people here shall get, such as a report or a picture, goes into the folder "
-    "{}: what lies there when your turn ends is sent to them."
+    "Put files for the user, such as a report or a picture, into the folder {}; everything there "
+    "is sent when your turn ends."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something that somebody else said."""
+    """Something that another speaker said."""
 
     name: str
     text: str
@@ -39,19 +39,19 @@ class Asked:
     messages: Sequence[Message]
     link: str = ""
     files: Sequence[PurePath] = ()
-    """What came with the messages, where the agent finds it."""
+    """The attachments, at the paths where the agent finds them."""
     workspace: WorkspaceView | None = None
-    """Where the agent works, when its process has just begun to."""
+    """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
-    """Where the agent lays what people shall get, when its conversation begins."""
+    """Where the agent puts files for people; set only when its conversation begins."""
     place_prompt: str = ""
-    """What the operator adds in this place, when a conversation begins."""
+    """What the operator adds in this place; set only when a conversation begins."""
     said: Sequence[Said] = ()
-    """What others said here, as far as the agent has not been told."""
+    """What others said here and the agent has not been told yet."""
     history: Sequence[Entry] = ()
-    """The conversation so far, when the agent itself could not bring it back."""
+    """The conversation so far, if the agent could not restore it."""
     continued: bool = False
-    """Whether the words may have reached the agent before."""
+    """Whether the request may have reached the agent before."""
     answers: Sequence[Ask] = ()
     """What people answered after the agent had been parked."""
 
@@ -62,19 +62,19 @@ def compose(asked: Asked) -> str:
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     if asked.history:
-        parts.append(_recalled(asked.history))
+        parts.append(_format_history(asked.history))
     if asked.said:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
-        parts.append(_data("what others said here since you were last told", "\n".join(lines)))
+        parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
     parts.extend(
         _data("what came with the message", message.context)
         for message in asked.messages
         if message.context
     )
     parts.extend(f"[Attached: {_one_line(str(file))}]" for file in asked.files)
-    parts.extend(_answered(ask) for ask in asked.answers)
+    parts.extend(_format_answer(ask) for ask in asked.answers)
     words = _words(asked.messages)
-    parts.append(_quoted(words) if asked.continued else words)
+    parts.append(_quote(words) if asked.continued else words)
     return "\n".join(parts)
 
 
@@ -86,15 +86,15 @@ def _first_line(asked: Asked) -> str:
     line = f"{_one_line(' and '.join(names))} on {where}{more}"
     if asked.answers:
         line += (
-            ": continuation. You were parked while you waited for people, who have answered since. "
-            "If you still need what you asked for, ask for exactly the same again: it is answered "
-            "at once, as said below. Carry on with the words quoted at the end and do nothing "
-            "twice."
+            ": continuation. You were parked while you waited for an answer. The answer is below. "
+            "If you still need what you asked for, send exactly the same request again: it gets "
+            "this answer at once. Continue with the message quoted at the end. Do not repeat "
+            "finished work."
         )
     elif asked.continued:
         line += (
-            ": continuation. You were cut off while working on the words quoted below; "
-            "they may not have reached you. Carry on and do nothing twice."
+            ": continuation. You were interrupted while working on the message quoted below, "
+            "which may not have reached you. Continue with it. Do not repeat finished work."
         )
     if asked.workspace is not None:
         line += f"{'' if line.endswith('.') else '.'} {_one_line(_workspace(asked.workspace))}"
@@ -106,29 +106,34 @@ def _first_line(asked: Asked) -> str:
 
 
 def _workspace(view: WorkspaceView) -> str:
-    """Tell an agent where it is and what becomes of its work."""
+    """Describe the workspace and what happens to the work in it."""
     match view.kind:
         case "empty":
-            return "Your folder is your own and began empty: no repository is set for this place."
+            return (
+                "Your folder is yours alone and started empty: no repository is set for this place."
+            )
         case "folder":
-            return f"You work in the folder {view.name} itself, not in a copy."
+            return (
+                f"You work directly in the folder {view.name}, not in a copy. Its `.git` is "
+                "read-only: leave commits to the user."
+            )
         case "clone" if not view.branch:
-            return f"Your folder is a clone of {view.name} to read; nothing can be pushed from it."
+            return f"Your folder is a clone of {view.name} for reading; you cannot push from it."
         case "clone":
             return (
-                f"Your folder is a clone of {view.name} on the branch {view.branch}. What you "
-                "change is committed, pushed and proposed for you at the end of the turn; you may "
-                "commit, and push to that branch, yourself."
+                f"Your folder is a clone of {view.name} on the branch {view.branch}. At the end of "
+                "your turn the bridge commits, pushes and proposes your changes; you may also "
+                "commit and push to that branch yourself."
             )
 
 
-def _answered(ask: Ask) -> str:
-    """Tell the answer, beside exactly what was asked."""
+def _format_answer(ask: Ask) -> str:
+    """Tell the answer, together with exactly what was asked."""
     asked = "\n".join(filter(None, (ask.title, ask.subject if ask.subject != ask.title else "")))
     who, answer = _one_line(ask.answered_by or ""), _one_line(ask.answer_name)
     return "\n".join(
         (
-            f"[{who} answered: {answer}. What you had asked, as data:]",
+            f"[{who} answered: {answer}. Your request follows as data:]",
             '<data from="your own request">',
             asked.replace("</data", "<\\/data"),
             "</data>",
@@ -142,24 +147,24 @@ def _words(messages: Sequence[Message]) -> str:
     return "\n".join(f"[{_one_line(each.speaker.name)}:]\n{each.text}" for each in messages)
 
 
-def _quoted(words: str) -> str:
+def _quote(words: str) -> str:
     return "\n".join(f"> {line}" for line in words.splitlines())
 
 
-def _recalled(history: Sequence[Entry]) -> str:
+def _format_history(history: Sequence[Entry]) -> str:
     said = "\n".join(f"{_one_line(entry.speaker) or 'you'}: {entry.text}" for entry in history)
     return "\n".join(
         (
-            "[Your own record of this conversation is gone. What was said before, as data:]",
+            "[Your record of this conversation was lost. The transcript follows as data:]",
             _block("the transcript of this conversation", said),
         )
     )
 
 
 def _data(origin: str, text: str) -> str:
-    """Mark the text of others as data, without what only an agent would see of it."""
+    """Mark other people's text as data, without the parts that only an agent would see."""
     seen = strip(text)
-    note = f"; {seen.hidden} hidden parts were taken out" if seen.hidden else ""
+    note = f"; hidden parts removed: {seen.hidden}" if seen.hidden else ""
     return _block(f"{origin}{note}", seen.text)
 
 

@@ -1,1 +1,52 @@
-"""GitHub: one App per agent, on issues, pull requests and reviews."""
+"""GitHub: one App per agent, webhooks in, comments and pull requests out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from app.config import IdForm
+from app.core.findings import Finding
+from app.core.keys import PlaceKey
+from app.services.github.settings import NAME, GithubCredentials, GithubSettings
+from app.services.service import BuildContext, CheckContext, ManifestRequest, Presence, Service
+
+
+def repository(place: PlaceKey) -> str:
+    """Name the repository of an issue or a pull request."""
+    return place.name.partition(":")[0]
+
+
+def build(context: BuildContext) -> Presence:
+    """Make the presence of every agent that has an App, and the forge."""
+    from app.services.github.build import build as run  # noqa: PLC0415 - 0.3 s
+
+    return run(context)
+
+
+def checks(context: CheckContext) -> AsyncIterator[Finding]:
+    """Check every agent that has an App."""
+    from app.services.github.doctor import checks as run  # noqa: PLC0415 - 0.3 s
+
+    return run(context)
+
+
+def manifest(request: ManifestRequest) -> None:
+    """Register an agent's App with one click, and keep its credentials."""
+    from app.services.github.registration import register  # noqa: PLC0415 - httpx, 0.1 s
+
+    register(request)
+
+
+SERVICE = Service(
+    name=NAME,
+    label="GitHub",
+    credentials=GithubCredentials,
+    settings=GithubSettings,
+    people=IdForm(r"[A-Za-z0-9][A-Za-z0-9-]*", "octocat"),
+    # Anyone can take over a login by making an App of that name; a number cannot be taken over.
+    bots=IdForm(r"[0-9]+", "41898282"),
+    repository=repository,
+    build=build,
+    checks=checks,
+    manifest=manifest,
+)

@@ -1,9 +1,9 @@
-"""One agent's presence on GitHub: hears its App's webhooks, asks who may, comments and reacts."""
+"""One agent's presence on GitHub: reads its App's webhooks, checks access, comments and reacts."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -11,68 +11,76 @@ from typing import TypeVar
 
 import httpx
 from gidgethub import GitHubException
+from typing_extensions import override
 
+from app.core.adapters import Adapter
 from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked
-from app.errors import PostDelayed, PostError, PostRejected
+from app.errors import (
+    DeliveryRefused,
+    DeliveryUnreadable,
+    PostDelayed,
+    PostError,
+    PostRejected,
+)
 from app.markdown.hidden import strip
-from app.services.github import buttons, changes, events, naming, news, render, review
-from app.services.github.api import GithubApi, Gone
-from app.services.github.attached import Hosts, files_in
+from app.services.github import events, remarks, render, reviews
+from app.services.github.accounts import Accounts
+from app.services.github.api import GithubApi
+from app.services.github.attachment_links import Hosts, files_in
 from app.services.github.board import Board
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
 from app.services.github.directory import Directory
 from app.services.github.files import Files
+from app.services.github.messages import Reader
 from app.services.github.names import SERVICE, Name, Spot
-from app.services.github.patience import BRIEF_PAUSES, BRIEF_SECONDS, patiently
-from app.services.github.payloads import Account, Comment, Repository, Review
+from app.services.github.payloads import Account, Comment, Event, Repository, Review
+from app.services.github.retry import retry_github
 from app.services.github.sweep import Sweep
+from app.services.github.transport import Gone
 from app.services.github.webhook import EVENT, Hook
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+PACE_SECONDS = 5.0
+"""Twelve edits a minute at most: people watch, and several turns fit under GitHub's limits."""
 ALLOWED = {"admin", "maintain", "write"}
-"""Who may make an agent act: whoever could push the change themselves."""
-UNREAD = "[The review's comments on lines could not be read from GitHub just now.]"
+"""Who may make an agent act: people who could push the change themselves."""
+UNREAD = "[Could not read the review's line comments from GitHub.]"
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What an adapter is built from, beside its agent."""
+    """What an adapter needs besides its agent."""
 
     hook: Hook
     paths: tuple[str, ...]
     api: GithubApi
-    installation: str | None = None
-    """The only installation to listen to, if one is set."""
+    accounts: Accounts
+    """The people whom settings name by login."""
     host: str = ""
-    """Whose numbers and names of repositories these are."""
+    """The host that repository numbers and names belong to."""
     name_now: Callable[[int], str | None] = lambda _number: None
-    """Tells what the repository with a number is called by now, if that is known."""
+    """Returns the current name of the repository with a number, if it is known."""
     link_of: Callable[[SessionKey], str] = lambda _key: ""
-    """Tells where the open pull request of a session is, if it has one."""
+    """Returns the address of a session's open pull request, if it has one."""
     uploads: Path = Path("uploads")
-    """Where files are laid."""
+    """Where files are stored."""
     web_url: str = "https://github.com"
 
 
-class GithubAdapter:
+class GithubAdapter(Adapter):
     """The adapter port, with webhooks, for one GitHub App."""
 
-    pace = 5.0
-    """Twelve edits a minute at most: people watch, and several turns fit under GitHub's limits."""
-
     def __init__(self, agent: str, app: App, directory: Directory, clock: Clock) -> None:
-        self.agent = agent
-        self.service_name = adapter_name(SERVICE, agent)
-        self.paths = app.paths
+        super().__init__(SERVICE, agent, pace=PACE_SECONDS, paths=app.paths)
         self._app = app
         self._api = app.api
         self._directory = directory
@@ -80,166 +88,199 @@ class GithubAdapter:
         self._board = Board(app.api, clock)
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
-        self._sweep = Sweep(agent, app.hook, app.api, directory, clock)
+        self._parsed: tuple[Delivery, Event] | None = None
+        self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts)
 
     # Hearing.
 
+    @override
     def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
         """Check that GitHub sent this, to this App."""
         return self._app.hook.verify(headers, body, now)
 
     @property
+    @override
     def trouble(self) -> str:
         """Why GitHub's events do not arrive just now."""
         return self._sweep.trouble
 
+    @override
     async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
-        """Find out who we are, then look now and again for events that never arrived."""
+        """Look up the App's identity, then check regularly for events that never arrived."""
         await self._sweep.run(take)
 
+    @override
     async def prepare(self) -> None:
-        """Wait until it is known who our agents are here: before, nobody can be mentioned."""
-        await self._directory.complete(self.agent)
+        """Wait until the identities of our agents, and the accounts they work for, are known."""
+        await self._directory.wait(self.agent)
+        await self._directory.wait_for_all()
+        await self._api.installations.wait()
 
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
-        """Understand an event."""
-        event, only = delivery.headers.get(EVENT, ""), self._app.installation
-        us = self._directory.us
-        heard = events.read(event, delivery.body, us, only, self._name_of)
-        if heard is not None:
-            return self._with_files(heard)
-        return (
-            changes.read(event, delivery.body, self.agent, us, only, self._name_of)
-            or buttons.read(event, delivery.body, self.agent, us, only, self._name_of)
-            or news.read(event, delivery.body, self.agent, us, only, self._name_of)
-        )
+        """Parse and interpret an event of an installation that the App works for."""
+        event = self._event(delivery).rename(self._name_of)
+        inbound = events.interpret(delivery.headers.get(EVENT, ""), event, self._reader)
+        return self._with_files(inbound) if isinstance(inbound, Heard) else inbound
+
+    def _event(self, delivery: Delivery) -> Event:
+        """Parse an event of an installation that the App works for.
+
+        It is parsed once, although `naming` and `parse` both ask for it.
+        """
+        if self._parsed is None or self._parsed[0] is not delivery:
+            event = events.parse(delivery.headers.get(EVENT, ""), delivery.body)
+            self._parsed = (delivery, event)
+        self._api.installations.check(self._parsed[1])
+        return self._parsed[1]
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.agent, self._directory.us)
 
     def _with_files(self, heard: Heard) -> Heard:
-        """Name the files that stand in a message."""
+        """Add the files that are attached to a message."""
         name = Name.parse(heard.message_id)
         if name is None:
             return heard
         files = files_in(heard.text, Spot.parse(heard.external), name, self._hosts)
         return replace(heard, files=files)
 
+    @override
     def naming(self, delivery: Delivery) -> Naming | None:
-        """Tell which repository an event is about, and what that is called."""
-        return naming.read(delivery.headers.get(EVENT, ""), delivery.body, self._app.host)
+        """Return the repository that an event is about, and its name."""
+        try:
+            return events.name_repository(self._event(delivery), self._app.host)
+        except (DeliveryRefused, DeliveryUnreadable):
+            return None
 
+    @override
     def renamed(self, old: str) -> None:
-        """Forget the tokens for a name that may be another repository's from now on."""
+        """Drop the tokens for a name that may belong to another repository from now on."""
         self._api.forget(old)
 
     def _name_of(self, repository: Repository) -> str:
-        """Call a repository what it is called by now: an event may be from before."""
+        """Return the current name of a repository: an event may be older than a rename."""
         return self._app.name_now(repository.id) or repository.full_name
 
+    @override
     async def gather(self, heard: Heard) -> Heard:
-        """Bring a review together: its own words and its comments on lines are one message."""
-        if not isinstance(heard.metadata, events.InReview):
+        """Read the whole of a review: its text and its line comments are one message."""
+        if not isinstance(heard.metadata, reviews.InReview):
             return heard
         spot = Spot.parse(heard.external)
         try:
             number = heard.metadata.review
             review, comments = await self._briefly(lambda: self._api.review(spot, number))
         except PostError as error:
-            logger.warning("a review could not be read: %s", error)
+            logger.warning("cannot read review %d: %s", number, error)
             return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
-        whole = events.whole_review(heard, review, comments, self._directory.us)
+        whole = reviews.complete(heard, review, comments, self._directory.us)
         parts = [(Name("review", review.id), review.body)]
         parts += [(Name("review-comment", each.id), each.body) for each in comments]
         files = (files_in(strip(body or "").text, spot, name, self._hosts) for name, body in parts)
         return replace(whole, files=tuple(chain.from_iterable(files)))
 
+    @override
     async def reread(self, changed: Changed) -> Changed | None:
-        """Bring a review together of which a piece changed."""
+        """Read the whole of a review of which a piece changed."""
         piece = changed.metadata
-        if not isinstance(piece, changes.Piece):
+        if not isinstance(piece, reviews.Piece):
             return changed
         read: tuple[Review | None, list[Comment]] = (None, [])
         try:
             spot = Spot.parse(changed.external)
             read = await self._briefly(lambda: self._api.review(spot, piece.review))
         except Gone:
-            logger.info("of review %d nothing is left", piece.review)
-        return changes.whole(changed, piece, *read, self.agent, self._directory.us)
+            logger.info("review %d is gone", piece.review)
+        return reviews.complete_change(changed, piece, *read, self._reader)
 
     async def _briefly(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Read what a message depends on, although GitHub may hesitate."""
-        return await patiently(self._clock, call, pauses=BRIEF_PAUSES, longest=BRIEF_SECONDS)
+        """Read what a message depends on, with a few retries."""
+        return await retry_github(self._clock, call, brief=True)
 
-    async def checked(self, heard: News) -> Checked | None:
-        """Look how the checks of the agent's own pull request ended."""
+    @override
+    async def checked(self, news: News) -> Checked | None:
+        """Read how the checks of the agent's own pull request ended."""
         try:
-            return await read_checks(self._api, heard, self._directory.us)
+            return await read_checks(self._api, news, self._directory.us)
         except (GitHubException, httpx.HTTPError) as error:
-            raise PostDelayed(f"the checks of {heard.branch} cannot be read: {error}") from error
+            raise PostDelayed(f"cannot read the checks of {news.branch}: {error}") from error
 
-    def is_shared(self, _key: SessionKey) -> bool:
-        """Tell that other agents can answer as well."""
-        return True
+    @override
+    def listed_names(self, speaker: Speaker) -> Collection[str]:
+        """Name a person by number, and by the logins of the settings that mean this account."""
+        number = speaker.number
+        return (number, *self._app.accounts.logins_of(int(number))) if number else ()
 
+    @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
-        """Ask GitHub whether somebody may write to the repository."""
+        """Ask GitHub whether a person may write to the repository."""
         repository = Spot.parse(place.name).repository
         permission = await self._briefly(lambda: self._api.permission(repository, speaker.id))
         if permission in ALLOWED:
             return None
-        return f"that takes write access to {repository}"
+        return f"write access to {repository} is required"
 
+    @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what was said on an issue or pull request before a message, oldest first."""
         spot = Spot.parse(key.external)
         us, hosts = self._directory.us, self._hosts
         return await read_earlier(self._api, spot, before, self.agent, us, hosts=hosts)
 
+    @override
     async def fetch(self, file: File) -> File:
-        """Lay a file into the uploads, or a note in its place that says why it is not there."""
-        return await self._files.fetched(file)
+        """Store a file in the uploads, or a note with the reason why it could not be fetched."""
+        return await self._files.fetch(file)
 
     # Answering.
 
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Tell one person something, where everybody reads it: GitHub knows no other way."""
+        """Address one person in a public comment: GitHub has no private messages."""
         await self._api.say(Spot.parse(key.external), render.whisper(speaker.name, words))
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
-        """Write or change a comment; a long answer goes on in further ones."""
+        """Write or change a comment; a long answer continues in further ones."""
         spot = Spot.parse(post.target.external)
-        content = await self._reviewed(spot, post)
+        content = await self._make_review(spot, post)
         bodies = render.pages(content, post.marker, self._slug)
         if post.op == "create" or post.remote_id is None:
             name = await self._create(spot, post, bodies[0])
         else:
-            name = _known(post.remote_id)
+            name = _parse_name(post.remote_id)
             progress = post.op != "finish"
             try:
                 await self._api.edit(spot, name, bodies[0], progress=progress)
             except Gone:
                 if progress:
                     raise
-                # Somebody deleted the comment; the answer is still owed, and its check goes on.
+                # The comment was deleted; the answer is still owed, and its check continues.
                 name = replace(await self._create(spot, post, bodies[0]), at=name.at)
-        await self._go_on(spot, post.marker, bodies[1:])
+        await self._continue(spot, post.marker, bodies[1:])
         name = await self._board.show(self._pull_of(post.target), post, name, self._slug)
         return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)
 
+    @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
-        """Look for a comment that may have been written although no answer came."""
+        """Look for a comment that may have been written although GitHub did not answer."""
         found = await self._find(Spot.parse(target.external), marker)
         return PostSent(str(found)) if found is not None else None
 
+    @override
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._api.close()
 
     @property
     def _slug(self) -> str:
-        known = self._directory.of(self.agent)
+        known = self._directory.known.get(self.agent)
         return known.slug if known is not None else self.agent
 
     def _pull_of(self, target: SessionKey) -> Spot:
-        """Tell which pull request a conversation is about: its session's own, else itself."""
+        """Return the pull request of a conversation: its session's own, else itself."""
         return Spot.linked(self._app.link_of(target)) or Spot.parse(target.external)
 
     async def _create(self, spot: Spot, post: PostSend, body: str) -> Name:
@@ -256,13 +297,13 @@ class GithubAdapter:
             return await self._api.say(spot, body)
 
     async def _in_thread(self, spot: Spot, said: Name) -> tuple[Name, int | None]:
-        """Tell what to react to, and under which comment on a line to answer, if under one."""
+        """Return what to react to, and the line comment to answer under, if there is one."""
         if said.kind not in {"review", "review-comment"}:
             return said, None
         try:
             found = await self._comment_on_line(spot, said)
         except PostError as error:
-            logger.info("the thread of %s is not known: %s", said, error)
+            logger.info("cannot find the thread of %s: %s", said, error)
             return said, None
         if found is None:
             return said, None
@@ -281,41 +322,41 @@ class GithubAdapter:
         try:
             await self._api.react(spot, said, "eyes")
         except PostError as error:
-            logger.info("no reaction on %s: %s", said, error)
+            logger.info("cannot react to %s: %s", said, error)
 
-    async def _go_on(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
+    async def _continue(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
         """Write the further comments of a long answer, each once."""
         for number, body in enumerate(bodies, 2):
             known = await self._find(spot, render.part(marker, number))
             if known is None:
                 await self._api.say(spot, body)
 
-    async def _reviewed(self, spot: Spot, post: PostSend) -> PostContent:
-        """Make a review of an answer that comments on lines; its comment then leads there."""
+    async def _make_review(self, spot: Spot, post: PostSend) -> PostContent:
+        """Turn an answer that comments on lines into a review; its comment then links to it."""
         content = post.content
         is_answer = content.kind == "turn" and content.state == "done"
         if not is_answer or len(content.text) > render.PAGE_CHARACTERS:
             return content
-        text, remarks = review.read(content.text)
-        if not remarks or (await self._api.issue(spot)).pull_request is None:
+        text, found = remarks.read(content.text)
+        if not found or not (await self._api.issue(spot)).is_pull:
             return content
         try:
             made = await self._find_review(spot, post.marker)
             if made is None:
                 # First: a commit that comes meanwhile makes the comments outdated, not wrong.
                 commit = (await self._api.pull(spot)).head.sha
-                fitting, others = review.sort(remarks, await self._api.patches(spot))
+                fitting, others = remarks.sort(found, await self._api.patches(spot))
                 body, fitting = render.review(text, fitting, others, content.asker)
-                body = render.marked(body, post.marker)
+                body = render.add_marker(body, post.marker)
                 made = await self._api.add_review(spot, body, fitting, commit)
         except PostRejected as error:
-            # The answer is still owed, and as it is it can be read in a comment too.
-            logger.warning("no review can be made on %s: %s", spot, error)
+            # The answer is still owed, and can be read in a comment too.
+            logger.warning("cannot create a review on %s: %s", spot, error)
             return content
         return replace(content, text=render.REVIEWED.format(made.html_url))
 
     async def _find_review(self, spot: Spot, marker: str) -> Review | None:
-        """Look for a review that was made although no answer came."""
+        """Look for a review that was created although GitHub did not answer."""
         signature = render.signature(marker)
         for made in reversed(await self._api.reviews(spot)):
             if signature in (made.body or "") and self._is_ours(made.user):
@@ -327,7 +368,7 @@ class GithubAdapter:
         for comment in reversed(await self._api.comments(spot)):
             if signature in (comment.body or "") and self._is_ours(comment.user):
                 return Name("comment", comment.id)
-        if (await self._api.issue(spot)).pull_request is None:
+        if not (await self._api.issue(spot)).is_pull:
             return None
         for comment in await self._api.line_comments(spot):
             if signature in (comment.body or "") and self._is_ours(comment.user):
@@ -335,15 +376,11 @@ class GithubAdapter:
         return None
 
     def _is_ours(self, account: Account | None) -> bool:
-        if account is None:
-            return False
-        us = self._directory.us
-        agent = us.agent(bot_id=account.id, login=account.login, is_bot=account.is_bot)
-        return agent == self.agent
+        return self._directory.us.agent(account) == self.agent
 
 
-def _known(remote_id: str) -> Name:
+def _parse_name(remote_id: str) -> Name:
     name = Name.parse(remote_id)
     if name is None:
-        raise PostRejected(f"{remote_id!r} is no comment of GitHub")
+        raise PostRejected(f"{remote_id!r} is not a GitHub comment")
     return name

@@ -1,7 +1,7 @@
-"""Calls GitHub's REST API as one App: paced, narrowed to one repository, refusals put into words.
+"""Calls GitHub's REST API with types: conversations, reviews, checks, branches.
 
-What may have been carried out although no answer came is raised as it is, so that it is looked for
-before it is repeated; only a clear no or not now becomes a PostError.
+Every call has a token for one repository, with only the permissions that the call needs. Everything
+that is written is redacted first.
 """
 
 from __future__ import annotations
@@ -9,195 +9,108 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import httpx
-from gidgethub import BadRequest, RateLimitExceeded
-from gidgethub.httpx import GitHubAPI
 
 from app.core.ports import Clock
-from app.errors import PostDelayed, PostRejected
-from app.services.github.auth import CHECKING, LOGS, REPORTED, SHOWING, TALKING, AppAuth
+from app.errors import PostDelayed
+from app.services.github.auth import (
+    CHECKING,
+    LOGS,
+    LOOKING,
+    READING,
+    REPORTED,
+    SHOWING,
+    TALKING,
+    AppAuth,
+    AppClient,
+)
 from app.services.github.names import Name, Spot
-from app.services.github.pace import Pace
 from app.services.github.payloads import (
     Annotation,
     ChangedFile,
     CheckRun,
     Comment,
+    Described,
     Issue,
-    Opened,
     Pull,
     Review,
+    Rules,
     Status,
 )
-from app.services.github.review import Remark
+from app.services.github.remarks import Remark
+from app.services.github.transport import (
+    LIMITED_SECONDS,
+    MOST_PAGES,
+    PAGE,
+    PLAIN,
+    REQUESTER,
+    Gone,
+    Method,
+    Pace,
+    Unauthorized,
+)
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-REQUESTER = "agent-bridge"
-CALL_SECONDS = 15.0
-"""How long one call may take: GitHub itself gives up after ten."""
-PAGE = 100
-"""Things per page, the most that GitHub gives."""
 PAGES = 3
-"""Pages of a long conversation that are read: its end, where the talk is."""
-MOST_PAGES = 30
-"""Pages of a list that is read whole: GitHub shows no more than 3,000 files of a pull request."""
+"""Pages of a long conversation that are read: the latest ones."""
 LOG_BYTES = 16 * 1024
-"""What is kept of a log: its end, where errors stand."""
+"""What is kept of a log: its end, where the errors are."""
 LOG_SECONDS = 30.0
-"""What reading one may take: the end of a longer one is not worth the wait."""
-LIMITED_SECONDS = 60.0
-"""How long to wait after a refusal for being too fast that does not say how long."""
-
+"""How long reading a log may take: the end of a longer one is not worth the wait."""
 RENDERED = "application/vnd.github.full+json"
-"""Asks for a text also as people see it, with addresses that give out what is in it."""
-
-Method = Literal["post", "patch"]
+"""Asks for the rendered text too, with addresses from which its attachments can be fetched."""
 
 
-class Gone(PostRejected):
-    """GitHub knows no such thing, or not for us."""
+class GithubApi(AppClient):
+    """The repositories that one App reaches."""
 
-
-class Unauthorized(PostDelayed):
-    """GitHub does not take the token or the App's JWT."""
-
-
-class GithubApi:
-    """GitHub as one App sees it."""
-
-    def __init__(self, auth: AppAuth, clock: Clock, *, api_url: str) -> None:
-        self._auth = auth
-        self._clock = clock
+    def __init__(
+        self, auth: AppAuth, clock: Clock, *, api_url: str, vault: Vault | None = None
+    ) -> None:
+        super().__init__(auth, clock, api_url=api_url)
         self._api_url = api_url
-        self._client = httpx.AsyncClient(
-            timeout=CALL_SECONDS,
-            follow_redirects=True,
-            # Certificates take 0.1 s to load, which plain HTTP on loopback need not pay.
-            verify=api_url.startswith("https:"),
-            trust_env=api_url.startswith("https:"),
-        )
-        self._github = GitHubAPI(self._client, REQUESTER, base_url=api_url)
+        self._vault = vault or Vault()
         self._paces: dict[int, Pace] = defaultdict(Pace)
 
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self._client.aclose()
-
-    # The App itself.
-
-    async def app(self) -> dict[str, Any] | None:
-        """Read what GitHub knows of the App; None if it knows none by its number."""
-        found: dict[str, Any] | None = await self.as_app("/app")
-        return found
-
-    async def bot_id(self, login: str) -> int | None:
-        """Find the number of the App's bot."""
-        installed = await self._installations()
-        token = await self._auth.listing(installed[0], self.as_app) if installed else None
-        with self._told("/users"):
-            user = await self._github.getitem("/users/{login}", {"login": login}, oauth_token=token)
-        return int(user["id"])
-
-    async def as_app(self, path: str, data: Any = None) -> Any:
-        """Get a path as the App, or post something to it; None if there is no such thing."""
-        try:
-            with self._told(path):
-                if data is None:
-                    return await self._github.getitem(path, jwt=self._auth.jwt())
-                return await self._github.post(path, data=data, jwt=self._auth.jwt())
-        except Gone:
-            return None
-
-    async def deliveries(self) -> AsyncGenerator[dict[str, Any], None]:
-        """List what GitHub tried to deliver, the newest first."""
-        path = f"/app/hook/deliveries?per_page={PAGE}"
-        with self._told(path):
-            async for item in self._github.getiter(path, jwt=self._auth.jwt(), iterable_key=None):
-                yield item
-
-    async def opened(self, installation: str | None) -> list[Opened]:
-        """List the repositories that the App can work in, in one installation or in all."""
-        numbers = [int(installation)] if installation else await self._installations()
-        return [each for number in numbers for each in await self._opened(number)]
-
-    async def _installations(self) -> list[int]:
-        found = await self.as_app(f"/app/installations?per_page={PAGE}") or []
-        return [each["id"] for each in found if not each.get("suspended_at")]
-
-    async def _opened(self, installation: int) -> list[Opened]:
-        token = await self._auth.listing(installation, self.as_app)
-        found: list[Opened] = []
-        if token is None:
-            return found
-        for page in range(1, MOST_PAGES + 1):
-            path = f"/installation/repositories?per_page={PAGE}&page={page}"
-            with self._told(path):
-                answer = await self._github.getitem(path, oauth_token=token)
-            some = [Opened.model_validate(each) for each in answer["repositories"]]
-            found += some
-            if len(some) < PAGE:
-                break
-        return [each for each in found if not each.archived and not each.disabled]
-
-    # One repository.
-
-    async def token(self, repository: str, permissions: Mapping[str, str]) -> str:
-        """Get a token for one repository."""
-        return await self._auth.token(repository, permissions, self.as_app)
-
-    def forget(self, repository: str) -> None:
-        """Throw away what is kept for a repository: its name may be another one's."""
-        self._auth.forget(repository)
-
     async def permission(self, repository: str, login: str) -> str:
-        """Ask what somebody may do in a repository."""
-        url = f"/repos/{repository}/collaborators/{{login}}/permission"
+        """Ask what permission a person has in a repository."""
+        path = "collaborators/{login}/permission"
         try:
-            found = await self._get(repository, url, {"login": login})
+            found = await self._get(repository, path, {"login": login})
         except Gone:
             return "none"
         return str(found["permission"])
 
-    @property
-    def client(self) -> httpx.AsyncClient:
-        """The line to GitHub, for what is not its API."""
-        return self._client
-
     async def rendered(self, spot: Spot, name: Name) -> str:
-        """Read something that was said as GitHub shows it to people."""
-        below = {
+        """Read a message as GitHub renders it."""
+        path = {
             "comment": f"issues/comments/{name.id}",
             "review": f"pulls/{spot.number}/reviews/{name.id}",
             "review-comment": f"pulls/comments/{name.id}",
         }.get(name.kind, f"issues/{spot.number}")
-        path = f"/repos/{spot.repository}/{below}"
-
-        async def call(token: str) -> Any:
-            return await self._github.getitem(path, accept=RENDERED, oauth_token=token)
-
-        found = await self._with_token(spot.repository, path, call)
+        found = await self._get(spot.repository, path, accept=RENDERED)
         return str(found.get("body_html") or "")
 
     async def issue(self, spot: Spot) -> Issue:
         """Read an issue or pull request."""
-        path = f"/repos/{spot.repository}/issues/{spot.number}"
-        return Issue.model_validate(await self._get(spot.repository, path))
+        found = await self._get(spot.repository, f"issues/{spot.number}")
+        return Issue.model_validate(found)
 
     async def pull(self, spot: Spot) -> Pull:
         """Read a pull request."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}"
-        return Pull.model_validate(await self._get(spot.repository, path))
+        found = await self._get(spot.repository, f"pulls/{spot.number}")
+        return Pull.model_validate(found)
 
     async def comments(self, spot: Spot) -> list[Comment]:
         """Read the end of a conversation, oldest first."""
         count = (await self.issue(spot)).comments
         last = max(1, -(-count // PAGE))
-        path = f"/repos/{spot.repository}/issues/{spot.number}/comments?per_page={PAGE}&page="
+        path = f"issues/{spot.number}/comments?per_page={PAGE}&page="
         found: list[Comment] = []
         for page in range(max(1, last - PAGES + 1), last + 1):
             found += _comments(await self._get(spot.repository, f"{path}{page}"))
@@ -205,7 +118,7 @@ class GithubApi:
 
     async def line_comments(self, spot: Spot) -> list[Comment]:
         """Read the latest comments on lines of a pull request, newest first."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/comments"
+        path = f"pulls/{spot.number}/comments"
         query = f"?per_page={PAGE}&sort=created&direction=desc&page="
         found: list[Comment] = []
         for page in range(1, PAGES + 1):
@@ -217,7 +130,7 @@ class GithubApi:
 
     async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
         """Read a review and its comments on lines."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews/{number}"
+        path = f"pulls/{spot.number}/reviews/{number}"
         review = Review.model_validate(await self._get(spot.repository, path))
         comments = [
             each for each in await self.line_comments(spot) if each.pull_request_review_id == number
@@ -226,92 +139,111 @@ class GithubApi:
 
     async def reviews(self, spot: Spot) -> list[Review]:
         """Read the reviews of a pull request, oldest first."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews"
+        path = f"pulls/{spot.number}/reviews"
         return [Review.model_validate(each) for each in await self._all(spot.repository, path)]
 
     async def patches(self, spot: Spot) -> dict[str, str]:
         """Read what a pull request changes, file by file; a large change is not shown."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/files"
+        path = f"pulls/{spot.number}/files"
         files = map(ChangedFile.model_validate, await self._all(spot.repository, path))
         return {file.filename: file.patch for file in files}
 
     async def add_review(
         self, spot: Spot, body: str, remarks: Sequence[Remark], commit: str
     ) -> Review:
-        """Review a commit of a pull request, without a verdict: that is a person's."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/reviews"
+        """Review a commit of a pull request, without a verdict: only people approve."""
+        path = f"pulls/{spot.number}/reviews"
         asked = {
             "commit_id": commit,
             "event": "COMMENT",
             "body": body,
             "comments": [_on_lines(each) for each in remarks],
         }
-        return Review.model_validate(await self._write(spot, "post", path, asked))
+        return Review.model_validate(await self._write(spot.repository, "post", path, asked))
 
     async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:
         """Comment on an issue, or under a comment on a line of its diff."""
         if under is None:
-            path = f"/repos/{spot.repository}/issues/{spot.number}/comments"
-            return Name("comment", (await self._write(spot, "post", path, {"body": body}))["id"])
-        path = f"/repos/{spot.repository}/pulls/{spot.number}/comments/{under}/replies"
-        made = await self._write(spot, "post", path, {"body": body})
-        return Name("review-comment", made["id"])
+            path = f"issues/{spot.number}/comments"
+        else:
+            path = f"pulls/{spot.number}/comments/{under}/replies"
+        made = await self._write(spot.repository, "post", path, {"body": body})
+        return Name("comment" if under is None else "review-comment", made["id"])
 
     async def edit(self, spot: Spot, name: Name, body: str, *, progress: bool = False) -> None:
         """Change one of our comments."""
         kind = "pulls" if name.kind == "review-comment" else "issues"
-        path = f"/repos/{spot.repository}/{kind}/comments/{name.id}"
-        await self._write(spot, "patch", path, {"body": body}, progress=progress)
+        path = f"{kind}/comments/{name.id}"
+        await self._write(spot.repository, "patch", path, {"body": body}, progress=progress)
 
     async def react(self, spot: Spot, name: Name, content: str) -> None:
-        """Put a reaction on what somebody said, where GitHub can."""
-        below = {
+        """React to a message, where GitHub supports it."""
+        path = {
             "issue": f"issues/{spot.number}",
             "label": f"issues/{spot.number}",
             "comment": f"issues/comments/{name.id}",
             "review-comment": f"pulls/comments/{name.id}",
         }.get(name.kind)
-        if below is not None:
-            path = f"/repos/{spot.repository}/{below}/reactions"
-            await self._write(spot, "post", path, {"content": content}, progress=True)
+        if path is not None:
+            asked = {"content": content}
+            await self._write(spot.repository, "post", f"{path}/reactions", asked, progress=True)
 
     async def find_pull(self, repository: str, head: str) -> Pull | None:
         """Find the open pull request of a branch."""
         owner = repository.partition("/")[0]
-        path = f"/repos/{repository}/pulls?state=open{{&head}}"
+        path = "pulls?state=open{&head}"
         found = await self._get(repository, path, {"head": f"{owner}:{head}"})
         return Pull.model_validate(found[0]) if found else None
 
+    async def default_branch(self, repository: str) -> str:
+        """Read the name of the branch that everything is merged into."""
+        found = await self._get(repository, may=LOOKING)
+        return Described.model_validate(found).default_branch
+
+    async def is_protected(self, repository: str, branch: str) -> bool:
+        """Tell whether a rule guards a branch; no rule is known of one that does not exist."""
+        path = "branches/{branch}"
+        try:
+            found = await self._get(repository, path, {"branch": branch}, may=READING)
+        except Gone:
+            return False
+        return Rules.model_validate(found).protected
+
+    async def pulls_onto(self, repository: str, branch: str) -> list[int]:
+        """List the open pull requests, by number, that are to be merged into a branch."""
+        path = "pulls?state=open{&base}"
+        found = await self._get(repository, path, {"base": branch})
+        return [Pull.model_validate(each).number for each in found]
+
     async def open_pull(self, repository: str, asked: Mapping[str, str]) -> Pull:
         """Open a pull request."""
-        path = f"/repos/{repository}/pulls"
-        return Pull.model_validate(await self._write(Spot(repository, 0), "post", path, asked))
+        return Pull.model_validate(await self._write(repository, "post", "pulls", asked))
 
     async def change_pull(self, spot: Spot, asked: Mapping[str, str]) -> Pull:
         """Change what a pull request says."""
-        path = f"/repos/{spot.repository}/pulls/{spot.number}"
-        return Pull.model_validate(await self._write(spot, "patch", path, asked))
+        path = f"pulls/{spot.number}"
+        return Pull.model_validate(await self._write(spot.repository, "patch", path, asked))
 
     async def check_runs(self, repository: str, commit: str) -> list[CheckRun]:
         """Read the latest checks of a commit."""
-        path = f"/repos/{repository}/commits/{commit}/check-runs"
+        path = f"commits/{commit}/check-runs"
         found = await self._all(repository, path, "check_runs", may=CHECKING)
         return [CheckRun.model_validate(each) for each in found]
 
     async def statuses(self, repository: str, commit: str) -> list[Status]:
         """Read what services last said about a commit, each once."""
-        path = f"/repos/{repository}/commits/{commit}/status"
+        path = f"commits/{commit}/status"
         found = await self._all(repository, path, "statuses", may=REPORTED)
         return [Status.model_validate(each) for each in found]
 
     async def annotations(self, repository: str, run: int) -> list[Annotation]:
-        """Read the first things that a check says about lines."""
-        path = f"/repos/{repository}/check-runs/{run}/annotations"
+        """Read the first annotations of a check."""
+        path = f"check-runs/{run}/annotations"
         found = await self._get(repository, path, may=CHECKING)
         return [Annotation.model_validate(each) for each in found]
 
     async def end_of_log(self, repository: str, job: int) -> str:
-        """Read the end of what a job of a workflow wrote; nothing if it cannot be read."""
+        """Read the end of a workflow job's log; empty if it cannot be read."""
         token = await self.token(repository, LOGS)
         address = f"{self._api_url}/repos/{repository}/actions/jobs/{job}/logs"
         headers = {"authorization": f"Bearer {token}", "user-agent": REQUESTER}
@@ -319,29 +251,30 @@ class GithubApi:
         try:
             async with (
                 asyncio.timeout(LOG_SECONDS),
-                self._client.stream("GET", address, headers=headers) as answer,
+                self.client.stream("GET", address, headers=headers) as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
                     return ""
                 async for data in answer.aiter_bytes():
                     tail = (tail + data)[-LOG_BYTES:]
         except (TimeoutError, httpx.HTTPError) as error:
-            logger.info("the log of job %d cannot be read: %s", job, error)
+            logger.info("cannot read the log of job %d: %s", job, error)
             return ""
         return tail.decode(errors="replace")
 
     async def begin_check(self, spot: Spot, asked: Mapping[str, object]) -> int:
         """Put a check of our own on a commit."""
-        path = f"/repos/{spot.repository}/check-runs"
-        made = await self._write(spot, "post", path, asked, progress=True, may=SHOWING)
+        made = await self._write(
+            spot.repository, "post", "check-runs", asked, progress=True, may=SHOWING
+        )
         return int(made["id"])
 
     async def change_check(
         self, spot: Spot, run: int, asked: Mapping[str, object], *, progress: bool
     ) -> None:
         """Change a check of our own."""
-        path = f"/repos/{spot.repository}/check-runs/{run}"
-        await self._write(spot, "patch", path, asked, progress=progress, may=SHOWING)
+        path = f"check-runs/{run}"
+        await self._write(spot.repository, "patch", path, asked, progress=progress, may=SHOWING)
 
     async def _all(
         self, repository: str, path: str, below: str = "", *, may: Mapping[str, str] = TALKING
@@ -359,19 +292,23 @@ class GithubApi:
     async def _get(
         self,
         repository: str,
-        path: str,
+        path: str = "",
         variables: Mapping[str, str] | None = None,
         *,
         may: Mapping[str, str] = TALKING,
+        accept: str = PLAIN,
     ) -> Any:
-        async def call(token: str) -> Any:
-            return await self._github.getitem(path, dict(variables or {}), oauth_token=token)
+        """Read what is below a repository."""
+        whole = f"/repos/{repository}/{path}".rstrip("/")
 
-        return await self._with_token(repository, path, call, may)
+        async def call(token: str) -> Any:
+            return await self._transport.get(whole, variables, token=token, accept=accept)
+
+        return await self._with_token(repository, call, may)
 
     async def _write(
         self,
-        spot: Spot,
+        repository: str,
         method: Method,
         path: str,
         data: Mapping[str, object],
@@ -379,20 +316,19 @@ class GithubApi:
         progress: bool = False,
         may: Mapping[str, str] = TALKING,
     ) -> Any:
-        """Make or change content, if the pace of the installation allows it."""
-        number = await self._auth.installation(spot.repository, self.as_app)
-        pace = self._paces[number]
+        """Create or change content, if the installation's rate limit allows it."""
+        pace = self._paces[await self.installation(repository)]
         wait = pace.wait(self._clock.monotonic(), progress=progress)
         if wait > 0:
-            raise PostDelayed("as much was written as GitHub allows", retry_after=wait)
+            raise PostDelayed("GitHub's write limit is reached", retry_after=wait)
         pace.wrote(self._clock.monotonic())
+        whole, shown = f"/repos/{repository}/{path}", self._vault.redact_json(dict(data))
 
         async def call(token: str) -> Any:
-            send = self._github.post if method == "post" else self._github.patch
-            return await send(path, data=dict(data), oauth_token=token)
+            return await self._transport.send(method, whole, shown, token=token)
 
         try:
-            return await self._with_token(spot.repository, path, call, may)
+            return await self._with_token(repository, call, may)
         except PostDelayed as error:
             pace.rest(self._clock.monotonic() + (error.retry_after or LIMITED_SECONDS))
             raise
@@ -400,50 +336,15 @@ class GithubApi:
     async def _with_token(
         self,
         repository: str,
-        path: str,
         call: Callable[[str], Awaitable[Any]],
         may: Mapping[str, str] = TALKING,
     ) -> Any:
-        """Call with a token; one that GitHub does not take any more is replaced once."""
+        """Call with a token; one that GitHub no longer accepts is replaced once."""
         try:
-            with self._told(path):
-                return await call(await self.token(repository, may))
-        except Unauthorized:
-            self._auth.forget(repository)
-        with self._told(path):
             return await call(await self.token(repository, may))
-
-    @contextmanager
-    def _told(self, path: str) -> Iterator[None]:
-        """Put a refusal of GitHub into the words of the bridge."""
-        try:
-            yield
-        except RateLimitExceeded as error:
-            until = error.rate_limit.reset_datetime.timestamp() - self._clock.now()
-            raise PostDelayed(
-                "GitHub's hourly limit is used up", retry_after=max(1.0, until)
-            ) from error
-        except BadRequest as error:
-            raise _refusal(path, error) from error
-
-
-def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
-    what = f"GitHub refused {path.partition('?')[0]}: {error}"
-    headers = error.headers or {}
-    retry_after = headers.get("retry-after", "")
-    match int(error.status_code):
-        case 401:
-            return Unauthorized(f"{what}. Check GITHUB_APP_ID and GITHUB_PRIVATE_KEY.")
-        case 403 | 429 if retry_after.isdigit():
-            return PostDelayed(what, retry_after=float(retry_after))
-        case 429:
-            return PostDelayed(what, retry_after=LIMITED_SECONDS)
-        case 403 if "rate limit" in str(error).lower():
-            return PostDelayed(what, retry_after=LIMITED_SECONDS)
-        case 404 | 410:
-            return Gone(what)
-        case _:
-            return PostRejected(what)
+        except Unauthorized:
+            self.forget(repository)
+        return await call(await self.token(repository, may))
 
 
 def _on_lines(remark: Remark) -> dict[str, str | int]:

@@ -1,7 +1,7 @@
 """Shows a turn on a pull request as a check with buttons, where the App may write checks.
 
-Nothing depends on it: what a check shows stands in comments too, and what its buttons do can be
-replied. How a turn ended says nothing about the commit, so no check of ours ever fails.
+Nothing depends on it: comments show the same, and a reply does what a button does. How a turn
+ended says nothing about the commit, so no check of ours ever fails.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any
 import httpx
 from gidgethub import GitHubException
 
+from app.core.consent.wording import markdown
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend
 from app.core.updates import AskOption
 from app.errors import PostError, PostRejected
-from app.services.github.api import GithubApi, Gone
-from app.services.github.buttons import STOP, answering
+from app.services.github.api import GithubApi
+from app.services.github.events import STOP, name_button
 from app.services.github.names import Name, Spot
-from app.services.github.render import quiet
+from app.services.github.transport import Gone
 
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 3600.0
-"""How long it is believed that an App may not write checks: somebody may allow it meanwhile."""
+"""How long an App that may not write checks does not try again: the permission may be added."""
 MOST_ACTIONS = 3
 LABEL_CHARACTERS = 20
 DESCRIPTION_CHARACTERS = 40
-"""What GitHub takes as buttons of a check."""
-SUMMARY_CHARACTERS = 20_000
+"""GitHub's limits for the buttons of a check."""
 ENDED = {"done": "Done", "failed": "Failed", "stopped": "Stopped"}
 
 _RUN = re.compile(r"check-([0-9]{1,20})")
@@ -58,7 +58,7 @@ class Board:
             if post.content.kind == "ask":
                 await self._ask(spot, post.content)
         except (PostError, GitHubException, httpx.HTTPError) as error:
-            logger.info("the check on %s does not show it: %s", spot, error)
+            logger.info("cannot update the check on %s: %s", spot, error)
         return name
 
     async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
@@ -76,7 +76,7 @@ class Board:
         return name
 
     async def _end(self) -> None:
-        """End the checks of turns that are over, with those that GitHub did not take before."""
+        """End the checks of turns that are over, and those that failed to end before."""
         for run, (spot, shown) in list(self._unended.items()):
             with suppress(PostRejected):
                 await self._api.change_check(spot, run, shown, progress=False)
@@ -95,7 +95,7 @@ class Board:
         try:
             run = await self._api.begin_check(spot, begun | working())
         except PostRejected as error:
-            logger.info("no check on %s: %s", spot, error)
+            logger.info("cannot create a check on %s: %s", spot, error)
             self._refused[spot.repository] = self._clock.monotonic() + AGAIN_SECONDS
             return None
         self._open[spot] = run
@@ -110,17 +110,17 @@ class Board:
 
 def working() -> dict[str, Any]:
     """Say that an agent is at work, and offer to stop it."""
-    output = {"title": "Working", "summary": "What it is doing stands in the conversation."}
+    output = {"title": "Working", "summary": "See the conversation."}
     return {"status": "in_progress", "output": output, "actions": [STOP]}
 
 
 def asking(content: PostContent) -> dict[str, Any]:
-    """Say what an agent asks, with a button for each of the answers that there is room for."""
-    numbered = list(enumerate(content.options))
+    """Say what an agent asks, with a button for as many answers as fit."""
+    numbered = [each for each in enumerate(content.options) if not each[1].on_page]
     usual = sorted(numbered, key=lambda each: each[1].kind not in _FIRST)[:MOST_ACTIONS]
     actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
-    more = "" if len(numbered) <= MOST_ACTIONS else "\n\nMore answers stand in the conversation."
-    summary = f"{quiet(content.text[:SUMMARY_CHARACTERS])}{more}"
+    more = "" if len(numbered) <= MOST_ACTIONS else "\n\nMore answers are in the conversation."
+    summary = f"{markdown(content.asked)}{more}"
     return {
         "status": "completed",
         "conclusion": "action_required",
@@ -132,7 +132,7 @@ def asking(content: PostContent) -> dict[str, Any]:
 def ended(content: PostContent) -> dict[str, Any]:
     """Say how a turn ended."""
     conclusion = "success" if content.state == "done" else "neutral"
-    output = {"title": ENDED[content.state], "summary": "The answer stands in the conversation."}
+    output = {"title": ENDED[content.state], "summary": "See the conversation."}
     return {"status": "completed", "conclusion": conclusion, "output": output, "actions": []}
 
 
@@ -141,7 +141,7 @@ def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
     return {
         "label": _short(name, LABEL_CHARACTERS),
         "description": _short(f"Answer: {name}", DESCRIPTION_CHARACTERS),
-        "identifier": answering(ask, number),
+        "identifier": name_button(ask, number),
     }
 
 

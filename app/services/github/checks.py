@@ -1,7 +1,6 @@
-"""Looks how the checks of a pull request ended, and what those say that failed, in short.
+"""Reads how the checks of a pull request ended, with an excerpt of those that failed.
 
-What a service says about a commit without a check, a plain status, counts as one: nothing has
-passed that either of them is against.
+A plain commit status counts as a check: nothing has passed while either of them fails.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from app.services.github.payloads import Annotation, CheckRun, Output, Status
 logger = logging.getLogger(__name__)
 
 PASSED = {"success", "neutral", "skipped"}
-"""How GitHub lets a check end that keeps nobody from merging."""
+"""The conclusions of a check that do not block a merge."""
 EXPLAINED = 3
 """Checks that an excerpt is about; the others are named."""
 RUN_CHARACTERS = 800
-"""What an excerpt takes of one check: three of them stay readable in a thread."""
+"""The longest excerpt of one check: three of them stay readable in a thread."""
 LOG_LINES = 20
 LOG_CHARACTERS = 1_000
-"""What an excerpt takes of the end of a log."""
+"""The longest excerpt of the end of a log."""
 ANNOTATIONS = 10
 WORKFLOWS = "github-actions"
 """The App whose checks are jobs with a log."""
 ERROR = "##[error]"
-"""How a log marks the error that ended a job; what follows is tidying up."""
+"""Marks the error that ended a job in its log; what follows is cleanup."""
 
 _TIME = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -49,7 +48,7 @@ class Said:
 
 
 async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | None:
-    """Look how checks ended; None while some run, or if there is no such pull request of ours.
+    """Read how checks ended; None while some run, or if there is no such pull request of ours.
 
     Raises:
         PostDelayed: not now.
@@ -59,26 +58,26 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         if pull is None or pull.head.sha != news.mark:
             return None
         found = await api.check_runs(news.repository, news.mark)
-        runs = [each for each in found if each.app is None or not us.is_app(each.app.slug)]
+        runs = [each for each in found if not us.is_app(each.app)]
         if any(each.status != "completed" for each in runs):
             return None
-        ended, awaited = await _reported(api, news)
+        ended, awaited = await _read_statuses(api, news)
         runs += ended
         failed = [each for each in runs if each.conclusion not in PASSED]
-        # Some statuses wait for people, and as long as they like: a failure waits for none.
+        # Some statuses wait for people without a limit: a failure does not wait for them.
         if not runs or (awaited and not failed):
             return None
-        said = [await _looked_at(api, news, run) for run in failed[:EXPLAINED]]
+        said = [await _read_details(api, news, run) for run in failed[:EXPLAINED]]
     except PostRejected as error:
-        logger.warning("the checks of %s cannot be read: %s", news.branch, error)
+        logger.warning("cannot read the checks of %s: %s", news.branch, error)
         return None
     names = tuple(dict.fromkeys(_line(each.name) for each in failed))
     return Checked(news.mark, pull.html_url, names, excerpt(said))
 
 
 def excerpt(said: Iterable[Said]) -> str:
-    """Write what failed checks say: title, lines, their own words, and the end of the log."""
-    return "\n\n".join(map(_explained, said))
+    """Write what failed checks say: title, annotations, summary, and the end of the log."""
+    return "\n\n".join(map(_explain, said))
 
 
 def end_of_log(log: str) -> str:
@@ -90,12 +89,12 @@ def end_of_log(log: str) -> str:
     return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
 
 
-async def _reported(api: GithubApi, news: News) -> tuple[list[CheckRun], bool]:
+async def _read_statuses(api: GithubApi, news: News) -> tuple[list[CheckRun], bool]:
     """Read statuses as checks that ended; tells whether there are others, which wait."""
     try:
         found = await api.statuses(news.repository, news.mark)
     except PostRejected as error:
-        logger.info("the statuses of %s cannot be read: %s", news.branch, error)
+        logger.info("cannot read the statuses of %s: %s", news.branch, error)
         return [], False
     ended = [_as_check(each) for each in found if each.state != "pending"]
     return ended, len(ended) < len(found)
@@ -107,21 +106,21 @@ def _as_check(status: Status) -> CheckRun:
     return CheckRun(id=0, name=status.context, conclusion=status.state, output=shown)
 
 
-async def _looked_at(api: GithubApi, news: News, run: CheckRun) -> Said:
+async def _read_details(api: GithubApi, news: News, run: CheckRun) -> Said:
     annotations: Sequence[Annotation] = ()
     if run.output.annotations_count:
         annotations = await api.annotations(news.repository, run.id)
-    if run.app is None or run.app.slug != WORKFLOWS:
+    if run.app != WORKFLOWS:
         return Said(run, annotations)
     try:
         # A job of a workflow has the number of its check.
         return Said(run, annotations, await api.end_of_log(news.repository, run.id))
     except PostRejected as error:
-        logger.info("the log of %s cannot be read: %s", run.name, error)
+        logger.info("cannot read the log of %s: %s", run.name, error)
         return Said(run, annotations)
 
 
-def _explained(said: Said) -> str:
+def _explain(said: Said) -> str:
     run = said.run
     lines = [
         f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from app.core.types import Earlier
 from app.markdown.hidden import strip
 from app.services.github.api import GithubApi
-from app.services.github.attached import Hosts, files_in
-from app.services.github.events import speaker_of, strip_hunk
+from app.services.github.attachment_links import Hosts, files_in
 from app.services.github.mentions import Identities
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import Account, Comment, Issue, Review
+from app.services.github.reviews import strip_hunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Said:
 async def read_earlier(
     api: GithubApi, spot: Spot, before: str, reader: str, us: Identities, *, hosts: Hosts
 ) -> Sequence[Earlier]:
-    """Read what others than the reader said before a message.
+    """Read what was said before a message, except by the reader.
 
     Raises:
         PostDelayed: not now.
@@ -40,18 +40,18 @@ async def read_earlier(
     """
     issue = await api.issue(spot)
     said = [*_issue(issue), *map(_comment, await api.comments(spot))]
-    if issue.pull_request is not None:
+    if issue.is_pull:
         said += [each for review in await api.reviews(spot) for each in _review(review)]
         said += map(_line_comment, await api.line_comments(spot))
     said.sort(key=lambda each: each.at)
     others = (each for each in _until(said, before) if _is_others(each, reader, us))
-    return tuple(_known(each, us, spot, hosts) for each in others)
+    return tuple(_to_earlier(each, us, spot, hosts) for each in others)
 
 
 def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
-    """Leave out a message and what came after it; one that is not there has all before it.
+    """Leave out a message and what came after it; everything is before a message not found.
 
-    What an edit says is younger than all of it, wherever it stands.
+    An edit is newer than everything, wherever the message is.
     """
     stop = Name.parse(before)
     for each in said:
@@ -62,14 +62,13 @@ def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
 
 
 def _is_others(said: _Said, reader: str, us: Identities) -> bool:
-    who = said.account
-    return who is None or us.agent(bot_id=who.id, login=who.login, is_bot=who.is_bot) != reader
+    return us.agent(said.account) != reader
 
 
-def _known(said: _Said, us: Identities, spot: Spot, hosts: Hosts) -> Earlier:
+def _to_earlier(said: _Said, us: Identities, spot: Spot, hosts: Hosts) -> Earlier:
     who = said.account or Account(id=0, login="ghost")
     files = files_in(strip(said.text).text, spot, said.origin or said.name, hosts)
-    return Earlier(str(said.name), speaker_of(who, us), said.text, files)
+    return Earlier(str(said.name), us.speaker(who), said.text, files)
 
 
 def _issue(issue: Issue) -> Iterator[_Said]:
@@ -88,7 +87,7 @@ def _review(review: Review) -> Iterator[_Said]:
 
 
 def _line_comment(comment: Comment) -> _Said:
-    """Show a comment on a line with the end of what it is about."""
+    """Show a line comment with the last line that it is about."""
     number = comment.pull_request_review_id
     name = Name("review", number) if number is not None else Name("review-comment", comment.id)
     about = strip_hunk(comment.diff_hunk).rpartition("\n")[2]

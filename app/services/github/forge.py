@@ -1,48 +1,69 @@
-"""What GitHub is for repositories: each agent's App gives tokens, opens pull requests, knows heads.
+"""Implements the forge port with each agent's App: tokens, repositories, pull requests, guards.
 
-An agent without an App of its own gets nothing: it never borrows the identity of another one.
+An agent without its own App gets nothing: it never borrows the identity of another one.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import httpx
+from cachetools import TTLCache
 from gidgethub import GitHubException
+from pydantic import ValidationError
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
-from app.errors import PostError, RepositoryError
-from app.services.github.catalog import Catalog
+from app.errors import PostError, PostRejected, RepositoryError
+from app.services.github.api import GithubApi
+from app.services.github.auth import WRITING
+from app.services.github.directory import Directory
 from app.services.github.names import SERVICE, Spot
-from app.services.github.patience import patiently
-from app.services.github.repositories import GithubRepositories
+from app.services.github.payloads import Pull
+from app.services.github.retry import retry_github
+
+logger = logging.getLogger(__name__)
+
+KEPT_SECONDS = 60.0
+"""How long a list of repositories is used: after adding one, people try again after a minute."""
+IDENTITY_SECONDS = 20.0
+"""How long a turn waits for its agent's identity right after a start, GitHub's retries included."""
+CACHED_LISTS = 100
+"""More agents than a bridge has."""
 
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
 T = TypeVar("T")
 
 
 class GithubForge:
-    """The ports of repositories, for all agents that are on GitHub."""
+    """The forge port, for all agents that are on GitHub."""
 
     def __init__(
         self,
-        repositories: Mapping[str, GithubRepositories],
-        catalogs: Mapping[str, Catalog],
+        apis: Mapping[str, GithubApi],
+        directory: Directory,
         clock: Clock,
         *,
         git_url: str,
         link: Link,
     ) -> None:
         """Speak for these agents; `link` makes a pull request a surface of a session."""
-        self._repositories = repositories
-        self._catalogs = catalogs
+        self._apis = apis
+        self._directory = directory
         self._clock = clock
         self._git_url = git_url
         self._link = link
+        self._authors: dict[str, Author] = {}
+        self._listing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._listed: TTLCache[str, Sequence[str]]
+        self._listed = TTLCache(CACHED_LISTS, KEPT_SECONDS, timer=clock.monotonic)
 
     async def token(self, repository: Repository, agent: str) -> str | None:
         """Get a short-lived token that opens this repository and no other, None if there is none.
@@ -50,11 +71,11 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub gives none.
         """
-        mine = self._repositories.get(agent)
-        if mine is None or repository.url != self._address(repository.name):
+        api = self._api(repository, agent)
+        if api is None:
             return None
-        return await self._patiently(
-            f"GitHub gives {agent} no token", lambda: mine.token(repository.name, write=True)
+        return await self._retry(
+            f"GitHub gave {agent} no token", lambda: api.token(repository.name, WRITING)
         )
 
     async def repositories(self, agent: str) -> Sequence[str]:
@@ -63,40 +84,50 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        mine = self._catalogs.get(agent)
+        api = self._apis.get(agent)
         try:
-            return () if mine is None else await mine.names()
+            return () if api is None else await self._list(agent, api)
         except (PostError, GitHubException, httpx.HTTPError) as error:
             raise RepositoryError(
-                f"GitHub does not say which repositories {agent} may work in ({error}). Say "
+                f"Could not ask GitHub which repositories {agent} can use ({error}). Reply "
                 "`repo OWNER/NAME` or `repo none`, or send the message again later."
             ) from error
 
     async def author(self, agent: str) -> Author | None:
-        """Tell whose name stands in an agent's commits; None leaves it to the bridge."""
-        mine = self._repositories.get(agent)
-        known = mine.author() if mine is not None else None
-        return Author(*known) if known is not None else None
+        """Return the name and address for an agent's commits; None leaves them to the bridge.
+
+        Raises:
+            RepositoryError: GitHub has not told yet who the agent is.
+        """
+        if agent not in self._apis:
+            return None
+        try:
+            # The gate takes commits by one author only: it must not change while that is open.
+            async with asyncio.timeout(IDENTITY_SECONDS):
+                known = await self._directory.wait(agent)
+        except TimeoutError:
+            raise RepositoryError(
+                f"GitHub has not said yet who {agent} is. Send the message again in a minute; "
+                "`agent-bridge doctor` says what is wrong."
+            ) from None
+        return self._authors.setdefault(agent, Author(known.login, known.address))
 
     async def propose(self, proposal: Proposal) -> str:
-        """Open a pull request, or bring the open one of this head up to date; returns its link.
+        """Open a pull request, or update the open one of this head; returns its link.
 
         Raises:
             RepositoryError: it cannot be opened.
         """
         name, agent = proposal.repository.name, proposal.agent
-        mine = self._repositories.get(agent)
-        if mine is None:
+        api = self._apis.get(agent)
+        if api is None:
             raise RepositoryError(f"{agent} has no GitHub App")
-        opened = await self._patiently(
-            f"{proposal.head} cannot be proposed",
-            lambda: mine.open_or_update(
-                name, proposal.head, proposal.base, proposal.title, proposal.body
-            ),
+        pull = await self._retry(
+            f"{proposal.head} cannot be proposed", lambda: _open_or_update(api, proposal)
         )
-        spot = Spot(name, opened.number)
+        spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
-        return opened.url
+        return pull.html_url
 
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places.
@@ -104,25 +135,87 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        mine = self._repositories.get(session.key.agent)
-        if session.place.service != SERVICE or mine is None:
+        agent = session.key.agent
+        api = self._apis.get(agent)
+        if session.place.service != SERVICE or api is None:
             return None
         spot = Spot.parse(session.place.name)
-        found = await self._patiently(
-            f"{spot} cannot be read", lambda: mine.head(spot.repository, spot.number)
-        )
-        if found is None:
+        pull = await self._retry(f"{spot} cannot be read", lambda: _find_pull(api, spot))
+        if pull is None:
             return None
-        # What a fork or another agent proposes is there to be looked at, not to be pushed to.
-        branch = "" if found.is_fork or found.by_colleague else found.branch
-        return Head(branch, f"refs/pull/{spot.number}/head" if found.is_fork else found.commit)
+        home = pull.head.repo
+        is_fork = home is None or home.full_name != spot.repository
+        by_colleague = self._directory.us.agent(pull.user) not in {None, agent}
+        # A pull request of a fork or of another agent can be read, not pushed to.
+        branch = "" if is_fork or by_colleague else pull.head.ref
+        return Head(branch, f"refs/pull/{spot.number}/head" if is_fork else pull.head.sha)
 
-    async def _patiently(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Do what can be done again; what GitHub refuses, or cannot do for long, is an error."""
+    async def guard(self, repository: Repository, agent: str, branch: str) -> str:
+        """Say why pushes to a branch need a person's approval; empty if they do not."""
+        api = self._api(repository, agent)
+        if api is None:
+            return ""  # without its own App it has no token, and cannot push to GitHub at all
         try:
-            return await patiently(self._clock, call)
+            call = partial(_guard, api, repository.name, branch)
+            return await retry_github(self._clock, call, brief=True)
+        except (PostError, ValidationError) as error:
+            logger.warning("cannot ask GitHub whether %s is protected: %s", branch, error)
+            return f"GitHub could not be asked whether it is protected ({error})"
+
+    def _api(self, repository: Repository, agent: str) -> GithubApi | None:
+        """Find the App for a repository; None if that is not on GitHub, or there is no App."""
+        is_here = repository.url == f"{self._git_url}/{repository.name}.git"
+        return self._apis.get(agent) if is_here else None
+
+    async def _list(self, agent: str, api: GithubApi) -> Sequence[str]:
+        async with self._listing[agent]:
+            if (names := self._listed.get(agent)) is None:
+                found = await api.opened()
+                found.sort(key=lambda each: each.pushed_at or "", reverse=True)
+                names = self._listed[agent] = tuple(each.full_name for each in found)
+            return names
+
+    async def _retry(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call with retries; what GitHub refuses, or fails for too long, is an error."""
+        try:
+            return await retry_github(self._clock, call)
         except PostError as error:
             raise RepositoryError(f"{trouble}: {error}") from error
 
-    def _address(self, name: str) -> str:
-        return f"{self._git_url}/{name}.git"
+
+async def _open_or_update(api: GithubApi, proposal: Proposal) -> Pull:
+    """Open the pull request of a branch, or change the one that is open; never a second one."""
+    name, head = proposal.repository.name, proposal.head
+    words = {"title": proposal.title, "body": proposal.body}
+    known = await api.find_pull(name, head)
+    if known is None:
+        try:
+            return await api.open_pull(name, {**words, "head": head, "base": proposal.base})
+        except PostRejected:
+            # It may have been opened meanwhile, or by an earlier call that got no answer.
+            known = await api.find_pull(name, head)
+            if known is None:
+                raise
+    if (known.title, known.body or "") == (proposal.title, proposal.body):
+        return known
+    return await api.change_pull(Spot(name, known.number), words)
+
+
+async def _find_pull(api: GithubApi, spot: Spot) -> Pull | None:
+    """Read a pull request; None if the number is an issue's."""
+    return await api.pull(spot) if (await api.issue(spot)).is_pull else None
+
+
+async def _guard(api: GithubApi, repository: str, branch: str) -> str:
+    """Say why pushes to a branch need a person's approval; empty if they do not."""
+    if branch == await api.default_branch(repository):
+        return "it is the default branch"
+    if await api.is_protected(repository, branch):
+        return "it is protected"
+    match await api.pulls_onto(repository, branch):
+        case []:
+            return ""
+        case [number]:
+            return f"the open pull request #{number} is based on it"
+        case numbers:
+            return f"{len(numbers)} open pull requests are based on it"

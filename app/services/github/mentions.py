@@ -1,4 +1,4 @@
-"""Finds the agents that a comment speaks to: @logins outside code, quotes and HTML; pure."""
+"""Finds the agents that a comment mentions: @logins outside code, quotes and HTML; pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from app.core.types import Speaker
 from app.markdown.hidden import words
+from app.services.github.payloads import Account
 
 BOT = "[bot]"
 
@@ -29,7 +31,7 @@ class Identity:
 
     @property
     def address(self) -> str:
-        """The address that stands in its commits."""
+        """The e-mail address in its commits."""
         number = f"{self.bot_id}+" if self.bot_id is not None else ""
         return f"{number}{self.login}@users.noreply.github.com"
 
@@ -45,12 +47,24 @@ class Identities:
         """Collect some."""
         return cls(tuple(known))
 
-    def agent(self, *, bot_id: int, login: str, is_bot: bool) -> str | None:
-        """Tell which of our agents an account is; nobody but a bot can have its login."""
+    def agent(self, account: Account | None) -> str | None:
+        """Return which of our agents an account is; only a bot can have its login."""
+        if account is None:
+            return None
         for each in self.known:
-            if bot_id == each.bot_id or (is_bot and login.casefold() == each.login.casefold()):
+            is_login = account.login.casefold() == each.login.casefold()
+            if account.id == each.bot_id or (account.is_bot and is_login):
                 return each.agent
         return None
+
+    def speaker(self, account: Account) -> Speaker:
+        """Name an account: people by login, bots by number, our own by agent."""
+        agent = self.agent(account)
+        if agent is not None:
+            return Speaker(str(account.id), agent, "agent")
+        if account.is_bot:
+            return Speaker(str(account.id), account.login, "bot")
+        return Speaker(account.login, account.login, number=str(account.id))
 
     def is_app(self, slug: str, agent: str | None = None) -> bool:
         """Tell whether an App is one of ours, or that of one agent."""

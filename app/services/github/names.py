@@ -1,4 +1,4 @@
-"""How the bridge names what is on GitHub: places, what was said in them, our own comments; pure."""
+"""Names places, messages and our own comments on GitHub; pure."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Spot:
 
     @classmethod
     def linked(cls, link: str) -> Spot | None:
-        """Read the address of a pull request; None if it is none."""
+        """Parse the address of a pull request; None if it is not one."""
         found = _LINK.search(link)
         return cls(found["repository"], int(found["number"])) if found is not None else None
 
     @classmethod
     def parse(cls, text: str) -> Spot:
-        """Read the name of a place, or the middle of a session key.
+        """Parse the name of a place, or the middle of a session key.
 
         Raises:
             NotFound: it names no issue.
@@ -61,23 +61,23 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One thing that was said or made: the same for every App that hears of it."""
+    """A message or another thing on GitHub: the same for every App that receives it."""
 
     kind: Kind
     id: int
     at: str = ""
-    """What tells an edit, or one of several labels, from what stood there before."""
+    """Distinguishes an edit, or one of several labels, from what was there before."""
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.id}{f'@{self.at}' if self.at else ''}"
 
     def is_same(self, other: Name) -> bool:
-        """Tell whether two names mean one thing, whatever became of it between them."""
+        """Tell whether two names mean the same thing, before or after an edit."""
         return (self.kind, self.id) == (other.kind, other.id)
 
     @classmethod
     def parse(cls, text: str) -> Name | None:
-        """Read a name; None if it is none of ours."""
+        """Parse a name; None if it is not one of ours."""
         found = _NAME.fullmatch(text)
         if found is None:
             return None

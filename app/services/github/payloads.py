@@ -1,14 +1,20 @@
-"""The shapes of GitHub's JSON, with the fields in use and no others; all else is ignored."""
+"""Models GitHub's JSON, with only the fields in use; all else is ignored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 
 class _Shape(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _at(*path: str, default: Any = None) -> Any:
+    """Take a value from further down in the JSON."""
+    return Field(default, validation_alias=AliasPath(*path))
 
 
 class Account(_Shape):
@@ -29,14 +35,35 @@ class Repository(_Shape):
 
     id: int
     full_name: str
+    owner: Account | None = None
+
+
+class Described(Repository):
+    """A repository, with the branch that everything is merged into."""
+
+    default_branch: str
+
+
+class Rules(_Shape):
+    """Whether a rule of its repository guards a branch."""
+
+    protected: bool
 
 
 class Opened(Repository):
-    """A repository that an App was let into."""
+    """A repository that an App can access."""
 
     pushed_at: str | None = None
     archived: bool = False
     disabled: bool = False
+
+
+class Head(_Shape):
+    """One end of a pull request."""
+
+    ref: str = ""
+    sha: str = ""
+    repo: Repository | None = None
 
 
 class Issue(_Shape):
@@ -52,29 +79,24 @@ class Issue(_Shape):
     comments: int = 0
     pull_request: object = None
 
-
-class Head(_Shape):
-    """One end of a pull request."""
-
-    ref: str = ""
-    sha: str = ""
-    repo: Repository | None = None
+    @property
+    def is_pull(self) -> bool:
+        """Whether it is a pull request."""
+        return self.pull_request is not None
 
 
-class Pull(_Shape):
+class Pull(Issue):
     """A pull request."""
 
-    number: int
-    title: str = ""
-    body: str | None = None
-    user: Account | None = None
-    html_url: str = ""
-    created_at: str = ""
-    updated_at: str = ""
     head: Head = Head()
     base: Head = Head()
     merged: bool = False
     closed_at: str | None = None
+
+    @property
+    def is_pull(self) -> bool:
+        """Whether it is a pull request."""
+        return True
 
 
 class Comment(_Shape):
@@ -96,7 +118,7 @@ class Comment(_Shape):
 
 
 class Review(_Shape):
-    """What somebody submitted about a pull request, without its comments on lines."""
+    """A review of a pull request, without its line comments."""
 
     id: int
     body: str | None = None
@@ -111,12 +133,6 @@ class ChangedFile(_Shape):
 
     filename: str
     patch: str = ""
-
-
-class Maker(_Shape):
-    """The App that a check is of."""
-
-    slug: str = ""
 
 
 class Output(_Shape):
@@ -136,14 +152,9 @@ class CheckRun(_Shape):
     status: str = ""
     conclusion: str | None = None
     output: Output = Output()
-    app: Maker | None = None
+    app: str = _at("app", "slug", default="")
+    """The name of the App whose check it is."""
     external_id: str | None = None
-
-
-class Pressed(_Shape):
-    """A button of a check that somebody pressed."""
-
-    identifier: str = ""
 
 
 class Annotation(_Shape):
@@ -159,7 +170,8 @@ class CheckSuite(_Shape):
 
     head_branch: str | None = None
     head_sha: str = ""
-    app: Maker | None = None
+    app: str = _at("app", "slug", default="")
+    """The name of the App whose check it is."""
 
 
 class Status(_Shape):
@@ -171,88 +183,113 @@ class Status(_Shape):
     target_url: str | None = None
 
 
-class Commit(_Shape):
-    """A commit."""
-
-    sha: str | None = None
-
-
 class Branch(_Shape):
     """A branch, and where it is."""
 
     name: str
-    commit: Commit = Commit()
+    sha: str | None = _at("commit", "sha")
 
 
-class Label(_Shape):
-    """A label."""
-
-    name: str = ""
-
-
-class Owner(_Shape):
-    """Whose a repository was before."""
-
-    user: Account | None = None
-    organization: Account | None = None
-
-
-class _OwnerBefore(_Shape):
-    owner: Owner = Field(default=Owner(), alias="from")
-
-
-class _Before(_Shape):
-    text: str = Field(default="", alias="from")
-
-
-class _RepositoryBefore(_Shape):
-    name: _Before = _Before()
-
-
-class Changes(_Shape):
-    """What an edit changed."""
-
-    body: _Before | None = None
-    old_issue: object = None
-    owner: _OwnerBefore | None = None
-    repository: _RepositoryBefore | None = None
-
-
-class Installation(_Shape):
-    """Where an App is installed."""
-
-    id: int
-
-
-class Payload(_Shape):
-    """An event of any kind that we listen to."""
+class Event(_Shape):
+    """Any event: its action, and where it comes from."""
 
     action: str = ""
+    installation: int | None = _at("installation", "id")
     repository: Repository | None = None
-    sender: Account | None = None
-    installation: Installation | None = None
-    issue: Issue | None = None
-    pull_request: Pull | None = None
-    comment: Comment | None = None
-    review: Review | None = None
-    label: Label | None = None
-    changes: Changes | None = None
-    check_suite: CheckSuite | None = None
-    check_run: CheckRun | None = None
-    requested_action: Pressed | None = None
-    ref: str = ""
-    """Of a push: the full name of what moved."""
-    after: str = ""
-    deleted: bool = False
-    sha: str = ""
-    """Of a status: the commit that it is about."""
-    state: str = ""
-    branches: tuple[Branch, ...] = ()
-    """Of a status: some that hold the commit, be it at their end or further back."""
 
-    def called(self, name_of: Callable[[Repository], str]) -> Payload:
-        """Give the same event with what its repository is called by now."""
+    def rename(self, name_of: Callable[[Repository], str]) -> Self:
+        """Return the same event with the current name of its repository."""
         if self.repository is None:
             return self
         now = self.repository.model_copy(update={"full_name": name_of(self.repository)})
         return self.model_copy(update={"repository": now})
+
+
+class RepositoryEvent(Event):
+    """An event in a repository."""
+
+    repository: Repository
+
+
+class NamingEvent(RepositoryEvent):
+    """A repository was made, renamed, transferred or changed otherwise."""
+
+    old_name: str | None = _at("changes", "repository", "name", "from")
+    old_organization: str | None = _at("changes", "owner", "from", "organization", "login")
+    old_user: str | None = _at("changes", "owner", "from", "user", "login")
+
+
+class SpokenEvent(RepositoryEvent):
+    """Words were written, edited or deleted, in an issue or a pull request."""
+
+    sender: Account
+    text_before: str | None = _at("changes", "body", "from")
+    """The text before an edit; None if the event does not edit it."""
+    label: str = _at("label", "name", default="")
+    moved_from: object = _at("changes", "old_issue")
+    """The issue that an issue was in another repository."""
+
+
+class IssueEvent(SpokenEvent):
+    """An issue, or what it says, changed."""
+
+    issue: Issue
+
+
+class PullEvent(SpokenEvent):
+    """A pull request, or what it says, changed."""
+
+    issue: Pull = Field(alias="pull_request")
+
+
+class CommentEvent(SpokenEvent):
+    """A comment on an issue or a pull request."""
+
+    issue: Issue
+    comment: Comment
+
+
+class ReviewEvent(SpokenEvent):
+    """A review of a pull request, without its comments on lines."""
+
+    pull: Pull = Field(alias="pull_request")
+    part: Review = Field(alias="review")
+
+
+class LineCommentEvent(SpokenEvent):
+    """A comment on a line of a pull request."""
+
+    pull: Pull = Field(alias="pull_request")
+    part: Comment = Field(alias="comment")
+
+
+class ButtonEvent(RepositoryEvent):
+    """A button of a check was pressed, or a check changed."""
+
+    sender: Account
+    check_run: CheckRun
+    pressed: str = _at("requested_action", "identifier", default="")
+
+
+class SuiteEvent(RepositoryEvent):
+    """The checks of one App."""
+
+    check_suite: CheckSuite
+
+
+class StatusEvent(RepositoryEvent):
+    """A service said something about a commit, without a check."""
+
+    sha: str
+    state: str
+    branches: tuple[Branch, ...] = ()
+    """Some of the branches that contain the commit, at their end or earlier."""
+
+
+class PushEvent(RepositoryEvent):
+    """A branch or a tag moved."""
+
+    ref: str
+    """The full name of what moved."""
+    after: str
+    deleted: bool = False

@@ -1,6 +1,6 @@
-"""From what a post says to the Markdown of comments, each with a hidden marker; pure.
+"""Renders posts as Markdown comments, each with a hidden marker; pure.
 
-An agent's words notify nobody: whoever it names stands in code, but for the one who asked.
+An agent's text notifies only the person who asked: every other name is put into code.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from app.core.consent.wording import markdown
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
-from app.services.github.review import Remark
+from app.core.visible import reveal_line
+from app.markdown.code import span
+from app.services.github.remarks import Remark
 
 BODY_CHARACTERS = 65_536
-"""What GitHub takes as one comment."""
+"""The longest comment that GitHub accepts."""
 PAGE_CHARACTERS = 60_000
 """What a comment holds of an answer; the rest is for plan, facts and marker."""
 PROGRESS_CHARACTERS = 8_000
@@ -26,15 +29,16 @@ TOOLS: dict[Verbosity, int] = {"quiet": 0, "normal": 3, "full": 10}
 LINE_CHARACTERS = 200
 
 HEADS = {
-    "queued": "⏳ **Queued**: it is next when the work before it is done.",
+    "queued": "⏳ **Queued**: starts when the work before it is done.",
     "starting": "👀 **Starting** …",
     "working": "⚙️ **Working** …",
     "waiting": "✋ **Waiting** for an answer.",
     "failed": "❌ **Failed**",
     "stopped": "⏹️ **Stopped**",
 }
-IN_REACH = "to be had where the bridge runs (its page has no address that others reach)"
+IN_REACH = "on the bridge's machine (its page has no public address)"
 REVIEWED = "The answer is [a review]({})."
+_ASKED = {"answered": "What was asked", "cancelled": "What was asked (no longer needed)"}
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
 
@@ -48,8 +52,8 @@ _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OWN_MARKER = re.compile(r"<!--\s*agent-bridge:")
 
 
-def marked(body: str, marker: str) -> str:
-    """Sign a comment, so that it is found again; one that GitHub would not take is cut."""
+def add_marker(body: str, marker: str) -> str:
+    """Add the marker that a comment is found by; a comment that is too long is cut."""
     end = f"\n\n{signature(marker)}"
     room = BODY_CHARACTERS - len(end)
     return (body if len(body) <= room else f"{body[: room - 1]}…") + end
@@ -68,26 +72,26 @@ def part(marker: str, number: int) -> str:
 def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     """Write a post as one comment, or as several if its answer is long."""
     if content.state in UNFINISHED or content.kind != "turn":
-        return [marked(_body(content, slug), marker)]
+        return [add_marker(_body(content, slug), marker)]
     # First: what quiet adds must find room as well.
     texts = [text for text, _ in split(quiet(content.text, content.asker), PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
-    bodies[-1] = _joined(bodies[-1], _files(content.files), _foot(content.facts))
-    return [marked(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
+    bodies[-1] = _join(bodies[-1], _files(content.files), _foot(content.facts))
+    return [add_marker(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
 
 
 def review(
     text: str, fitting: Sequence[Remark], others: Sequence[Remark], asker: str
 ) -> tuple[str, list[Remark]]:
-    """Write a review: its own words, with what no line can carry, and the comments on lines."""
-    body = quiet(_joined(text, "\n".join(map(str, others))), asker)
+    """Write a review: its text, with the comments that fit no line, and its line comments."""
+    body = quiet(_join(text, "\n".join(map(str, others))), asker)
     return body, [replace(each, words=quiet(each.words, asker)) for each in fitting]
 
 
 def split(text: str, size: int) -> Iterator[tuple[str, int]]:
-    """Cut a text at its paragraphs or lines; a fence that is cut is closed and opened again.
+    """Split a text at paragraphs or lines; a fence that is cut is closed and opened again.
 
-    Yields each piece with how much of the text is settled after it.
+    Yields each piece with how much of the text is done after it.
     """
     done, opening = 0, ""
     while len(text) - done > size:
@@ -100,12 +104,12 @@ def split(text: str, size: int) -> Iterator[tuple[str, int]]:
 
 
 def whisper(login: str, words: str) -> str:
-    """Speak to one person; GitHub has no place where nobody else reads it."""
+    """Address one person; GitHub has no private messages, so everyone can read it."""
     return f"@{login} {_one_line(words, LINE_CHARACTERS * 5)}"
 
 
 def quiet(text: str, asker: str = "") -> str:
-    """Put names into code, so that nobody is notified but whoever asked."""
+    """Put names into code, so that only the person who asked is notified."""
 
     def named(found: re.Match[str]) -> str:
         return found[0] if found["name"].casefold() == asker.casefold() else f"`{found[0]}`"
@@ -122,7 +126,7 @@ def quiet(text: str, asker: str = "") -> str:
 def _body(content: PostContent, slug: str) -> str:
     match content.kind:
         case "notice":
-            return quiet(_joined(content.note, content.text), content.asker)
+            return quiet(_join(content.note, content.text), content.asker)
         case "ask":
             return _ask(content, slug)
         case _:
@@ -134,12 +138,12 @@ def _progress(content: PostContent, slug: str) -> str:
     text = content.text
     if len(text) > PROGRESS_CHARACTERS:
         text = f"… {text[-PROGRESS_CHARACTERS:]}"
-    return _joined(
+    return _join(
         HEADS[content.state],
         content.note,
         _plan(content.plan),
         _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
-        quiet(_closed(text), content.asker) if verbosity != "quiet" else "",
+        quiet(_close_fence(text), content.asker) if verbosity != "quiet" else "",
         _foot((*content.facts, Fact(f"`@{slug} stop` stops it"))),
     )
 
@@ -153,24 +157,24 @@ def _answer(content: PostContent, text: str, *, first: bool) -> str:
         summary = f"Plan: {ticked} of {len(content.plan)} done"
         plan = f"<details><summary>{summary}</summary>\n\n{_plan(content.plan)}\n\n</details>"
     empty = "" if text.strip() or content.note or content.state != "done" else "Done."
-    return _joined(HEADS.get(content.state, ""), content.note, text, empty, plan)
+    return _join(HEADS.get(content.state, ""), content.note, text, empty, plan)
 
 
 def _ask(content: PostContent, slug: str) -> str:
+    asked = markdown(content.asked)
     if content.state != "open":
-        return _joined(f"~~{_one_line(content.text, LINE_CHARACTERS)}~~", content.note)
-    options = [
-        f"- **{_plain(option.name)}**: reply `@{slug} {_plain(option.name)}`"
-        for option in content.options
-    ]
+        summary = f"<summary>{_ASKED.get(content.state, 'Not answered')}</summary>"
+        return _join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
+    # What is replied must be the name itself, so it is not shortened.
+    options = [f"- Reply {span(f'@{slug} {reveal_line(each.name)}')}" for each in content.offered]
     free = f"Any other answer: reply `@{slug} …`" if content.free_text else ""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content.text)), default=0))
-    asked = f"{fence}\n{content.text}\n{fence}"
-    return _joined("✋ **An answer is needed**", asked, "\n".join(options), free, content.note)
+    opened = f"<{content.url}>" if content.url else ""
+    head = "✋ **An answer is needed**"
+    return _join(head, asked, opened, "\n".join(options), free, content.note)
 
 
 def _plan(steps: Sequence[PlanStep]) -> str:
-    lines = [BOXES[step.status].format(_one_line(step.text, LINE_CHARACTERS)) for step in steps]
+    lines = [BOXES[step.status].format(_plain(step.text)) for step in steps]
     plan = "\n".join(lines)
     return plan if len(plan) <= PLAN_CHARACTERS else plan[:PLAN_CHARACTERS].rpartition("\n")[0]
 
@@ -179,21 +183,21 @@ def _tools(tools: Sequence[ToolLine], shown: int, *, with_output: bool) -> str:
     marks = {"completed": "✓", "failed": "✗"}
     lines: list[str] = []
     for tool in tools[-shown:] if shown else ():
-        lines.append(f"- {marks.get(tool.status, '…')} `{_plain(tool.title)}`")
+        lines.append(f"- {marks.get(tool.status, '…')} {_plain(tool.title)}")
         if with_output and tool.output.strip():
-            lines.append(f"  `{_plain(tool.output)}`")
+            lines.append(f"  {_plain(tool.output)}")
     return "\n".join(lines)
 
 
 def _files(files: Sequence[MadeFile]) -> str:
-    """Name what the agent made: an App cannot upload, so the page gives it out."""
+    """List the files that the agent made: an App cannot upload, so the page serves them."""
     lines = [
         f"- {f'[{name}]({file.link})' if file.link else name} ({size_words(file.size)})"
         for file in files
-        if (name := f"`{_plain(file.name)}`")
+        if (name := _plain(file.name))
     ]
-    here = "on the page of the bridge" if any(file.link for file in files) else IN_REACH
-    return "\n".join((f"📎 Made, {here}:", *lines)) if lines else ""
+    here = "on the bridge's page" if any(file.link for file in files) else IN_REACH
+    return "\n".join((f"📎 Files {here}:", *lines)) if lines else ""
 
 
 def _foot(facts: Sequence[Fact]) -> str:
@@ -201,12 +205,14 @@ def _foot(facts: Sequence[Fact]) -> str:
     return f"<sub>{' · '.join(words)}</sub>" if words else ""
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
 def _plain(text: str) -> str:
-    return _one_line(text, LINE_CHARACTERS).replace("`", "'")
+    """Write a title as code: it mentions no one, and every character is visible."""
+    line = reveal_line(text)
+    return span(line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…")
 
 
 def _one_line(text: str, limit: int) -> str:
@@ -234,7 +240,7 @@ def _open_fence(piece: str) -> str:
     return opened
 
 
-def _closed(text: str) -> str:
-    """Close a fence that is still being written, so that what follows is no code."""
+def _close_fence(text: str) -> str:
+    """Close a fence that is still being written, so that what follows is not code."""
     opened = _open_fence(text)
     return f"{text}\n{opened[:3]}" if opened else text

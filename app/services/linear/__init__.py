@@ -1,1 +1,52 @@
-"""Linear as a service: one app user per agent, told of its work by webhooks."""
+"""Linear: one agent session per issue or mention."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from app.config import IdForm
+from app.core.findings import Finding
+from app.core.keys import PlaceKey
+from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
+from app.services.service import BuildContext, CheckContext, ManifestRequest, Presence, Service
+
+
+def area(place: PlaceKey) -> PlaceKey | None:
+    """Return the team of an issue; a place without an issue is named by a UUID."""
+    team, _, number = place.name.partition("-")
+    return PlaceKey(NAME, team) if number.isdecimal() else None
+
+
+def build(context: BuildContext) -> Presence:
+    """Build the adapter of every agent that has credentials."""
+    from app.services.linear.build import build as run  # noqa: PLC0415 - httpx and ciphers, 0.1 s
+
+    return Presence(run(context))
+
+
+def checks(context: CheckContext) -> AsyncIterator[Finding]:
+    """Check every agent that has credentials."""
+    from app.services.linear.doctor import checks as run  # noqa: PLC0415 - 0.1 s
+
+    return run(context)
+
+
+def manifest(request: ManifestRequest) -> None:
+    """Print how to create an agent's application in Linear."""
+    from app.services.linear.manifest import show  # noqa: PLC0415 - httpx, 0.1 s
+
+    show(request)
+
+
+SERVICE = Service(
+    name=NAME,
+    label="Linear",
+    credentials=LinearCredentials,
+    settings=LinearSettings,
+    people=IdForm(r"[A-Za-z0-9-]+", "<user id>"),
+    bots=IdForm(r"[A-Za-z0-9-]+", "<app user id>"),
+    area=area,
+    build=build,
+    checks=checks,
+    manifest=manifest,
+)

@@ -1,4 +1,4 @@
-"""Puts activities into sessions: each once, however often it is tried, and in short if need be."""
+"""Creates activities in Linear sessions: each once despite retries, shortened if need be."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import logging
 from typing import Any
 
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
-from app.services.linear.render import Activity, activity_id, shortened
+from app.services.linear.render import Activity, activity_id, shorten
 
 logger = logging.getLogger(__name__)
 
 
 class Activities:
-    """What one agent says and does, as Linear keeps it."""
+    """The activities of one agent."""
 
     def __init__(self, name: str, api: LinearApi) -> None:
         self._name = name
         self._api = api
 
     async def create(self, session: str, marker: str, activity: Activity) -> None:
-        """Create an activity of a post, with less in it if Linear does not take it as it is.
+        """Create an activity of a post, shortened if Linear rejects it as it is.
 
         Raises:
             PostDelayed: not now.
@@ -29,18 +29,18 @@ class Activities:
         try:
             await self._create(session, marker, activity)
         except LinearRefused as error:
-            shorter = shortened(activity)
+            shorter = shorten(activity)
             if error.missing or error.forbidden or shorter is None:
                 raise
-            logger.warning("%s says less in %s: %s", self._name, session, error)
+            logger.warning("%s shortens its text in %s: %s", self._name, session, error)
             await self._create(session, marker, shorter)
 
     async def exists(self, name: str) -> bool:
-        """Tell whether there is an activity of that id.
+        """Tell whether an activity with this id exists.
 
         Raises:
             PostDelayed: not now.
-            LinearRefused: Linear does not tell.
+            LinearRefused: Linear does not say.
             ServiceRefused: not with these credentials.
         """
         try:
@@ -52,7 +52,7 @@ class Activities:
         return True
 
     async def _create(self, session: str, marker: str, activity: Activity) -> None:
-        """Create an activity; one that is there already is what was wanted."""
+        """Create an activity; one that already exists counts as created."""
         wanted: dict[str, Any] = {
             "id": activity_id(marker, activity.name),
             "agentSessionId": session,
@@ -67,6 +67,6 @@ class Activities:
             if not await self.exists(wanted["id"]):
                 raise
         except LinearRefused as error:
-            # An ephemeral one may have been there and be gone: it is not worth a failure.
+            # An ephemeral one may have existed and be gone: it is not worth a failure.
             if error.missing or not (activity.ephemeral or await self.exists(wanted["id"])):
                 raise

@@ -1,56 +1,65 @@
-"""One agent's presence on Linear: an app user that is given issues, asked, answered and stopped."""
+"""The adapter of one agent on Linear: an app user that people delegate issues to and mention."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from app.config import LinearCredentials
+from typing_extensions import override
+
+from app.core.adapters import Adapter
+from app.core.files.download import download
 from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.tasks import Tasks
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
+from app.services.common.catch_up import CatchUp, Take
+from app.services.common.members import Members
+from app.services.common.paging import read_pages
+from app.services.common.signatures import DeliveryStale
 from app.services.linear import events, render, webhook
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
-from app.services.linear.auth import Register, Tokens
-from app.services.linear.etiquette import Etiquette
-from app.services.linear.files import Made, fetched
+from app.services.linear.auth import Tokens
+from app.services.linear.files import Uploader
 from app.services.linear.grants import Grants
-from app.services.linear.members import Members
-from app.services.linear.missed import Page, wanted_prompts
+from app.services.linear.identity import Identification
+from app.services.linear.issue_state import IssueState
+from app.services.linear.members import CACHE_SECONDS, OUTAGE_SECONDS, look_up_member
+from app.services.linear.missed import LOOK_BACK_SECONDS, PAGES, Page, prompts_since
 from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.render import Activity, Change, Shown, activity_id
-from app.services.linear.standing import Standing
+from app.services.linear.settings import LinearCredentials
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-Take = Callable[[Delivery], Awaitable[None]]
-
 LOOK_SECONDS: Final = 60.0
-"""How often silence is looked for, and how often at most for what was missed."""
+"""How often to check for silence, and the shortest pause between two catch-ups."""
 WHO_SECONDS: Final = 9.0
-"""How long Linear may take to tell who somebody is: a little less than the core waits for it."""
+"""Time limit to look up a person: a little less than the core waits for it."""
 STILL_AT_IT: Final = "Still working on this."
 
 
-class LinearAdapter:
-    """The adapter port for one Linear agent."""
+PACE_SECONDS: Final = 5.0
+"""Linear counts calls per hour; people who look see the plan and the last action."""
+FIRST_WORD_SECONDS: Final = 10.0
+"""After this Linear calls the agent unresponsive, so waiting longer gains nothing."""
 
-    pace = 5.0
-    """Linear counts calls per hour; people who look see the plan and the last action."""
-    first_word_seconds = 10.0
-    """After that Linear calls the agent unresponsive, and nothing is won by waiting longer."""
+
+class LinearAdapter(Adapter):
+    """The adapter port for one Linear agent."""
 
     def __init__(
         self,
@@ -59,25 +68,27 @@ class LinearAdapter:
         *,
         api_url: str,
         clock: Clock,
-        vault: Register,
-        is_default: bool = False,
+        vault: Vault,
+        paths: tuple[str, ...] = (),
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
         uploads: Path = Path("uploads"),
         grants: Grants | None = None,
         install_url: str = "",
     ) -> None:
-        """Be one agent.
+        """Create the adapter of one agent.
 
-        `bots` are heard by id, `home` knows the place of a conversation, since an issue gets
-        another name when it moves to another team, and `uploads` is where files are laid.
-        `grants` keeps what an admin consents to at `install_url`.
+        `bots` are the ids of allowed bots, `home` returns the place of a conversation, since an
+        issue is renamed when it moves to another team, and `uploads` is the folder for files.
+        `grants` stores what an admin consents to at `install_url`.
         """
-        self.agent = agent
-        self.service_name = adapter_name(events.SERVICE, agent)
-        self.paths: tuple[str, ...] = (f"/webhooks/{events.SERVICE}/{agent}",)
-        if is_default:
-            self.paths += (f"/webhooks/{events.SERVICE}",)
+        super().__init__(
+            events.SERVICE,
+            agent,
+            pace=PACE_SECONDS,
+            paths=paths,
+            first_word_seconds=FIRST_WORD_SECONDS,
+        )
         self._bots = frozenset(bots)
         self._home = home
         self._uploads = uploads
@@ -92,23 +103,33 @@ class LinearAdapter:
             grants=grants,
             install_url=install_url,
         )
-        self._api = LinearApi(api_url, self._tokens, clock)
+        self._api = LinearApi(api_url, self._tokens, clock, vault)
         self._activities = Activities(self.service_name, self._api)
-        self._made = Made(self._api, uploads)
-        self._etiquette = Etiquette(self.service_name, self._api)
-        self._standing = Standing(self.service_name, self._api, self._tokens, clock, credentials)
-        self._members = Members(self._api, clock)
+        self._uploader = Uploader(self._api, uploads)
+        self._issue_state = IssueState(self.service_name, self._api)
+        self._identification = Identification(
+            self.service_name, self._api, self._tokens, clock, credentials
+        )
+        look_up = partial(look_up_member, self._api)
+        self._members = Members(
+            look_up, clock, seconds=CACHE_SECONDS, outage_seconds=OUTAGE_SECONDS
+        )
         self._presence = Presence()
         self._missed = asyncio.Event()
+        self._catch_up = CatchUp(
+            self.service_name, clock, reach=LOOK_BACK_SECONDS, overlap=LOOK_BACK_SECONDS
+        )
         self._tasks = Tasks(f"linear of {agent}")
 
     @property
+    @override
     def trouble(self) -> str:
-        """Why Linear cannot be reached just now; empty if it can."""
-        return self._standing.refused or self._api.trouble
+        """Why Linear cannot be reached now; empty if it can."""
+        return self._identification.refused or self._api.trouble
 
-    # What comes in.
+    # Inbound.
 
+    @override
     def verify(self, headers: dict[bytes, bytes], body: bytes, now: float) -> Delivery:
         """Check that Linear sent this to this agent just now.
 
@@ -122,62 +143,67 @@ class LinearAdapter:
                 headers,
                 body,
                 now=now,
-                identity=self._standing.identity,
+                identity=self._identification.identity,
             )
-        except webhook.DeliveryStale:
-            # Linear repeats what it could not deliver, as the same bytes: something was missed.
+        except DeliveryStale:
+            # Linear resends what it could not deliver as the same bytes: something was missed.
             self._missed.set()
             raise
 
+    @override
     async def prepare(self) -> None:
-        """Wait until it is known who the agent is: before, nobody can tell what is for it."""
-        await self._standing.identified()
+        """Wait for the agent's identity: without it no delivery can be matched to the agent."""
+        await self._identification.wait()
 
+    @override
     def parse(self, delivery: Delivery) -> Heard | None:
-        """Understand a delivery.
+        """Parse a delivery.
 
         Raises:
-            DeliveryUnreadable: it makes no sense, or is for somebody else.
+            DeliveryUnreadable: it is not a Linear event, or is for another agent.
         """
-        if self._standing.identity is not None:
-            webhook.check_stored(delivery, self._standing.identity)
+        if self._identification.identity is not None:
+            webhook.check_stored(delivery, self._identification.identity)
         heard = events.heard(delivery, self.agent)
         if isinstance(heard, events.Revoked):
-            self._tasks.start(self._standing.look(), name="a look at the token")
+            self._tasks.start(self._identification.check_token(), name="check the token")
             return None
         if heard is None:
             return None
         key = SessionKey(events.SERVICE, heard.external, self.agent)
         heard = replace(heard, place=self._home(key) or heard.place)
         if heard.speaker.id not in self._bots:
-            return heard  # who else may not is told so: their session waits for a word
+            return heard  # others get a refusal: their session waits for an answer
         return replace(heard, speaker=replace(heard.speaker, kind="bot"))
 
+    @override
     async def listen(self, take: Take) -> None:
-        """Look for what was missed, now and whenever something was, and show signs of life.
+        """Catch up at the start and whenever something was missed, and send heartbeats.
 
         Raises:
-            ServiceRefused: Linear does not know the agent as it is set up.
+            ServiceRefused: Linear does not accept the agent's settings.
         """
-        await self._standing.known()
+        await self._identification.identify()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_for_missed(take))
             group.create_task(self._show_life())
 
-    # How the application gets into a workspace.
+    # Installation.
 
+    @override
     def consent_address(self, back: str, state: str) -> str | None:
-        """Say where an admin consents to the installation; None if it needs none."""
+        """Return the address where an admin consents to the installation; None if not needed."""
         return self._tokens.consent_address(back, state)
 
+    @override
     async def install(self, code: str, back: str) -> str:
-        """Take what an admin brings back from there; returns who the agent is and where.
+        """Install with the code that Linear gave an admin; returns the agent and its workspace.
 
         Raises:
-            ServiceRefused: Linear gives nothing for it.
-            PostError: not now, or not with what it gives.
+            ServiceRefused: Linear issues no token for it.
+            PostError: not now, or Linear refuses the new token.
         """
-        found = await self._standing.install(code, back)
+        found = await self._identification.install(code, back)
         self._missed.set()
         return found
 
@@ -185,27 +211,23 @@ class LinearAdapter:
         while True:
             self._missed.clear()
             try:
-                await self._take_missed(take)
+                await self._catch_up.run(self._find_missed, take)
             except (PostError, ServiceRefused) as error:
-                logger.warning("%s cannot look for what it missed: %s", self.service_name, error)
+                logger.warning("%s cannot catch up: %s", self.service_name, error)
                 if not isinstance(error, PostRejected):
                     self._missed.set()
             await self._clock.sleep(LOOK_SECONDS)
             await self._missed.wait()
 
-    async def _take_missed(self, take: Take) -> None:
-        identity = self._standing.identity
-        assert identity is not None, "nobody looks before the agent is known"
-        cursor: str | None = None
-        prompts = wanted_prompts(self._clock.now())
-        while True:
+    def _find_missed(self, since: float) -> AsyncGenerator[Delivery, None]:
+        async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
+            identity, prompts = await self._identification.wait(), prompts_since(since)
             data = await self._api.call("sessions", after=cursor, prompts=prompts)
-            page = Page(data, self.service_name, identity, self._clock.now())
-            for delivery in page.deliveries():
-                await take(delivery)
-            cursor = page.next
-            if cursor is None:
-                return
+            now = self._clock.now()
+            page = Page(data, self.service_name, identity, since=since, now=now)
+            return page.deliveries(), page.next
+
+        return read_pages(read, pages=PAGES, what="Linear's sessions")
 
     async def _show_life(self) -> None:
         while True:
@@ -214,37 +236,59 @@ class LinearAdapter:
                 try:
                     await self._show_life_in(session)
                 except (PostError, ServiceRefused) as error:
-                    logger.info("%s could show no sign of life: %s", self.service_name, error)
+                    logger.info("%s cannot send a heartbeat: %s", self.service_name, error)
 
     async def _show_life_in(self, session: str) -> None:
         if not self._presence.is_busy(session):
-            return  # its turn ended while another session was shown life in
+            return  # its turn ended during the heartbeat of another session
         async with self._presence.at(session, self._clock.monotonic()).line:
-            # Whoever held the line may have said the last word.
+            # Another post that held the line may have ended the turn.
             if session in self._presence.silent(self._clock.monotonic()):
                 words = {"type": "thought", "body": STILL_AT_IT}
                 await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
 
-    # Who may.
-
-    def is_shared(self, _key: SessionKey) -> bool:
-        """Tell that nobody else can: a Linear agent session is of one agent alone."""
-        return False
-
-    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002 - the port's
-        """Let members of the organisation; guests, apps and strangers are none.
+    @override
+    async def gather(self, heard: Heard) -> Heard:
+        """Check whether the person who delegated an issue wrote it: if not, its text is data.
 
         Raises:
-            SpeakerUnknown: Linear does not talk to the agent now, so it could answer nobody either.
+            SpeakerUnknown: Linear does not say now.
         """
+        about = heard.metadata
+        if not isinstance(about, events.LinearIssue) or about.task is None:
+            return heard
         try:
             async with asyncio.timeout(WHO_SECONDS):
-                return await self._members.refusal(speaker.id)
+                return events.in_own_words(heard, await self._api.call("author", id=heard.external))
+        except LinearRefused as error:
+            logger.warning("author of %s unknown: %s", about.identifier, error)
+            return heard
         except (PostDelayed, ServiceRefused, TimeoutError) as error:
             raise SpeakerUnknown(str(error) or "Linear does not answer") from error
 
-    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:  # noqa: ARG002 - the port's
-        """Tell what is attached to the issue: what was said before Linear sends along.
+    # Access and context.
+
+    @override
+    def is_shared(self, _key: SessionKey) -> bool:
+        """Return False: a Linear agent session belongs to one agent."""
+        return False
+
+    @override
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
+        """Allow members of the organisation, not guests, apps or strangers.
+
+        Raises:
+            SpeakerUnknown: Linear does not answer the agent now.
+        """
+        try:
+            async with asyncio.timeout(WHO_SECONDS):
+                return (await self._members.find(speaker.id)).refusal
+        except (PostDelayed, ServiceRefused, TimeoutError) as error:
+            raise SpeakerUnknown(str(error) or "Linear does not answer") from error
+
+    @override
+    async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
+        """List the issue's attachments; Linear sends the earlier comments itself.
 
         Raises:
             PostDelayed: not now.
@@ -252,13 +296,14 @@ class LinearAdapter:
         """
         if key.external.startswith(events.UNREAD):
             return ()
-        found = events.attached(await self._api.call("attachments", id=key.external))
+        found = events.list_attachments(await self._api.call("attachments", id=key.external))
         return () if found is None else (found,)
 
+    @override
     async def suggestions(
         self, key: SessionKey, repositories: Sequence[Repository]
     ) -> Sequence[Suggestion]:
-        """Have Linear tell which repositories an issue may be about.
+        """Ask Linear which repositories an issue may be about.
 
         Raises:
             PostDelayed: not now.
@@ -280,14 +325,17 @@ class LinearAdapter:
             for each in found["issueRepositorySuggestions"]["suggestions"]
         ]
 
+    @override
     async def fetch(self, file: File) -> File:
-        """Lay a file into the uploads, or a note in its place that says why it is not there."""
-        return await fetched(self._api, self._uploads, file)
+        """Download a file to the uploads; if that fails, a note that says why takes its place."""
+        chunks = self._api.download(events.upload_path(file))
+        return await download(file, chunks, self._uploads, service="Linear")
 
-    # What goes out.
+    # Outbound.
 
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Say it in the session: Linear has no way to tell one person alone.
+        """Post it in the session: Linear cannot tell one person alone.
 
         Raises:
             PostDelayed: not now.
@@ -296,8 +344,9 @@ class LinearAdapter:
         content = PostContent(kind="notice", note=f"{speaker.name}: {words}")
         await self.send(PostSend("create", key, uuid4().hex, content))
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
-        """Show a post: what is new in it since it was shown last.
+        """Show what is new in a post.
 
         Raises:
             PostDelayed: not now.
@@ -319,6 +368,7 @@ class LinearAdapter:
         final = post.op == "finish"
         return PostSent(sent.remote_id, len(post.content.text)) if final else sent
 
+    @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for the activity that a post begins with."""
         if target.external.startswith(events.UNREAD):
@@ -326,8 +376,9 @@ class LinearAdapter:
         name = activity_id(marker, render.FIRST)
         return PostSent(name) if await self._activities.exists(name) else None
 
+    @override
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Stop all tasks and close the connection."""
         await self._tasks.close()
         await self._api.close()
 
@@ -336,50 +387,50 @@ class LinearAdapter:
         ended = post.op == "finish" or post.content.state in {"done", "failed", "stopped"}
         work = self._work(post, now)
         if post.content.files:
-            made = await self._made.shown(post.content.files)
+            made = await self._uploader.upload(post.content.files)
             post = replace(post, content=replace(post.content, files=made))
         if post.op in {"replace", "append"}:
             if self._presence.at(session, now).asks:
-                return  # anything that follows a question would take it away
+                return  # any activity after an ask would close it
             if now < work.due:
-                raise PostDelayed("progress is shown less often", retry_after=work.due - now)
+                raise PostDelayed("progress updates are throttled", retry_after=work.due - now)
         for step in render.steps(post.content, work.shown):
             await self._take_step(post, step.call)
             work.shown = step.shown
-        work.showed(now)
+        work.note_shown(now)
         if ended:
             self._presence.leave(session, post.marker)
-            self._made.forget(post.content.files)
+            self._uploader.forget(post.content.files)
         elif post.op == "create":
             conversation = self._presence.at(session, now)
-            self._tasks.start(self._begin_politely(post, conversation), name=str(post.target))
-            await asyncio.sleep(0)  # so that it is the next on the line, before any further post
+            self._tasks.start(self._move_issue(post, conversation), name=str(post.target))
+            await asyncio.sleep(0)  # so that it takes the line next, before any other post
 
-    async def _begin_politely(self, post: PostSend, conversation: Conversation) -> None:
-        """Move the issue while the agent starts; after the last word nothing is moved."""
+    async def _move_issue(self, post: PostSend, conversation: Conversation) -> None:
+        """Move the issue while the agent starts; not after the turn ended."""
         async with conversation.line:
             if post.marker in conversation.turns:
-                await self._etiquette.begins(post)
+                await self._issue_state.begin(post)
 
     async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
-        """Make one call; only the first and the last word of a turn are worth a failure."""
+        """Make one call; only the first and the last activity of a turn may fail the post."""
         session = post.target.external
         try:
             match call:
                 case Activity():
                     await self._act(session, post.marker, call)
                 case Change():
-                    if fields := await self._etiquette.new_to(session, call.fields):
+                    if fields := await self._issue_state.drop_known_links(session, call.fields):
                         await self._api.call("update_session", id=session, input=fields)
-                    await self._etiquette.shows(post, call)
+                    await self._issue_state.take_over(post, call)
         except (LinearFailed, LinearRefused) as error:
             gone = isinstance(error, LinearRefused) and error.missing
             if gone or (isinstance(call, Activity) and call.name in {render.FIRST, render.LAST}):
                 raise
-            logger.warning("%s left something out in %s: %s", self.service_name, post.target, error)
+            logger.warning("%s skipped an update in %s: %s", self.service_name, post.target, error)
 
     def _work(self, post: PostSend, now: float) -> Work:
-        """Give what is known of a turn; of one that an earlier run began, only its end is new."""
+        """Return what is known of a turn; if an earlier run began it, only its end is new."""
         conversation = self._presence.at(post.target.external, now)
         work = conversation.turns.get(post.marker)
         if work is None:

@@ -1,12 +1,13 @@
-"""Calls Linear's GraphQL API: static documents, one token, and answers sorted by what to do.
+"""Calls Linear's GraphQL API with static documents, and classifies errors by what to do.
 
-Every wait and every repetition is the outbox's; here a call is made once, and once more only with
-a new token.
+The outbox waits and retries; here a call is made once, and once more only with a new token.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,14 +19,15 @@ from pydantic import SecretStr
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.services.linear.auth import Tokens
+from app.vault import Vault
 
 CALL_SECONDS: Final = 8.0
-"""How long Linear may take: less than the ten seconds in which it wants to hear of a session."""
+"""Time limit of one call: less than the ten seconds in which Linear expects a first activity."""
 LONGEST_WAIT_SECONDS: Final = 60.0
-"""Linear's limits fill up again all the time, so nobody waits for the hour to end."""
+"""Linear's limits refill continuously, so no call waits for the hour to end."""
 
 KEPT: Final = "public, max-age=31536000"
-"""What Linear wants to be told with every file: its address never means another one."""
+"""The caching header that Linear requires for uploads: an address never changes its content."""
 
 _DOCUMENTS: Final = Path(__file__).parent / "documents"
 _MISSING: Final = "entity not found"
@@ -41,6 +43,7 @@ _NEVER: Final = {
 DocumentName = Literal[
     "activity",
     "attachments",
+    "author",
     "create_activity",
     "duties",
     "links",
@@ -63,23 +66,24 @@ class LinearRefused(PostRejected):
 
     def __init__(self, message: str, code: str) -> None:
         self.missing = _MISSING in message.lower() or code == "ENTITY_NOT_FOUND"
-        """Whether what was named is not there."""
+        """Whether the named object does not exist."""
         self.forbidden = code == "FORBIDDEN"
-        """Whether it is there, but not for this token."""
+        """Whether it exists, but this token may not use it."""
         super().__init__(f"Linear: {message} ({code})")
 
 
 class UploadFailed(PostDelayed):
-    """Where Linear wants a file could not be reached, whatever else of it can be."""
+    """Linear's upload host could not be reached, even if its API can be."""
 
 
 class LinearApi:
-    """One agent's line to Linear."""
+    """The GraphQL API, called as one agent."""
 
-    def __init__(self, url: str, tokens: Tokens, clock: Clock) -> None:
+    def __init__(self, url: str, tokens: Tokens, clock: Clock, vault: Vault | None = None) -> None:
         self._url = url
         self._uploads = uploads_address(url)
         self._tokens = tokens
+        self._vault = vault or Vault()
         self._clock = clock
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
@@ -95,7 +99,7 @@ class LinearApi:
             ServiceRefused: not with these credentials.
         """
         try:
-            data = await self._call(name, variables)
+            data = await self._call(name, self._vault.redact_json(variables))
         except LinearRefused:
             raise
         except (PostDelayed, ServiceRefused) as error:
@@ -104,8 +108,8 @@ class LinearApi:
         self.trouble = ""
         return data
 
-    async def download(self, upload: str, *, most: int) -> bytes:
-        """Fetch a file that was put into an issue or a comment.
+    async def download(self, upload: str) -> AsyncGenerator[bytes, None]:
+        """Read a file that is attached to an issue or a comment.
 
         Raises:
             PostDelayed: not now.
@@ -113,44 +117,39 @@ class LinearApi:
             ServiceRefused: not with these credentials.
         """
         token = await self._tokens.current(self._exchange)
-        content = await self._fetch(upload, token, most)
-        if content is None:
-            token = await self._tokens.renewed(token, self._exchange)
-            content = await self._fetch(upload, token, most)
-        if content is None:
-            raise self._tokens.refused("Linear does not take a token that it just gave")
-        return content
-
-    async def _fetch(self, upload: str, token: SecretStr, most: int) -> bytes | None:
-        """Fetch a file with a token; None if Linear does not take the token."""
-        client = await self._opened()
-        headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
-        content = bytearray()
         try:
-            async with client.stream("GET", f"{self._uploads}/{upload}", headers=headers) as answer:
+            answer = await self._request_upload(upload, token)
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                await answer.aclose()
+                token = await self._tokens.renew(token, self._exchange)
+                answer = await self._request_upload(upload, token)
+            async with aclosing(answer):
                 if answer.status_code == httpx.codes.UNAUTHORIZED:
-                    return None
+                    raise self._tokens.refused("Linear rejected a token it just issued")
                 if answer.status_code != httpx.codes.OK:
                     raise PostRejected(f"status {answer.status_code}")
-                async for piece in answer.aiter_bytes():
-                    content += piece
-                    if len(content) > most:
-                        raise PostRejected(f"it is larger than {most} bytes")
+                async for chunk in answer.aiter_bytes():
+                    yield chunk
         except httpx.TransportError as error:
             raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
-        return bytes(content)
+
+    async def _request_upload(self, upload: str, token: SecretStr) -> httpx.Response:
+        client = await self._open_client()
+        headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
+        request = client.build_request("GET", f"{self._uploads}/{upload}", headers=headers)
+        return await client.send(request, stream=True)
 
     async def install(self, code: str, back: str) -> None:
-        """Exchange the code that an admin brings back for tokens, and keep them.
+        """Exchange the code that an admin brings back for tokens, and store them.
 
         Raises:
             PostDelayed: not now.
-            ServiceRefused: Linear gives none for it.
+            ServiceRefused: Linear issues none for it.
         """
         await self._tokens.install(code, back, self._exchange)
 
     async def upload(self, name: str, media_type: str, content: bytes) -> str:
-        """Keep a file at Linear; returns the address that stands for it in a text.
+        """Upload a file to Linear; returns the address to use in a text.
 
         Raises:
             UploadFailed: it could not be sent.
@@ -162,11 +161,11 @@ class LinearApi:
         answer = await self.call("upload", contentType=media_type, filename=name, size=size)
         place = answer["fileUpload"]["uploadFile"]
         if place is None:
-            raise PostRejected("Linear does not take it")
-        # Without the token: the address itself says who may write there.
+            raise PostRejected("Linear rejected the upload")
+        # Without the token: the address itself authorises the upload.
         headers = {"Content-Type": media_type, "Cache-Control": KEPT}
         headers |= {each["key"]: each["value"] for each in place["headers"]}
-        client = await self._opened()
+        client = await self._open_client()
         try:
             taken = await client.put(place["uploadUrl"], content=content, headers=headers)
         except httpx.TransportError as error:
@@ -176,7 +175,7 @@ class LinearApi:
         return str(place["assetUrl"])
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         await self._tokens.close()
         if self._client is not None:
             await self._client.aclose()
@@ -185,10 +184,10 @@ class LinearApi:
         token = await self._tokens.current(self._exchange)
         status, headers, answer = await self._send(name, variables, token)
         if _is_unauthenticated(status, answer):
-            token = await self._tokens.renewed(token, self._exchange)
+            token = await self._tokens.renew(token, self._exchange)
             status, headers, answer = await self._send(name, variables, token)
             if _is_unauthenticated(status, answer):
-                raise self._tokens.refused("Linear does not take a token that it just gave")
+                raise self._tokens.refused("Linear rejected a token it just issued")
         return self._data(status, headers, answer)
 
     async def _send(
@@ -206,14 +205,14 @@ class LinearApi:
         return answer.status_code, _object(answer)
 
     async def _post(self, address: str, **content: Any) -> httpx.Response:
-        client = await self._opened()
+        client = await self._open_client()
         try:
             return await client.post(address, **content)
         except httpx.TransportError as error:
-            # What may have arrived can be sent again: every activity has a name of its own.
+            # What may have arrived can be resent: every activity has its own id.
             raise PostDelayed(f"Linear cannot be reached ({type(error).__name__})") from error
 
-    async def _opened(self) -> httpx.AsyncClient:
+    async def _open_client(self) -> httpx.AsyncClient:
         async with self._opening:
             if self._client is None:
                 # In a thread, since loading certificates takes 0.1 s.
@@ -232,20 +231,20 @@ class LinearApi:
             return data
         message, code = _first(errors)
         if code == "RATELIMITED" or status == httpx.codes.TOO_MANY_REQUESTS:
-            raise PostDelayed("Linear's rate limit is reached", retry_after=self._wait(headers))
+            raise PostDelayed("Linear rate limit reached", retry_after=self._wait(headers))
         if code in _NEVER or _MISSING in message.lower():
             raise LinearRefused(message, code)
-        raise LinearFailed(f"Linear answers with status {status}: {message or 'no data'}")
+        raise LinearFailed(f"Linear returned status {status}: {message or 'no data'}")
 
     def _wait(self, headers: httpx.Headers) -> float:
-        """Tell how long to wait: until the limit is lifted, but never for long."""
+        """Return how long to wait: until the limit is lifted, with a maximum."""
         reset = headers.get("x-ratelimit-requests-reset", "")
         seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
         return min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
 
 
 def uploads_address(api_url: str) -> str:
-    """Say where Linear keeps files: on a host beside the API's, else on the API's own."""
+    """Return where Linear stores files: on a host next to the API's, else on the API's own."""
     parts = urlsplit(api_url)
     if parts.netloc.startswith("api."):
         return f"{parts.scheme}://uploads.{parts.netloc.removeprefix('api.')}"
@@ -267,7 +266,7 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _first(errors: object) -> tuple[str, str]:
-    """Take message and code of the first error."""
+    """Return message and code of the first error."""
     first = errors[0] if isinstance(errors, list) and errors else {}
     first = first if isinstance(first, dict) else {}
     extensions = first.get("extensions")

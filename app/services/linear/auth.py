@@ -1,7 +1,7 @@
-"""The token of one agent: given by hand, minted for its OAuth application, or granted to it.
+"""Holds one agent's token: set by hand, minted for its OAuth application, or granted to it.
 
-A token is opened only where it is sent, and everything that leaves is checked against it. Whatever
-Linear gives in exchange for something that works once is committed before it is used.
+A token is opened only where it is sent, and everything that leaves is checked against it. What
+Linear gives in exchange for something that works only once is committed before it is used.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator
 
-from app.config import LinearCredentials
 from app.core.ports import Clock
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear.grants import Grant, Grants
+from app.services.linear.settings import LinearCredentials
 
 SCOPES: Final = ("read", "write", "app:assignable", "app:mentionable")
-"""What an agent needs; asking for another set would revoke the tokens it has."""
+"""The scopes an agent needs; asking for another set would revoke its tokens."""
 EARLY_SECONDS: Final = 3600.0
-"""How long before its end a token is renewed: longer than any call, much shorter than its life."""
+"""How long before it expires a token is renewed: longer than any call, much less than its life."""
 GRACE_SECONDS: Final = 2.0
-"""What a renewal gets at the end of the bridge. One that is cut off is asked for again at the next
-start: for half an hour Linear answers a refresh token that was used as it did the first time."""
+"""Time a renewal gets at shutdown. One that is cut off is repeated at the next start: for half an
+hour Linear answers a used refresh token as it did the first time."""
 
-REVOKED: Final = "Linear takes no token of the installation any more: it was revoked or replaced"
+REVOKED: Final = "Linear no longer accepts the installation's tokens: it was revoked or replaced"
 
 Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
-"""Sends a form to an address; gives back status and answer."""
+"""Sends a form to an address; returns status and answer."""
 
 
 class Register(Protocol):
-    """Whoever must know every secret."""
+    """Where every secret is registered."""
 
     def register(self, *values: str) -> None:
-        """Keep values out of whatever leaves."""
+        """Keep values out of everything that leaves."""
         ...
 
 
@@ -54,7 +54,7 @@ class _Given(BaseModel):
 
     @field_validator("scope", mode="before")
     @classmethod
-    def _joined(cls, scope: object) -> object:
+    def _join_list(cls, scope: object) -> object:
         """Join a list: old applications get one."""
         return ",".join(map(str, scope)) if isinstance(scope, list) else scope
 
@@ -72,11 +72,11 @@ class _Held:
 
 
 class _GrantEnded(ServiceRefused):
-    """What was offered in exchange for tokens is of no use any more."""
+    """The code or refresh token is no longer valid."""
 
 
 class Tokens:
-    """One agent's token, whichever way it comes."""
+    """One agent's token, from any source."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Tokens:
         self._renewing: asyncio.Task[_Held | ServiceRefused | PostDelayed] | None = None
         self._tasks = Tasks(f"tokens of {name}")
         self.lacking: tuple[str, ...] = ()
-        """The scopes that a token should have and has not, as far as Linear told."""
+        """The scopes that the token lacks, as far as Linear says."""
 
     @property
     def installable(self) -> bool:
@@ -110,40 +110,40 @@ class Tokens:
         return self._grants is not None and self._credentials.client_secret is not None
 
     async def current(self, exchange: Exchange) -> SecretStr:
-        """Give the token to use now.
+        """Return the token to use now.
 
         Raises:
-            ServiceRefused: there is none to be had.
+            ServiceRefused: there is none.
             PostDelayed: not now.
         """
         if self._credentials.client_secret is None:
             assert self._credentials.access_token is not None, "checked when settings were read"
             return self._credentials.access_token
-        held = self._held = self._held or self._kept()
+        held = self._held = self._held or self._load()
         if held is None or self._clock.now() > held.until - EARLY_SECONDS:
             try:
-                held = await self._renewed(exchange)
+                held = await self._renew_once(exchange)
             except PostDelayed:
                 if held is None or self._clock.now() >= held.until:
                     raise
         return held.token
 
-    async def renewed(self, old: SecretStr, exchange: Exchange) -> SecretStr:
-        """Give another token than one that Linear does not take any more.
+    async def renew(self, old: SecretStr, exchange: Exchange) -> SecretStr:
+        """Replace a token that Linear no longer accepts.
 
         Raises:
-            ServiceRefused: there is none to be had.
+            ServiceRefused: there is none.
             PostDelayed: not now.
         """
         if self._credentials.client_secret is None:
-            raise self.refused("Linear does not take the token")
+            raise self.refused("Linear rejected the token")
         held = self._held
         if held is None or held.token == old:
-            held = await self._renewed(exchange)
+            held = await self._renew_once(exchange)
         return held.token
 
     def consent_address(self, back: str, state: str) -> str | None:
-        """Say where an admin consents to the installation; None if it needs none."""
+        """Return the address where an admin consents to the installation; None if not needed."""
         if not self.installable:
             return None
         asked = {
@@ -158,41 +158,41 @@ class Tokens:
         return f"{authorize_address(self._api_url)}?{urlencode(asked)}"
 
     async def install(self, code: str, back: str, exchange: Exchange) -> None:
-        """Exchange the code that an admin brings back for a grant, and keep it.
+        """Exchange the code that an admin brings back for a grant, and store it.
 
         Raises:
-            ServiceRefused: Linear gives none for it.
+            ServiceRefused: Linear issues none for it.
             PostDelayed: not now.
         """
-        while self._renewing is not None:  # what it gives must not replace the new grant
+        while self._renewing is not None:  # its result must not replace the new grant
             await asyncio.wait({self._renewing})
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back}
-        await self._alone(self._granted(exchange, form))
+        await self._run_to_end(self._exchange_grant(exchange, form))
 
     def refused(self, cause: str) -> ServiceRefused:
-        """Say what is wrong with the credentials, and what to do."""
+        """Return an error that says what is wrong with the credentials, and what to do."""
         if self._credentials.client_secret is None:
             remedy = (
-                "Make a new LINEAR_ACCESS_TOKEN, or set LINEAR_CLIENT_ID and LINEAR_CLIENT_SECRET "
-                "so that tokens are renewed."
+                "Create a new LINEAR_ACCESS_TOKEN, or set LINEAR_CLIENT_ID and "
+                "LINEAR_CLIENT_SECRET so that the bridge renews tokens."
             )
         else:
             remedy = (
                 "Check LINEAR_CLIENT_ID and LINEAR_CLIENT_SECRET, and that client credentials "
-                "are switched on in the application's settings"
+                "are on in the application's settings"
             )
             remedy += f", or install it: {self._install_url}" if self._install_url else "."
         return ServiceRefused(self._name, cause, remedy)
 
     async def close(self) -> None:
-        """Let a renewal that is under way come to its end."""
+        """Let a running renewal finish."""
         await self._tasks.close(grace=GRACE_SECONDS)
 
-    def _kept(self) -> _Held | None:
-        """Take up what the last run kept.
+    def _load(self) -> _Held | None:
+        """Load the token that the last run stored.
 
         Raises:
-            ServiceRefused: it was of no use any more.
+            ServiceRefused: it is no longer valid.
         """
         grant = self._grant()
         return None if grant is None else self._hold(grant)
@@ -201,56 +201,56 @@ class Tokens:
         """Read the grant, if the application was installed.
 
         Raises:
-            ServiceRefused: it is of no use any more.
+            ServiceRefused: it is no longer valid.
         """
         client = self._credentials.client_id
         grant = self._grants.read(client) if self._grants is not None and client else None
         if grant is not None and grant.ended:
-            raise self._uninstalled(grant.ended)
+            raise self._grant_ended(grant.ended)
         return grant
 
-    def _uninstalled(self, cause: str) -> _GrantEnded:
+    def _grant_ended(self, cause: str) -> _GrantEnded:
         remedy = f"Install the application again: {self._install_url}"
         return _GrantEnded(self._name, cause, remedy)
 
-    async def _renewed(self, exchange: Exchange) -> _Held:
-        """Renew the token, once for all who want it renewed at the same time."""
+    async def _renew_once(self, exchange: Exchange) -> _Held:
+        """Renew the token, once for all callers at the same time."""
         if self._renewing is None:
-            return await self._alone(self._renew(exchange))
-        return _given(await asyncio.shield(self._renewing))
+            return await self._run_to_end(self._renew(exchange))
+        return _unwrap(await asyncio.shield(self._renewing))
 
-    async def _alone(self, renewal: Coroutine[Any, Any, _Held]) -> _Held:
-        """Run a renewal that is finished even when whoever wanted it is gone."""
+    async def _run_to_end(self, renewal: Coroutine[Any, Any, _Held]) -> _Held:
+        """Run a renewal to its end, even if its caller is cancelled."""
 
         async def run() -> _Held | ServiceRefused | PostDelayed:
             try:
                 return await renewal
             except (ServiceRefused, PostDelayed) as error:
-                return error  # for all who wait
+                return error  # for all callers that wait
             finally:
                 self._renewing = None
 
         self._renewing = self._tasks.start(run(), name="renewal")
-        return _given(await asyncio.shield(self._renewing))
+        return _unwrap(await asyncio.shield(self._renewing))
 
     async def _renew(self, exchange: Exchange) -> _Held:
         grant = self._grant()
         if grant is None:
             form = {"grant_type": "client_credentials", "scope": ",".join(SCOPES)}
-            return self._hold(self._made(await self._ask(exchange, form)))
+            return self._hold(self._to_grant(await self._ask(exchange, form)))
         try:
             form = {"grant_type": "refresh_token", "refresh_token": grant.refresh}
-            return await self._granted(exchange, form)
+            return await self._exchange_grant(exchange, form)
         except _GrantEnded:
             assert self._grants is not None, "there is a grant"
             self._held = None
             await self._grants.keep(Grant(grant.client, ended=REVOKED), self._clock)
-            raise self._uninstalled(REVOKED) from None
+            raise self._grant_ended(REVOKED) from None
 
-    async def _granted(self, exchange: Exchange, form: dict[str, str]) -> _Held:
-        """Exchange what works once for a grant; it is committed before it is used."""
-        assert self._grants is not None, "only who can be installed gets here"
-        grant = self._made(await self._ask(exchange, form))
+    async def _exchange_grant(self, exchange: Exchange, form: dict[str, str]) -> _Held:
+        """Exchange a code or refresh token for a grant; it is committed before it is used."""
+        assert self._grants is not None, "only an installable application gets here"
+        grant = self._to_grant(await self._ask(exchange, form))
         if not grant.refresh:
             grant = replace(grant, refresh=form.get("refresh_token", ""))
         await self._grants.keep(grant, self._clock)
@@ -260,30 +260,30 @@ class Tokens:
         """Ask for tokens.
 
         Raises:
-            _GrantEnded: what was offered in exchange is of no use any more.
-            ServiceRefused: Linear gives none.
+            _GrantEnded: the code or refresh token is no longer valid.
+            ServiceRefused: Linear issues none.
             PostDelayed: not now.
         """
         given = self._credentials
         assert given.client_id is not None, "checked when the settings were read"
-        assert given.client_secret is not None, "checked by whoever asks"
+        assert given.client_secret is not None, "checked by the caller"
         own = {
             "client_id": given.client_id,
             "client_secret": given.client_secret.get_secret_value(),
         }
         status, answer = await exchange(self._address, form | own)
         if status >= 500 or status == 429:
-            raise PostDelayed(f"Linear gives no token now (status {status})")
+            raise PostDelayed(f"Linear cannot issue a token now (status {status})")
         try:
             return _Given.model_validate(answer)
         except ValidationError:
-            cause = f"Linear gives no token (status {status})"
+            cause = f"Linear issued no token (status {status})"
             if _Error.model_validate(answer).error == "invalid_grant":
-                raise self._uninstalled(cause) from None
+                raise self._grant_ended(cause) from None
             raise self.refused(cause) from None
 
-    def _made(self, given: _Given) -> Grant:
-        """Make a grant of what Linear gave, and keep its tokens out of whatever leaves."""
+    def _to_grant(self, given: _Given) -> Grant:
+        """Convert Linear's answer to a grant."""
         refresh = given.refresh_token
         return Grant(
             client=self._credentials.client_id or "",
@@ -301,19 +301,19 @@ class Tokens:
         return self._held
 
 
-def _given(result: _Held | ServiceRefused | PostDelayed) -> _Held:
+def _unwrap(result: _Held | ServiceRefused | PostDelayed) -> _Held:
     if isinstance(result, _Held):
         return result
     raise result
 
 
 def token_address(api_url: str) -> str:
-    """Say where tokens are given: beside the GraphQL API."""
+    """Return the token endpoint, on the host of the GraphQL API."""
     parts = urlsplit(api_url)
     return urlunsplit((parts.scheme, parts.netloc, "/oauth/token", "", ""))
 
 
 def authorize_address(api_url: str) -> str:
-    """Say where people consent: on Linear's own site, not on its API's."""
+    """Return the consent page, on Linear's site, not on its API's host."""
     parts = urlsplit(api_url)
     return urlunsplit((parts.scheme, parts.netloc.removeprefix("api."), "/oauth/authorize", "", ""))

@@ -1,8 +1,7 @@
-"""What happened while nobody listened: sessions as Linear lists them, read as the events they were.
+"""Rebuilds events that the bridge missed from the sessions that Linear lists.
 
-The message of such an event has the id that its webhook would have given it, so that whatever did
-arrive is not decided on again. Nothing is taken for missed that is older than what the bridge
-remembers of its decisions.
+The message of such an event has the id that its webhook would have given it, so that one that did
+arrive is not handled again. The bridge never looks further back than it remembers its decisions.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from app.services.linear import events
 from app.services.linear.webhook import Identity
 
 LOOK_BACK_SECONDS: Final = 6 * 24 * 3600.0
-"""How far back is looked: a day less than decisions are remembered at least."""
+"""How far back to look: a day less than decisions are remembered at least."""
+PAGES: Final = 100
+"""Pages to read at most: 2,500 sessions, the ones that changed last first."""
 
 ENDED: Final = {"complete", "error"}
-"""How a session stands in which nobody is at work."""
+"""States of a session in which no one works."""
 
 
 class _Model(BaseModel):
@@ -37,7 +38,7 @@ class _Nodes(_Model):
     nodes: tuple[dict[str, Any], ...]
 
     def in_order(self) -> list[dict[str, Any]]:
-        """Put first what was first: Linear lists the newest before all others."""
+        """Sort by time, oldest first: Linear lists the newest first."""
         written = reversed(self.nodes)
         return sorted(written, key=lambda node: datetime.fromisoformat(node["createdAt"]))
 
@@ -62,21 +63,25 @@ class _Connection(_Model):
     page: _PageInfo = Field(alias="pageInfo")
 
 
-def wanted_prompts(now: float) -> dict[str, Any]:
-    """Say which activities of a session are asked for: what people said since not too long ago."""
-    since = datetime.fromtimestamp(now - LOOK_BACK_SECONDS, UTC).isoformat()
-    return {"type": {"eq": "prompt"}, "createdAt": {"gte": since}}
+def prompts_since(since: float) -> dict[str, Any]:
+    """Build a filter for the prompts that people wrote since a time."""
+    return {
+        "type": {"eq": "prompt"},
+        "createdAt": {"gte": datetime.fromtimestamp(since, UTC).isoformat()},
+    }
 
 
 class Page:
     """One page of the list of sessions, the one that changed last first."""
 
-    def __init__(self, data: dict[str, Any], adapter: str, who: Identity, now: float) -> None:
+    def __init__(
+        self, data: dict[str, Any], adapter: str, who: Identity, *, since: float, now: float
+    ) -> None:
         connection = _Connection.model_validate(data["agentSessions"])
         self._adapter = adapter
         self._who = who
         self._now = now
-        self._since = now - LOOK_BACK_SECONDS
+        self._since = since
         listed = [(node, _Listed.model_validate(node)) for node in connection.nodes]
         self._recent = [
             (node, session)
@@ -85,10 +90,10 @@ class Page:
         ]
         more = connection.page.has_next and len(self._recent) == len(listed)
         self.next = connection.page.cursor if more else None
-        """Where the next page begins, if there may be anything new in it."""
+        """The cursor of the next page, if it may hold anything new."""
 
     def deliveries(self) -> Iterator[Delivery]:
-        """Make events of what people did, in the order in which they did it."""
+        """Yield what people did as events, in order."""
         for node, session in reversed(self._recent):
             if session.app_user.id != self._who.user or session.dismissed_at is not None:
                 continue
@@ -149,7 +154,7 @@ def _shared(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _comments(node: dict[str, Any]) -> dict[str, object]:
-    """List what was said before, and where the agent was mentioned if that was elsewhere."""
+    """List the earlier comments, and the one that mentions the agent if it is elsewhere."""
     issue, source = node["issue"], node["sourceComment"]
     said = [] if issue is None else _Nodes.model_validate(issue["comments"]).in_order()
     return {"previousComments": [_comment(each) for each in (*said, *([source] if source else ()))]}

@@ -1,6 +1,6 @@
-"""Where an agent is at work right now, and how long Linear has not heard of it there.
+"""Tracks the sessions an agent works in, and when Linear last heard from it there.
 
-Linear calls a session stale after half an hour of silence. An open question is no silence.
+Linear calls a session stale after half an hour of silence. An open ask does not count as silence.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Final
 from app.services.linear.render import Shown
 
 SILENCE_SECONDS: Final = 20 * 60.0
-"""After how long a sign of life is due: a few more tries fit into Linear's half hour."""
+"""Silence after which a heartbeat is due: a few more tries fit into Linear's half hour."""
 SHORTEST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 300.0
-"""How often progress is shown: often at first, ever more rarely, so that two hours of work cost
+"""Pauses between progress updates: short at first, then longer, so that two hours of work cost
 some sixty calls."""
 
 
 @dataclass(slots=True)
 class Work:
-    """One turn that Linear shows, and what it shows of it."""
+    """One turn, and how much of it Linear shows."""
 
     began: float
     shown: Shown = field(default_factory=Shown)
     due: float = 0.0
     """When its progress may be shown next."""
 
-    def showed(self, now: float) -> None:
-        """Note that progress was shown; the longer the turn takes, the later comes the next."""
+    def note_shown(self, now: float) -> None:
+        """Note that progress was shown; the longer the turn takes, the later the next update."""
         pause = min(max((now - self.began) / 10, SHORTEST_SECONDS), LONGEST_SECONDS)
         self.due = now + pause
 
@@ -43,31 +43,31 @@ class Conversation:
     turns: dict[str, Work] = field(default_factory=dict)
     asks: set[str] = field(default_factory=set)
     line: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by whoever speaks, so that no sign of life comes after the last word."""
+    """Held while the agent speaks, so that no heartbeat follows its last message."""
 
 
 class Presence:
-    """All sessions in which something is going on."""
+    """All sessions with a running turn or an open ask."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
 
     def at(self, session: str, now: float) -> Conversation:
-        """Give what is known of a session."""
+        """Return what is known of a session."""
         return self._conversations.setdefault(session, Conversation(now))
 
     def spoke(self, session: str, now: float) -> None:
-        """Note that Linear heard of the agent."""
+        """Note that Linear heard from the agent."""
         if (known := self._conversations.get(session)) is not None:
             known.spoke = now
 
     def is_busy(self, session: str) -> bool:
-        """Tell whether a turn is going on there."""
+        """Tell whether a turn is running there."""
         known = self._conversations.get(session)
         return known is not None and bool(known.turns)
 
     def leave(self, session: str, marker: str) -> None:
-        """Forget a post that will not change any more."""
+        """Forget a post that will not change again."""
         known = self._conversations.get(session)
         if known is None:
             return
@@ -77,7 +77,7 @@ class Presence:
             del self._conversations[session]
 
     def silent(self, now: float) -> Sequence[str]:
-        """List the sessions that need a sign of life."""
+        """List the sessions that need a heartbeat."""
         return [
             session
             for session, known in self._conversations.items()

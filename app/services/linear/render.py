@@ -1,7 +1,7 @@
-"""What a post becomes on Linear: activities that cannot be changed once they are sent; pure.
+"""Renders a post as Linear activities, which cannot be changed once they are sent; pure.
 
-So each call shows only what was not shown yet. What matters only now is ephemeral; what was done is
-joined into one action, so that a turn costs tens of calls.
+So each call shows only what is new. Current work is ephemeral; finished work is joined into one
+action, so that a turn costs tens of calls.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.consent.wording import markdown
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
+from app.core.visible import reveal_line
+from app.markdown.code import fence, span
 
 BODY_CHARACTERS: Final = 50_000
-"""What one activity holds; Linear publishes no limit, and nobody reads more in a thread."""
+"""Maximum text of one activity; Linear publishes no limit, and people do not read more."""
 SAFE_CHARACTERS: Final = 8_000
-"""What is tried where Linear does not take that much."""
+"""Maximum text of the second try, if Linear rejects the first."""
 CUT_CHARACTERS: Final = 100
-"""What is said of a text that was cut."""
+"""Room for the note that a text was cut."""
 GLIMPSE_CHARACTERS: Final = 300
-"""What is shown of words that are still being written: their end."""
+"""How much to show of text that is still being written: its end."""
 PARAMETER_CHARACTERS: Final = 200
-"""What a line of the session shows of an action."""
+"""How much of an action fits on a line of the session."""
 
 ON_IT: Final = "On it."
 
 FIRST: Final = "first"
-"""Names the activity that every post begins with, by which it is found again."""
+"""Name of the activity that every post begins with; the post is found again by it."""
 LAST: Final = "last"
-"""Names the activity that a turn ends with."""
+"""Name of the activity that a turn ends with."""
 
 _HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
 _FINISHED: Final = {"completed", "failed"}
@@ -58,13 +61,13 @@ class Activity:
     content: Mapping[str, str]
     ephemeral: bool = False
     options: tuple[Mapping[str, str], ...] = ()
-    """What people may choose from."""
+    """The options that people can choose from."""
     link: str = ""
-    """Where people link an account; Linear shows either this or options."""
+    """The address where people link an account; Linear shows either this or options."""
 
     @property
     def signal(self) -> tuple[str, Mapping[str, Any]] | None:
-        """What tells Linear how to show it, if it is more than words."""
+        """The signal that tells Linear how to show it, if it is more than text."""
         if self.link:
             host = _HOST.match(self.link)
             return "auth", {"url": self.link, "providerName": host[1] if host else self.link}
@@ -73,37 +76,37 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the session itself, which is no activity."""
+    """A change of the session itself, which is not an activity."""
 
     fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What Linear has of a turn so far."""
+    """How much of a turn Linear shows so far."""
 
     calls: frozenset[str] = frozenset()
-    """The tool calls whose end was shown."""
+    """The tool calls whose result was shown."""
     plan: tuple[PlanStep, ...] = ()
     urls: frozenset[str] = frozenset()
     note: str = ""
     glimpse: str = ""
-    """What was shown last of the moment."""
+    """The last progress that was shown."""
     glimpses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call, and what Linear has afterwards."""
+    """One call, and what Linear shows after it."""
 
     call: Activity | Change
     shown: Shown
 
 
 def steps(content: PostContent, shown: Shown, *, busy: bool = False) -> Iterator[Step]:
-    """Say which calls show a post, given what was shown of it.
+    """Yield the calls that show a post, given what was already shown of it.
 
-    `busy` says that a turn is being worked on, so that a notice must not look like its answer.
+    `busy` means that a turn is running, so that a notice must not look like its answer.
     """
     match content.kind:
         case "turn":
@@ -116,18 +119,19 @@ def steps(content: PostContent, shown: Shown, *, busy: bool = False) -> Iterator
 
 
 def activity_id(marker: str, name: str) -> str:
-    """Name an activity for good: the same post leads to the same id, so nothing is created twice.
+    """Derive an activity's id from its post, so that nothing is created twice.
 
-    It has the form of a random UUID, which is the one that Linear accepts.
+    It has the form of a random UUID, the only one that Linear accepts.
     """
     digest = hashlib.sha256(f"{marker}/{name}".encode()).digest()
     return str(UUID(bytes=digest[:16], version=4))
 
 
-def shortened(activity: Activity) -> Activity | None:
-    """Say the same in less; None if it is short already."""
+def shorten(activity: Activity) -> Activity | None:
+    """Return a shorter version of an activity; None if it is short already."""
     body = activity.content.get("body", "")
-    if len(body) <= SAFE_CHARACTERS:
+    # People approve what they see: nothing may be left out of an ask.
+    if len(body) <= SAFE_CHARACTERS or activity.content["type"] == "elicitation":
         return None
     return replace(activity, content={**activity.content, "body": _cut(body, SAFE_CHARACTERS)})
 
@@ -138,10 +142,10 @@ def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
             said = _said("thought", ON_IT)
             yield Step(Activity(FIRST, said, ephemeral=True), replace(shown, glimpse=_line(said)))
         case "queued":
-            words = "This waits until what is being worked on is done."
+            words = "Queued. Starts when the current task is done."
             yield Step(Activity(FIRST, _said("thought", words), ephemeral=True), shown)
         case "stopped":
-            # After a stop nothing happens but this.
+            # After a stop, nothing else may be shown.
             yield Step(Activity(LAST, _said("response", _answer(content, "Stopped."))), shown)
         case "done":
             for step in _progress(content, shown):
@@ -161,25 +165,26 @@ def _at_work(content: PostContent, shown: Shown) -> Iterator[Step]:
     begins, acted = shown == Shown(), False
     if content.note and content.note != shown.note:
         shown, acted = replace(shown, note=content.note), True
-        yield Step(Activity(_named("note", content.note), _said("thought", content.note)), shown)
+        yield Step(Activity(_name("note", content.note), _said("thought", content.note)), shown)
     for step in _progress(content, shown):
         shown, acted = step.shown, acted or isinstance(step.call, Activity)
         yield step
     if acted:
-        return  # what was done says enough about now
+        return  # the finished work is progress enough
     glimpse = _glimpse(content) or (_said("thought", ON_IT) if begins else {})
     if glimpse and (text := _line(glimpse)) != shown.glimpse:
         shown = replace(shown, glimpse=text, glimpses=shown.glimpses + 1)
-        name = _named("now", str(shown.glimpses), text)
+        name = _name("now", str(shown.glimpses), text)
         yield Step(Activity(name, glimpse, ephemeral=True), shown)
 
 
 def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
-    """Show plan and links, and what was done since, joined into one action."""
+    """Show the plan and links, and newly finished work joined into one action."""
     change: dict[str, Any] = {}
     if content.plan != shown.plan:
         change["plan"] = [
-            {"content": step.text, "status": _PLAN[step.status]} for step in content.plan
+            {"content": reveal_line(step.text), "status": _PLAN[step.status]}
+            for step in content.plan
         ]
     links = [fact for fact in content.facts if fact.url and fact.url not in shown.urls]
     if links:
@@ -195,17 +200,17 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
         return
     shown = replace(shown, calls=shown.calls | {tool.call for tool in done})
     if content.verbosity != "quiet":
-        name = _named("done", *(tool.call for tool in done))
+        name = _name("done", *(tool.call for tool in done))
         yield Step(Activity(name, _actions(done, full=content.verbosity == "full")), shown)
 
 
 def _link(fact: Fact) -> dict[str, str]:
-    """Write a link as Linear shows it beside a session."""
+    """Write a link as Linear shows it next to a session."""
     return {"label": fact.text, "url": fact.url}
 
 
 def _glimpse(content: PostContent) -> dict[str, str]:
-    """Show what happens right now: a tool at work, else the end of what is being said."""
+    """Show current work: a running tool, else the end of the text so far."""
     running = [tool for tool in content.tools if tool.status not in _FINISHED]
     if running and content.verbosity != "quiet":
         return _action(running[-1], _verbs(running[-1])[0])
@@ -219,10 +224,11 @@ def _actions(done: Sequence[ToolLine], *, full: bool) -> dict[str, str]:
         output = _result(done[0], full=full)
         return {**action, "result": output} if output else action
     lines = [
-        f"- {_verbs(tool)[1]} {_code(tool.title)}{' (failed)' if tool.status == 'failed' else ''}"
+        f"- {_verbs(tool)[1]} {span(reveal_line(tool.title))}"
+        f"{' (failed)' if tool.status == 'failed' else ''}"
         for tool in done
     ]
-    titles = ", ".join(tool.title for tool in done)
+    titles = ", ".join(reveal_line(tool.title) for tool in done)
     return {
         "type": "action",
         "action": f"Took {len(done)} steps",
@@ -232,12 +238,12 @@ def _actions(done: Sequence[ToolLine], *, full: bool) -> dict[str, str]:
 
 
 def _action(tool: ToolLine, verb: str) -> dict[str, str]:
-    title = " ".join(tool.title.split())
-    return {"type": "action", "action": verb, "parameter": _cut(title, PARAMETER_CHARACTERS)}
+    title = _cut(reveal_line(tool.title), PARAMETER_CHARACTERS)
+    return {"type": "action", "action": verb, "parameter": title}
 
 
 def _result(tool: ToolLine, *, full: bool) -> str:
-    """Show what a tool gave back: how it failed, or, where people want all, what it found."""
+    """Show a tool's result: how it failed, or, at full verbosity, its output."""
     if tool.status == "failed":
         return "\n".join(filter(None, ("Failed.", _block(tool.output))))
     return _block(tool.output) if full or tool.kind == "execute" else ""
@@ -246,11 +252,11 @@ def _result(tool: ToolLine, *, full: bool) -> str:
 def _ask(content: PostContent) -> Iterator[Activity]:
     match content.state:
         case "open":
-            options = tuple({"label": each.name, "value": each.id} for each in content.options)
-            # Linear has one signal for an activity: where a link is shown, options are words.
-            names = " or ".join(f"`{each.name}`" for each in content.options)
-            then = f"Reply {names} here afterwards." if content.url and names else ""
-            words = "\n\n".join(filter(None, (content.text, then)))
+            options = tuple({"label": each.name, "value": each.id} for each in content.offered)
+            # Linear has one signal per activity: next to a link, options are text.
+            names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
+            then = f"Then reply {names} here." if content.url and names else ""
+            words = "\n\n".join(filter(None, (markdown(content.asked), then)))
             yield Activity(
                 FIRST,
                 _said("elicitation", words),
@@ -258,9 +264,11 @@ def _ask(content: PostContent) -> Iterator[Activity]:
                 link=content.url,
             )
         case "cancelled":
-            return  # its turn ends, and says so
+            return  # its turn ends, which is shown
         case state:
-            said = _said("thought", content.note or content.text)
+            # The note names an answer in the agent's words.
+            words = span(reveal_line(content.note)) if state == "answered" else content.note
+            said = _said("thought", words or markdown(content.asked))
             yield Activity(LAST, said, ephemeral=state == "answered")
 
 
@@ -268,16 +276,16 @@ def _answer(content: PostContent, otherwise: str) -> str:
     words = "\n\n".join(filter(None, (content.text.strip(), content.note))) or otherwise
     if not content.files:
         return words
-    made = "\n".join(map(_made, content.files))
-    # What names them must not be what is cut off.
+    made = "\n".join(map(_file_line, content.files))
+    # The list of files must not be cut off.
     return f"{_cut(words, BODY_CHARACTERS - len(made) - CUT_CHARACTERS)}\n\n{made}"
 
 
-def _made(file: MadeFile) -> str:
-    """Show a picture, and name everything else with a link to it."""
+def _file_line(file: MadeFile) -> str:
+    """Show an image; link to any other file."""
     name = re.sub(r"[\[\]`]", "_", file.name)
     if not file.link:
-        return f"`{name}` ({size_words(file.size)}) lies where the bridge runs."
+        return f"`{name}` ({size_words(file.size)}) is on the machine that runs the bridge."
     if file.media_type.startswith("image/"):
         return f"![{name}]({file.link})"
     return f"[{name}]({file.link}) ({size_words(file.size)})"
@@ -295,7 +303,7 @@ def _line(content: Mapping[str, str]) -> str:
     return " ".join(content.values())
 
 
-def _named(kind: str, *parts: str) -> str:
+def _name(kind: str, *parts: str) -> str:
     return f"{kind}:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
@@ -312,14 +320,6 @@ def _cut(words: str, limit: int) -> str:
     return f"{words[:limit]}\n\n[… {len(words) - limit} more characters in the transcript]"
 
 
-def _code(words: str) -> str:
-    ticks = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
-    return f"{ticks}{' '.join(words.split())}{ticks}"
-
-
 def _block(words: str) -> str:
-    """Show output as it is: inside a fence that nothing in it can end."""
-    if not words.strip():
-        return ""
-    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", words)), default=0))
-    return f"{ticks}\n{words.rstrip()}\n{ticks}"
+    """Show output verbatim, in a fence that nothing in it can end."""
+    return fence(words.rstrip()) if words.strip() else ""

@@ -1,4 +1,4 @@
-"""What a token may do, found out by asking: Linear has no call that lists a token's scopes."""
+"""Probes a token's scopes: Linear has no call that lists them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 
 
 def lacking(viewer: dict[str, Any]) -> list[str]:
-    """List the scopes that an app user shows it lacks; that it could be read proves `read`."""
+    """List the scopes that an app user lacks; reading it proves `read`."""
     shown = {"app:assignable": "isAssignable", "app:mentionable": "isMentionable"}
     return [scope for scope, field in shown.items() if not viewer[field]]
 
 
 async def may_write(api: LinearApi) -> bool | None:
-    """Try to change a session that does not exist; None if the answer does not tell.
+    """Try to change a session that does not exist; None if the answer is unclear.
 
     Raises:
         PostDelayed: not now.

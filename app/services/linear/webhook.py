@@ -1,13 +1,11 @@
-"""Checks that Linear sent a request, and that it did so just now; pure.
+"""Verifies that Linear sent a request, and sent it just now; pure.
 
 Only the timestamp inside the signed body counts. Linear repeats a delivery as the same bytes, so
-a repeated one is always too old: whoever misses the first must look for what it missed.
+a repeated one is always too old: an agent that misses the first must catch up.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,20 +13,17 @@ import orjson
 
 from app.core.inbound import Delivery
 from app.errors import DeliveryRefused, DeliveryUnreadable
+from app.services.common.signatures import verify_signature, verify_time
 
 BODY_BYTES: Final = 5 * 1024 * 1024
-"""What Linear's own library accepts."""
+"""Size limit, as in Linear's own library."""
 WINDOW_SECONDS: Final = 60.0
-"""How far the time of a delivery may be from ours, as in Linear's own library."""
-
-
-class DeliveryStale(DeliveryRefused):
-    """Linear sent this, but not now: it is repeated, or replayed."""
+"""How far a delivery's time may be from ours, as in Linear's own library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who an agent is on Linear, and where."""
+    """An agent's user and organisation on Linear."""
 
     user: str
     organization: str
@@ -43,18 +38,16 @@ def verify(
     now: float,
     identity: Identity | None = None,
 ) -> Delivery:
-    """Check signature, time and addressee; that last one later, where it is not known yet.
+    """Check signature, time and recipient; the recipient later, if `identity` is unknown yet.
 
     Raises:
-        DeliveryStale: it is genuine, but not of this minute.
-        DeliveryRefused: it is not Linear's, or not for this agent.
+        DeliveryStale: it is genuine, but too old.
+        DeliveryRefused: it is not from Linear, or not for this agent.
     """
     if len(body) > BODY_BYTES:
         raise DeliveryRefused("the body is too large", status=413)
     given = headers.get(b"linear-signature", b"")
-    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected.encode(), given):
-        raise DeliveryRefused("the signature is wrong")
+    signature = verify_signature(body, given, [secret.encode()], "LINEAR_WEBHOOK_SECRET")
     name = headers.get(b"linear-delivery", b"").decode("latin-1")
     if not name:
         raise DeliveryRefused("Linear-Delivery is missing", status=400)
@@ -64,7 +57,7 @@ def verify(
     return Delivery(
         adapter=adapter,
         delivery_id=name,
-        signature=expected,
+        signature=signature,
         headers={},
         body=body,
         received_at=now,
@@ -72,10 +65,10 @@ def verify(
 
 
 def check_stored(delivery: Delivery, identity: Identity) -> None:
-    """Check whom a delivery is for that may have been kept before it was known who the agent is.
+    """Check the recipient of a stored delivery: the agent's identity may have been unknown before.
 
     Raises:
-        DeliveryUnreadable: it is for somebody else.
+        DeliveryUnreadable: it is for another agent.
     """
     try:
         _check_addressee(_object(delivery.body), identity)
@@ -89,7 +82,7 @@ def _object(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         event = None
     if not isinstance(event, dict):
-        raise DeliveryRefused("the body is no JSON object", status=400)
+        raise DeliveryRefused("the body is not a JSON object", status=400)
     return event
 
 
@@ -97,13 +90,12 @@ def _check_addressee(event: dict[str, Any], identity: Identity | None) -> None:
     if identity is None:
         return
     if event.get("organizationId") != identity.organization:
-        raise DeliveryRefused("this organisation is not the agent's", status=403)
+        raise DeliveryRefused("webhook belongs to another organisation", status=403)
     if event.get("appUserId", identity.user) != identity.user:
-        raise DeliveryRefused("this is for another agent", status=403)
+        raise DeliveryRefused("webhook belongs to another agent", status=403)
 
 
 def _check_time(stamp: object, now: float) -> None:
     if isinstance(stamp, bool) or not isinstance(stamp, int | float):
         raise DeliveryRefused("webhookTimestamp is missing", status=400)
-    if abs(now - stamp / 1000) > WINDOW_SECONDS:
-        raise DeliveryStale("webhookTimestamp is not of this minute", status=400)
+    verify_time(stamp / 1000, now, window=WINDOW_SECONDS)

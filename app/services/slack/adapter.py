@@ -1,77 +1,83 @@
-"""One agent's presence on Slack: its own app, heard over a socket, answering in threads."""
+"""The adapter of one agent on Slack: its own app, listening on a socket, answering in threads."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
+from typing_extensions import override
 
-from app.core.clock import persist
-from app.core.inbound import Delivery, Heard, Inbound
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.adapters import Adapter
+from app.core.files.download import download
+from app.core.inbound import Changed, Delivery, Heard, Inbound
+from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
+from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
-from app.errors import PostDelayed, PostError, PostRejected
+from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.services.common.catch_up import CatchUp, Take
 from app.services.slack import events, render
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
-from app.services.slack.files import fetched
 from app.services.slack.people import People
-from app.services.slack.posting import PACE_SECONDS, PAGE, PAGES, Poster
+from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.sharing import Sharer
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
-"""How long ago a thread may have been used and still be looked at after a gap: a weekend."""
+"""How far back the threads in use are read after a gap: a weekend."""
 CATCH_UP_PAUSE_SECONDS: Final = 5.0
-"""How long to wait before a thread that could not be read is read again."""
+"""Pause before a thread that could not be read is read again."""
 OVERLAP_SECONDS: Final = 60.0
-"""How much is read twice after a gap; what is known is not handled again."""
+"""How much is read twice after a gap; known messages are not handled again."""
 RECENT_MESSAGES: Final = 256
-"""How many messages are remembered so that their mentions need no look-up."""
-WHO_TRIES: Final = 3
-WHO_PAUSE_SECONDS: Final = 1.0
-"""How often Slack is asked who somebody is: one hiccup is no reason to refuse their words."""
+"""Messages to remember, so that their mentions need no look-up."""
+RETRY_PAUSES: Final = (1.0, 1.0)
+"""Seconds between look-ups: one hiccup is no reason to refuse a message or to drop a file."""
 ABSENCE_SECONDS: Final = 2.0
-"""How long a mention may be held up to see whether the agent is there."""
-FILES_SECONDS: Final = 2.0
-"""How long the files of a mention may hold it up: Slack waits three seconds for us."""
+"""Time limit to check whether the agent is in the channel of a mention."""
+LOOK_UP_SECONDS: Final = 2.0
+"""Time limit of one look-up for a stored message: a person waits for the agent."""
 
+TRANSIENT: Final = (PostDelayed, SlackUncertain)
 NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
-Take = Callable[[Delivery], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class SlackApp:
-    """What one agent needs to be somebody on Slack."""
+    """One agent's Slack app: tokens, address and allowed bots."""
 
     agent: str
     bot_token: str
     app_token: str
     suffix: str = ""
-    """How the names of its settings end."""
+    """The suffix of its settings' names."""
     base_url: str = "https://slack.com/api/"
     bots: Collection[str] = ()
     """The bots that may speak to it, by id."""
+    vault: Vault = field(default_factory=Vault, repr=False)
+    """Secrets to redact from calls."""
 
 
-class SlackAdapter:
+class SlackAdapter(Adapter):
     """The adapter port for Slack."""
-
-    shares_files: Final = True
 
     def __init__(
         self,
@@ -85,17 +91,15 @@ class SlackAdapter:
         pace: float = PACE_SECONDS,
         ping_seconds: float = PING_SECONDS,
     ) -> None:
-        """Make the presence of an agent; `active` lists its threads that were used since then."""
-        self.agent = app.agent
-        self.service_name = adapter_name(events.SERVICE, app.agent)
-        self.pace = pace
-        self.trouble = "it has not connected to Slack yet"
+        """Create the adapter of an agent; `active` lists its threads in use since a time."""
+        super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
+        self._trouble = "not connected to Slack yet"
         self._app = app
         self._colleagues = colleagues
         self._active = active
         self._uploads = uploads
         self._clock = clock
-        self._api = SlackApi(app.base_url, app.bot_token)
+        self._api = SlackApi(app.base_url, app.bot_token, app.vault)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
         self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
@@ -103,57 +107,79 @@ class SlackAdapter:
         self._sharer = Sharer(self._api, uploads)
         self._status = Status(self._api, clock, app.agent)
         self._tasks = Tasks(f"slack of {app.agent}")
+        self._catch_up = CatchUp(
+            self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
+        )
         self._identity: Identity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
-        self._passing: dict[str, asyncio.Event] = {}
-        """The last frame of each thread that is on its way in."""
 
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
-        """Understand a frame of Slack; None if it is of no concern."""
+        """Parse a Slack frame; None if it is irrelevant."""
         return self._reader.read(delivery)
 
+    @override
     def is_shared(self, key: SessionKey) -> bool:
         """Tell whether other agents can answer as well: not in a direct message."""
         return not events.is_direct(events.channel_and_thread(key.external)[0])
 
-    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:  # noqa: ARG002
+    @override
+    async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Allow full members of the workspace."""
-        for _ in range(WHO_TRIES - 1):
-            try:
-                return await self._refusal(speaker)
-            except (PostDelayed, SlackUncertain) as error:
-                wait = error.retry_after if isinstance(error, PostDelayed) else None
-                await self._clock.sleep(wait or WHO_PAUSE_SECONDS)
-        return await self._refusal(speaker)
+        return await self._retry(lambda: self._refusal(speaker))
 
     async def _refusal(self, speaker: Speaker) -> str | None:
         me = await self._me()
         return (await self._people.person(speaker.id, me.team)).refusal
 
+    @override
+    async def gather(self, heard: Heard) -> Heard:
+        """Add the names and files that were not known when a message was stored."""
+        if not isinstance(heard.metadata, events.Origin):
+            return heard
+        found = await self._complete(heard.metadata)
+        return found if isinstance(found, Heard) else heard
+
+    @override
+    async def reread(self, changed: Changed) -> Changed:
+        """Add the names that were not known when a change was stored."""
+        if not isinstance(changed.metadata, events.Origin):
+            return changed
+        found = await self._complete(changed.metadata)
+        return found if isinstance(found, Changed) else changed
+
+    @override
+    async def name_speaker(self, speaker: Speaker) -> Speaker:
+        """Look up the name of a person."""
+        names = await self._names([speaker.id])
+        return replace(speaker, name=names.get(speaker.id, speaker.name))
+
+    @override
     async def absence(self, heard: Heard) -> str | None:
-        """Say that the app is not in a channel, or not who a direct message is with."""
+        """Say that the app is not in a channel, or not part of a direct message."""
         channel, thread = events.channel_and_thread(heard.place.name)
         if events.is_direct(channel):
-            return "this is a direct message with another agent; write to it directly"
+            return "this is a direct message with another agent; message it directly"
         if (channel, heard.message_id) in self._messages:
-            return None  # it heard the same
+            return None  # it got the same message
         try:
             async with asyncio.timeout(ABSENCE_SECONDS):
                 await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
         except (PostError, TimeoutError) as error:
             if isinstance(error, SlackRefused) and error.error in NOT_THERE:
-                return "it is not in this channel; invite it with `/invite`, then write again"
-            logger.info("%s", error)  # whether it is there shows when it answers
+                return "it is not in this channel; invite it with `/invite`, then try again"
+            logger.info("%s", error)  # if it is absent, its answer fails
         return None
 
+    @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
-        """Read what people said in a thread before a message; agents' words are known."""
+        """Read what people said in a thread before a message; agents' messages are known."""
         channel, thread = events.channel_and_thread(key.external)
         me = await self._me()
         found = [
             message
-            for message in await self._replies(channel, thread, latest=before)
+            for message in await self._api.replies(channel, thread, latest=before)
             if message["ts"] < before and message.get("user") not in self._colleagues.agents
         ]
         frames = [{"payload": {"event": message}} for message in found]
@@ -162,12 +188,15 @@ class SlackAdapter:
         known = events.Known(self._colleagues.agents, names, me.home)
         return [_earlier(message, known) for message in found]
 
+    @override
     async def fetch(self, file: File) -> File:
-        """Bring a file of Slack into the uploads; a note takes its place if it cannot be had."""
-        return await fetched(self._api, self._uploads, file)
+        """Download a Slack file to the uploads; if that fails, a note takes its place."""
+        chunks = self._api.download(events.file_id(file))
+        return await download(file, chunks, self._uploads, service="Slack")
 
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Tell one person something that nobody else in the thread sees."""
+        """Tell one person something that no one else in the thread sees."""
         channel, thread = events.channel_and_thread(key.external)
         await self._api.call(
             "chat.postEphemeral",
@@ -177,6 +206,7 @@ class SlackAdapter:
             text=render.escape(words),
         )
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         """Show a post in its thread."""
         content = post.content
@@ -195,33 +225,44 @@ class SlackAdapter:
             self._status.end(post.target)
         return sent
 
+    @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
-        """Look for a post in its thread by its mark."""
+        """Look for a post in its thread by its marker."""
         return await self._poster.find(target, marker)
 
+    @property
+    @override
+    def trouble(self) -> str:
+        """Why Slack's events do not arrive now; empty if they do."""
+        return self._trouble
+
+    @override
     async def listen(self, take: Take) -> None:
-        """Hear what happens where the app is, and what was missed while nobody listened."""
+        """Take the app's events, and those it missed while it was not connected."""
         try:
             me = await self._me()
-            # Before the socket opens: what comes over it is not what was missed.
+            # Before the socket opens: what arrives on it was not missed.
             missed = await self._active(self._clock.now() - CATCH_UP_SECONDS)
-            await self._colleagues.gathered()
+            await self._colleagues.wait_for_all()
 
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
-                # Every edit of an answer comes back as an event; nobody needs to keep those.
+                # Every edit of an answer comes back as an event; those need not be stored.
                 if events.speaker_of(frame) not in self._colleagues.agents:
-                    await take(await self._in_order(me, frame, raw))
+                    await take(self._delivery(me, frame, raw))
 
             def opened(heard: float | None) -> None:
-                self.trouble = ""
-                self._tasks.start(self._catch_up(me, take, missed, heard), name="catch up")
+                self._trouble = ""
+                last = heard or float("-inf")
+                found = partial(self._find_missed, me, missed if heard is None else None)
+                self._tasks.start(self._catch_up.run(found, take, last=last), name="catch up")
 
             await self._socket.run(self._api.client, keep, opened)
         finally:
-            self.trouble = "the connection to Slack is down; it is tried again"
+            self._trouble = "the connection to Slack is down; reconnecting"
 
+    @override
     async def close(self) -> None:
-        """Let go of everything."""
+        """Stop all tasks and close the connection."""
         await self._tasks.close()
         await self._status.close()
         await self._api.close()
@@ -233,56 +274,56 @@ class SlackAdapter:
                 self._colleagues.add(self.agent, self._identity)
             return self._identity
 
-    async def _in_order(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
-        """Prepare a frame, and let those of its thread pass that came before it.
-
-        Some need a look-up and others do not: a stop must not overtake what it is to stop.
-        """
-        thread = events.thread_in(frame)
-        before, passed = self._passing.get(thread), asyncio.Event()
-        self._passing[thread] = passed
-        try:
-            delivery = await self._delivery(me, frame, raw)
-            if before is not None:
-                await before.wait()
-            return delivery
-        finally:
-            passed.set()
-            if self._passing.get(thread) is passed:
-                del self._passing[thread]
-
-    async def _delivery(self, me: Identity, frame: dict[str, Any], raw: bytes) -> Delivery:
-        """Put a frame into the form in which it is kept, with what is needed to understand it."""
+    def _delivery(self, me: Identity, frame: events.Event, raw: bytes) -> Delivery:
+        """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
-        agents = self._colleagues.agents
-        message = (str(event.get("channel")), str(event.get("ts")))
         if event.get("type") == "message":
-            self._messages.append(message)
-        elif event.get("type") == "app_mention" and message not in self._messages:
-            raw = await self._with_files(frame, raw)
-        people = [user for user in events.users_in(frame) if user not in agents]
-        names = await self._people.names(people, me.team)
+            self._messages.append((str(event.get("channel")), str(event.get("ts"))))
         return Delivery(
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=events.Known(agents, names, me.home).headers(),
+            headers=events.Known(self._colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
 
-    async def _with_files(self, frame: dict[str, Any], raw: bytes) -> bytes:
-        """Add the files of a message, and what was forwarded, to its mention, which lacks them.
+    async def _complete(self, origin: events.Origin) -> Inbound | None:
+        """Read a frame again, with the names and files that it lacks."""
+        frame = await self._with_files(origin.frame)
+        names = await self._names(events.users_in(frame))
+        return self._reader.interpret(frame, replace(origin.known, names=names))
 
-        Needed only where the mention comes before the message itself, or instead of it.
-
-        Raises:
-            PostDelayed: they cannot be looked up now; Slack sends the mention again.
-        """
-        event = frame["payload"]["event"]
+    async def _names(self, users: Iterable[str]) -> dict[str, str]:
+        """Look up the names of people, as far as Slack answers in time."""
+        people = [user for user in users if user not in self._colleagues.agents]
         try:
-            async with asyncio.timeout(FILES_SECONDS):
+            async with asyncio.timeout(LOOK_UP_SECONDS):
+                me = await self._me()
+        except (PostError, ServiceRefused, TimeoutError) as error:
+            logger.info("cannot look up names: %s", error)
+            return {}
+        return await self._people.names(people, me.team)
+
+    async def _with_files(self, frame: events.Event) -> events.Event:
+        """Add a message's files and forwarded messages to its mention, which lacks them."""
+        payload = frame["payload"]
+        event = payload.get("event") or {}
+        if event.get("type") != "app_mention":
+            return frame
+        try:
+            message = await self._retry(lambda: self._message(event))
+        except PostError as error:
+            logger.warning("cannot read the files of a mention: %s", error)
+            return frame
+        found = {key: message[key] for key in ("files", "attachments") if key in message}
+        return {**frame, "payload": {**payload, "event": {**event, **found}}}
+
+    async def _message(self, event: events.Event) -> events.Event:
+        """Read the message that a mention is in."""
+        try:
+            async with asyncio.timeout(LOOK_UP_SECONDS):
                 answer = await self._api.read(
                     "conversations.replies",
                     channel=event["channel"],
@@ -292,77 +333,54 @@ class SlackAdapter:
                     inclusive="true",
                     limit=2,  # the first message of the thread comes with it
                 )
-        except (PostError, TimeoutError) as error:
-            if frame.get("retry_attempt") or isinstance(error, SlackRefused):
-                logger.warning("a mention is taken without its files: %s", error)
-                return raw
-            raise PostDelayed(f"the files of a mention are not known: {error}") from error
-        for message in answer["messages"]:
-            if message["ts"] == event["ts"]:
-                event |= {key: message[key] for key in ("files", "attachments") if key in message}
-        return orjson.dumps(frame)
+        except TimeoutError as error:
+            raise SlackUncertain("conversations.replies", "TimeoutError") from error
+        return next((each for each in answer["messages"] if each["ts"] == event["ts"]), {})
 
-    async def _catch_up(
-        self, me: Identity, take: Take, at_start: Sequence[ActivePlace], heard: float | None
-    ) -> None:
-        """Take in the replies that nobody heard, as if they had just come."""
-        since = self._clock.now() - CATCH_UP_SECONDS
-        places = at_start if heard is None else await self._active(since)
+    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call Slack, and retry a few times while it does not answer."""
+        return await retry(self._clock, call, RETRY_PAUSES, on=TRANSIENT)
+
+    async def _find_missed(
+        self, me: Identity, at_start: Sequence[ActivePlace] | None, since: float
+    ) -> AsyncGenerator[Delivery, None]:
+        """Read the replies of a gap, or at the start those since the last known one."""
+        places = at_start or ()
+        if at_start is None:
+            places = await self._active(self._clock.now() - CATCH_UP_SECONDS)
         for place in places:
             last = place.last_message_id
-            oldest = last if heard is None else min(last, f"{heard - OVERLAP_SECONDS:.6f}")
-            # What was said before an agent was called was said to nobody, and told to it then.
+            oldest = last if at_start is not None else min(last, f"{since:.6f}")
+            # Messages before the agent was called were not for it; it got them as context then.
             oldest = max(oldest, place.first_message_id)
             channel, thread = events.channel_and_thread(place.key.external)
             for message in await self._replies_in_time(channel, thread, oldest):
                 if message["ts"] > oldest and message.get("user") not in self._colleagues.agents:
-                    missed = await self._missed(me, channel, message)
-                    await persist(self._clock, take, missed)
+                    yield self._missed_delivery(me, channel, message)
 
     async def _replies_in_time(
         self, channel: str, thread: str, oldest: str
     ) -> list[dict[str, Any]]:
-        """Read replies, however long Slack puts it off; none where it never lets us."""
-        while True:
-            try:
-                return await self._replies(channel, thread, oldest=oldest)
-            except SlackRefused as error:
-                logger.warning("missed replies in %s:%s cannot be read: %s", channel, thread, error)
-                return []
-            except PostError as error:
-                wait = error.retry_after if isinstance(error, PostDelayed) else None
-                await self._clock.sleep(wait or CATCH_UP_PAUSE_SECONDS)
+        """Read replies, however long Slack delays them; none where Slack refuses."""
+        read = partial(self._api.replies, channel, thread, oldest=oldest)
+        try:
+            return await retry(self._clock, read, repeat(CATCH_UP_PAUSE_SECONDS), on=TRANSIENT)
+        except SlackRefused as error:
+            logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
+            return []
 
-    async def _missed(self, me: Identity, channel: str, message: dict[str, Any]) -> Delivery:
+    def _missed_delivery(self, me: Identity, channel: str, message: dict[str, Any]) -> Delivery:
         event = {"type": "message", **message, "channel": channel}
         frame = {
             "type": "events_api",
             "payload": {"event": event, "event_id": f"{events.MISSED}{channel}:{message['ts']}"},
         }
-        return await self._delivery(me, frame, orjson.dumps(frame))
-
-    async def _replies(self, channel: str, thread: str, **bounds: str) -> list[dict[str, Any]]:
-        messages: list[dict[str, Any]] = []
-        cursor: str | None = None
-        for _ in range(PAGES):
-            answer = await self._api.read(
-                "conversations.replies",
-                channel=channel,
-                ts=thread,
-                limit=PAGE,
-                cursor=cursor,
-                **bounds,
-            )
-            messages.extend(answer["messages"])
-            cursor = (answer.get("response_metadata") or {}).get("next_cursor")
-            if not cursor:
-                break
-        return messages
+        return self._delivery(me, frame, orjson.dumps(frame))
 
 
 def _earlier(message: dict[str, Any], known: events.Known) -> Earlier:
     user, bot = message.get("user") or "", message.get("bot_id")
-    name = known.names.get(user) or message.get("username") or user or bot or "somebody"
+    name = known.names.get(user) or message.get("username") or user or bot or "someone"
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),

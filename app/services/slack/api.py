@@ -1,15 +1,13 @@
-"""Calls Slack's Web API and says plainly what came of it: done, not now, never, or nobody knows.
+"""Calls Slack's Web API and classifies the result: done, delayed, refused or uncertain.
 
-Nothing is tried again here: waiting and retrying is the outbox's, the SDK's own handlers are off.
+Nothing is retried here: the outbox waits and retries, and the SDK's own handlers are off.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -18,18 +16,21 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from app.core.files.download import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
+from app.services.common.paging import read_pages
+from app.vault import Vault
 
 SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
 SDK_LOGGER.setLevel(logging.INFO)
-"""The SDK writes everything that is said into its log when its logger has no level of its own."""
+"""Set explicitly: without a level the SDK logs every message it sends and receives."""
 
 UPLOAD_SECONDS: Final = 50
-"""How long one file may take on its way up: less than the outbox gives to one call."""
+"""Time limit for uploading one file: less than the outbox gives one call."""
 CALL_SECONDS: Final = 30
-"""How long one call may take: what Slack's own SDK allows."""
+"""Time limit of one call: the default of Slack's own SDK."""
 BUSY_SECONDS: Final = 5.0
-"""How long to wait when Slack says not now, but not until when."""
+"""How long to wait when Slack limits a call without saying for how long."""
 PASSING: Final = {
     "fatal_error",
     "internal_error",
@@ -38,11 +39,14 @@ PASSING: Final = {
     "service_unavailable",
     "team_added_to_org",
 }
-"""Errors of Slack itself, or of a workspace that is on the move: it may be done or not."""
+"""Errors of Slack itself, or of a workspace that is being moved: the call may have worked."""
 HOME: Final = "slack.com"
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERROR: Final = 500
-PIECE_BYTES: Final = 256 * 1024
+PAGE: Final = 200
+PAGES: Final = 5
+"""Maximum pages of a thread: a thousand messages."""
+CHUNK_BYTES: Final = 256 * 1024
 
 
 class SlackRefused(PostRejected):
@@ -50,32 +54,29 @@ class SlackRefused(PostRejected):
 
     def __init__(self, method: str, error: str) -> None:
         self.error = error
-        super().__init__(f"Slack refuses {method}: {error}")
+        super().__init__(f"Slack refused {method}: {error}")
 
 
 class SlackUncertain(PostError):
-    """Nobody knows whether Slack did what it was asked for."""
+    """It is not known whether Slack carried out the call."""
 
     def __init__(self, method: str, cause: str) -> None:
-        super().__init__(f"Slack did not say whether {method} was done: {cause}")
-
-
-class FileRefused(PostError):
-    """A file cannot be had."""
+        super().__init__(f"Slack did not confirm {method}: {cause}")
 
 
 class SlackApi:
-    """One app's way to call Slack."""
+    """The Web API, called as one app."""
 
-    def __init__(self, base_url: str, token: str) -> None:
+    def __init__(self, base_url: str, token: str, vault: Vault | None = None) -> None:
         self._base_url = base_url
         self._token = token
+        self._vault = vault or Vault()
         self._session: aiohttp.ClientSession | None = None
         self._client: AsyncWebClient | None = None
 
     @property
     def client(self) -> AsyncWebClient:
-        """The SDK's client, on one session for all calls; made when the loop runs."""
+        """The SDK's client, on one session for all calls; created when the loop runs."""
         if self._client is None:
             timeout = aiohttp.ClientTimeout(total=CALL_SECONDS)
             self._session = aiohttp.ClientSession(timeout=timeout)
@@ -91,7 +92,7 @@ class SlackApi:
         return self._client
 
     async def call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """Have Slack do something.
+        """Call a method that changes something.
 
         Raises:
             PostDelayed: not now.
@@ -99,10 +100,10 @@ class SlackApi:
             SlackUncertain: there was no clear answer.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        return await self._call(method, json=given)
+        return await self._call(method, json=self._vault.redact_json(given))
 
     async def read(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """Ask Slack something; raises what `call` does."""
+        """Call a method that only reads; raises what `call` does."""
         given = {name: str(value) for name, value in arguments.items() if value is not None}
         return await self._call(method, http_verb="GET", params=given)
 
@@ -117,16 +118,28 @@ class SlackApi:
         data["scopes"] = response.headers.get("x-oauth-scopes", "")
         return data
 
-    async def download(self, url: str, path: Path, *, most: int) -> None:
-        """Fetch a private file into a path.
+    async def replies(self, channel: str, thread: str, **query: str) -> list[dict[str, Any]]:
+        """Read a thread, oldest message first; raises what `call` does."""
+
+        async def read(cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
+            given = {"channel": channel, "ts": thread, "limit": PAGE, "cursor": cursor, **query}
+            answer = await self.read("conversations.replies", **given)
+            return answer["messages"], (answer.get("response_metadata") or {}).get("next_cursor")
+
+        pages = read_pages(read, pages=PAGES, what=f"the thread {channel}:{thread}")
+        return [message async for message in pages]
+
+    async def download(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        """Read a file; raises what `call` does.
 
         Raises:
-            FileRefused: it is not kept by Slack, it is too large, or what came is not the file.
-            SlackUncertain: there was no answer.
+            FileRefused: Slack does not store it, or answers with something else.
         """
-        if not is_slacks(url, self._base_url):
-            # Whoever keeps a file elsewhere chooses its address, and would be told the token.
-            raise FileRefused(f"it is kept outside of Slack, at {url}")
+        info = (await self.read("files.info", file=file_id))["file"]
+        url = info.get("url_private_download") or info.get("url_private") or ""
+        if not is_slack_address(url, self._base_url):
+            # The host of an external file chooses its address, and would receive the token.
+            raise FileRefused(f"it is stored outside Slack, at {url}")
         client = self.client
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -136,17 +149,18 @@ class SlackApi:
                 if not answer.ok:
                     raise FileRefused(f"Slack answered {answer.status}")
                 if answer.content_type == "text/html":
-                    # Slack shows its log-in page to whoever may not read the file.
-                    raise FileRefused("Slack does not let the app read it; it needs files:read")
-                await _save(answer, path, most)
+                    # Slack returns its login page to those who may not read the file.
+                    raise FileRefused("the app cannot read it; it needs the files:read scope")
+                async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                    yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("download", type(error).__name__) from error
 
     async def put(self, name: str, content: bytes) -> str:
-        """Send a file to Slack, where nobody sees it yet; returns its id, raises what `call` does.
+        """Upload a file to Slack without sharing it; returns its id, raises what `call` does.
 
         Raises:
-            FileRefused: Slack does not take it.
+            FileRefused: Slack rejected it.
         """
         place = await self.read("files.getUploadURLExternal", filename=name, length=len(content))
         client = self.client
@@ -167,7 +181,7 @@ class SlackApi:
     async def share(
         self, files: Mapping[str, str], *, channel: str, thread: str, comment: str | None = None
     ) -> None:
-        """Show files, titles by id, in one message of a thread; raises what `call` does."""
+        """Share files, given as titles by id, in one message; raises what `call` does."""
         await self.call(
             "files.completeUploadExternal",
             files=[{"id": number, "title": title} for number, title in files.items()],
@@ -184,7 +198,7 @@ class SlackApi:
 
 
 def failure(method: str, error: SlackApiError) -> PostError:
-    """Say what an error of the SDK means for whoever called."""
+    """Convert an SDK error to one that tells the caller whether to retry."""
     response = error.response
     status = int(getattr(response, "status_code", None) or getattr(response, "status", None) or 0)
     data = getattr(response, "data", None)
@@ -192,14 +206,14 @@ def failure(method: str, error: SlackApiError) -> PostError:
     if status == TOO_MANY_REQUESTS or code == "ratelimited":
         wait = str(response.headers.get("Retry-After", ""))
         seconds = float(wait) if wait.isdigit() else BUSY_SECONDS
-        return PostDelayed(f"Slack limits {method}", retry_after=max(seconds, 1.0))
+        return PostDelayed(f"Slack rate limit for {method}", retry_after=max(seconds, 1.0))
     if status >= SERVER_ERROR or code in PASSING or not code:
         return SlackUncertain(method, code or f"status {status}")
     return SlackRefused(method, code)
 
 
-def is_slacks(url: str, base_url: str) -> bool:
-    """Tell whether an address is Slack's own, or lies where its methods are called."""
+def is_slack_address(url: str, base_url: str) -> bool:
+    """Tell whether an address belongs to Slack, or to the host of its API."""
     parts, base = urlsplit(url), urlsplit(base_url)
     host = parts.hostname or ""
     if parts.scheme == base.scheme and host == base.hostname:
@@ -209,7 +223,7 @@ def is_slacks(url: str, base_url: str) -> bool:
 
 
 def bypasses_proxy(url: str) -> bool:
-    """Tell whether an address is called directly whatever proxy there is."""
+    """Tell whether an address is called directly, even if a proxy is set."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or bool(proxy_bypass(host)):
         return True
@@ -217,13 +231,3 @@ def bypasses_proxy(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-async def _save(answer: aiohttp.ClientResponse, path: Path, most: int) -> None:
-    size = 0
-    with await asyncio.to_thread(path.open, "wb") as file:
-        async for piece in answer.content.iter_chunked(PIECE_BYTES):
-            size += len(piece)
-            if size > most:
-                raise FileRefused(f"it is larger than {most // 1024 // 1024} MB")
-            await asyncio.to_thread(file.write, piece)

@@ -1,25 +1,22 @@
-"""Who the bridge is on Slack: its apps' identities, and the seal on what its buttons carry."""
+"""Identifies the bridge's Slack apps, and signs the values of its buttons."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from itsdangerous import BadData, URLSafeSerializer
 
 from app.core.keys import adapter_name
 from app.errors import DeliveryUnreadable, ServiceRefused
+from app.services.common.identity import Roster
 from app.services.slack.api import SlackApi, SlackRefused
-
-COLLEAGUES_SECONDS: Final = 10.0
-"""How long to wait for the names of the other agents before listening without them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What Slack calls one agent."""
+    """One agent's ids on Slack."""
 
     user: str
     """The id by which people mention it."""
@@ -31,19 +28,19 @@ class Identity:
 
 
 async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
-    """Ask Slack who the owner of a bot token is.
+    """Ask Slack which app a bot token belongs to.
 
     Raises:
-        ServiceRefused: nobody, any more.
-        PostError: Slack cannot be asked now.
+        ServiceRefused: Slack rejects the token.
+        PostError: Slack does not answer now.
     """
     try:
         answer = await api.call("auth.test")
     except SlackRefused as error:
         raise ServiceRefused(
             adapter_name("slack", agent),
-            f"Slack does not accept its bot token ({error.error})",
-            f"Copy the Bot User OAuth Token of its app into SLACK_BOT_TOKEN{suffix} again.",
+            f"Slack rejected its bot token ({error.error})",
+            f"Copy its app's Bot User OAuth Token into SLACK_BOT_TOKEN{suffix} again.",
         ) from error
     return Identity(
         user=answer["user_id"],
@@ -54,30 +51,22 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
     )
 
 
-class Colleagues:
-    """All agents on Slack, by the ids that people mention; shared by all adapters."""
+class Colleagues(Roster[Identity]):
+    """All agents on Slack, shared by all adapters."""
 
-    def __init__(self, expected: int) -> None:
-        self._expected = expected
-        self._complete = asyncio.Event()
+    def __init__(self, agents: Iterable[str]) -> None:
+        super().__init__(agents)
         self.agents: dict[str, str] = {}
-        """Who is meant by an id."""
+        """Agents by the user ids that people mention."""
 
     def add(self, agent: str, identity: Identity) -> None:
-        """Note whom an id means."""
+        """Set an agent's identity."""
         self.agents[identity.user] = agent
-        if len(self.agents) >= self._expected:
-            self._complete.set()
-
-    async def gathered(self) -> None:
-        """Wait a while until all are known: a mention must not go past somebody."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(COLLEAGUES_SECONDS):
-                await self._complete.wait()
+        super().add(agent, identity)
 
 
 class Seal:
-    """Signs what a button carries, so that only the bridge's own buttons decide anything."""
+    """Signs button values, so that only the bridge's own buttons decide anything."""
 
     def __init__(self, secret_key: str) -> None:
         self._serializer = URLSafeSerializer(secret_key, salt="slack button")
@@ -95,5 +84,5 @@ class Seal:
         try:
             values: list[Any] = self._serializer.loads(sealed)
         except BadData as error:
-            raise DeliveryUnreadable("this button is not one of this bridge") from error
+            raise DeliveryUnreadable("this bridge did not make this button") from error
         return values

@@ -1,14 +1,14 @@
-"""What Slack sends, as the core understands it: frames in, things heard out; pure.
+"""Parses Slack frames into the core's inbound events; pure.
 
-Whatever must be asked of Slack to understand a frame was asked before it was kept, and is kept with
-it: a frame means the same whenever it is read.
+A frame is stored as it arrived. The names and files that it lacks are looked up when its row is
+read, and then it is parsed again with them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -20,18 +20,18 @@ from app.errors import DeliveryUnreadable
 
 SERVICE: Final = "slack"
 MISSED: Final = "missed:"
-"""Begins the id of an event that the bridge fetched itself, since nobody told it of it."""
+"""Prefix of the id of an event that the bridge fetched because it did not arrive."""
 TITLE_CHARACTERS: Final = 80
 NAME_CHARACTERS: Final = 80
 FILE_FOLDER: Final = "slack"
-"""Begins the name of the folder that a file of Slack is kept in; its id follows."""
+"""Prefix of the folder that a Slack file is stored in; the file's id follows."""
 
 _SAID: Final = {None, "file_share", "thread_broadcast", "me_message", "bot_message"}
-"""The kinds of message in which somebody says something."""
+"""Subtypes of messages in which someone says something."""
 SLACKBOT: Final = "USLACKBOT"
-"""Who speaks for whoever set a reminder or an automatic reply: it may have been a guest."""
+"""Posts reminders and automatic replies, which a guest may have set up."""
 BARE_COMMANDS: Final = {"stop", "stop all"}
-"""What is a command without a sign as well: nobody who says it wants it to wait for its turn."""
+"""Commands that need no `!`: a person who writes one does not want it to be queued."""
 _GONE_FILES: Final = {"tombstone", "hidden_by_limit"}
 _MENTION: Final = re.compile(r"<@([UW][A-Z0-9]+)(?:\|([^>]*))?>")
 _FIRST_MENTION: Final = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^>]*)?>[\s,:]*")
@@ -45,7 +45,7 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was known when a frame arrived."""
+    """What is needed to parse a frame and is not part of it."""
 
     agents: Mapping[str, str] = field(default_factory=dict)
     """The agents, by the ids that people mention."""
@@ -55,27 +55,27 @@ class Known:
     """The address of the workspace."""
 
     def headers(self) -> dict[str, str]:
-        """Write it into a delivery."""
-        return {
-            "agents": orjson.dumps(dict(self.agents)).decode(),
-            "names": orjson.dumps(dict(self.names)).decode(),
-            "home": self.home,
-        }
+        """Write what is known without a call to Slack as headers of a delivery."""
+        return {"agents": orjson.dumps(dict(self.agents)).decode(), "home": self.home}
 
     @classmethod
     def of(cls, delivery: Delivery) -> Known:
         """Read it back."""
         headers = delivery.headers
-        return cls(
-            orjson.loads(headers.get("agents", "{}")),
-            orjson.loads(headers.get("names", "{}")),
-            headers.get("home", ""),
-        )
+        return cls(orjson.loads(headers.get("agents", "{}")), home=headers.get("home", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The frame that an event was parsed from, to be parsed again with more names and files."""
+
+    frame: Event
+    known: Known
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the frames that one agent's app gets."""
+    """Parses the frames that one agent's app gets."""
 
     agent: str
     bots: Collection[str]
@@ -83,20 +83,24 @@ class Reader:
     unseal: Callable[[str], list[Any]]
 
     def read(self, delivery: Delivery) -> Inbound | None:
-        """Understand a delivery; None if it is of no concern.
+        """Parse a delivery; None if it is irrelevant.
 
         Raises:
-            DeliveryUnreadable: it makes no sense.
+            DeliveryUnreadable: it is not a Slack frame.
         """
         try:
-            frame = orjson.loads(delivery.body)
-            payload = frame["payload"]
-            known = Known.of(delivery)
-            if frame["type"] == "interactive":
-                return self._pressed(payload, known)
-            return self._event(payload["event"], known) if frame["type"] == "events_api" else None
+            origin = Origin(orjson.loads(delivery.body), Known.of(delivery))
+            found = self.interpret(origin.frame, origin.known)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DeliveryUnreadable(f"this frame of Slack makes no sense: {error!r}") from error
+            raise DeliveryUnreadable(f"unexpected Slack frame: {error!r}") from error
+        return replace(found, metadata=origin) if isinstance(found, Heard | Changed) else found
+
+    def interpret(self, frame: Event, known: Known) -> Inbound | None:
+        """Parse a frame; None if it is irrelevant."""
+        payload = frame["payload"]
+        if frame["type"] == "interactive":
+            return self._pressed(payload, known)
+        return self._event(payload["event"], known) if frame["type"] == "events_api" else None
 
     def _event(self, event: Event, known: Known) -> Inbound | None:
         match event["type"], event.get("subtype"):
@@ -117,13 +121,13 @@ class Reader:
             return None
         channel, ts, thread = event["channel"], event["ts"], thread_of(event)
         text = event.get("text") or ""
-        mentions = mentioned(text, known.agents)
+        mentions = find_mentions(text, known.agents)
         direct = event.get("channel_type") == "im" or is_direct(channel)
         if not mentions and not direct and thread == ts:
-            return None  # people talking in a channel, to nobody of ours
+            return None  # people talking in a channel, to none of our agents
         spoken = plain(_after_mentions(text, known.agents), known)
         if not mentions and not direct and not _is_command(spoken):
-            spoken = ""  # `help` among people is a cry, not a command
+            spoken = ""  # `help` between people is not a command
         return Heard(
             place=place_of(channel, thread),
             external=external(channel, thread),
@@ -135,12 +139,12 @@ class Reader:
             title=_title(plain(_after_mentions(text, known.agents), known)),
             link=link_of(known.home, channel, ts, thread),
             files=files_of(event),
-            context=passed_on(event, known),
+            context=quote_forwarded(event, known),
             overheard=not mentions and not direct,
         )
 
     def _speaker(self, event: Event, known: Known) -> Speaker | None:
-        """Tell who speaks; None for our own agents and for bots that nobody allowed."""
+        """Tell who speaks; None for our own agents and for bots that are not allowed."""
         user = event.get("user") or ""
         if user in known.agents:
             return None
@@ -156,7 +160,7 @@ class Reader:
         now, before = event["message"], event.get("previous_message") or {}
         if now.get("subtype") == "tombstone":
             return self._deleted({**event, "previous_message": before or now}, known)
-        # Slack says "changed" too when it only adds the preview of a link.
+        # Slack also sends "changed" when it only adds the preview of a link.
         if now.get("text") == before.get("text"):
             return None
         return self._change(event, now, known, plain(now.get("text") or "", known))
@@ -181,14 +185,14 @@ class Reader:
         )
 
     def _stopped(self, event: Event, known: Known) -> Heard:
-        """Understand the native Stop button as the command."""
+        """Treat the native Stop button as the command."""
         thread = event.get("thread_ts") or event["event_ts"]
         return self._command(
             "stop", event["channel"], thread, event["event_ts"], event["user"], known
         )
 
     def _pressed(self, payload: Event, known: Known) -> Inbound | None:
-        """Understand a button or a choice: the answer to an ask, or a command."""
+        """Parse a button or a choice: the answer to an ask, or a command."""
         if payload["type"] != "block_actions":
             return None
         action, user = payload["actions"][0], payload["user"]["id"]
@@ -222,38 +226,38 @@ class Reader:
 
 
 def place_of(channel: str, thread: str) -> PlaceKey:
-    """Name a thread."""
+    """Return the key of a thread."""
     return PlaceKey(SERVICE, external(channel, thread))
 
 
 def external(channel: str, thread: str) -> str:
-    """Name a thread as keys do."""
+    """Return the external id of a thread."""
     return f"{channel}:{thread}"
 
 
 def channel_and_thread(name: str) -> tuple[str, str]:
-    """Take the name of a thread apart."""
+    """Split the external id of a thread."""
     channel, _, thread = name.partition(":")
     return channel, thread
 
 
 def is_direct(channel: str) -> bool:
-    """Tell whether a channel is one person's with one app."""
+    """Tell whether a channel is a direct message between one person and one app."""
     return channel.startswith("D")
 
 
 def is_person(name: str) -> bool:
-    """Tell whether an id is a person's, and no bot's or that of somebody elsewhere."""
+    """Tell whether an id belongs to a person, not to a bot or to another service."""
     return name[:1] in {"U", "W"}
 
 
 def thread_of(message: Event) -> str:
-    """Tell which thread a message belongs to: its own, if it begins one."""
+    """Return the thread of a message: its own, if it begins one."""
     return str(message.get("thread_ts") or message["ts"])
 
 
 def speaker_of(frame: Event) -> str:
-    """Tell who said or did what a frame is about, by id; empty if nobody did."""
+    """Return the id of the user behind a frame; empty if there is none."""
     payload = frame.get("payload") or {}
     user = (payload.get("user") or {}).get("id") or _message_of(payload).get("user")
     return str(user or "")
@@ -264,18 +268,8 @@ def _message_of(payload: Event) -> Event:
     return event.get("message") or event.get("previous_message") or event
 
 
-def thread_in(frame: Event) -> str:
-    """Name the thread that a frame is about."""
-    payload = frame.get("payload") or {}
-    if payload.get("event"):
-        channel, message = payload["event"].get("channel"), _message_of(payload)
-    else:
-        channel, message = (payload.get("channel") or {}).get("id"), payload.get("message") or {}
-    return external(str(channel), str(message.get("thread_ts") or message.get("ts")))
-
-
 def users_in(frame: Event) -> tuple[str, ...]:
-    """List everybody whose name is needed to understand a frame, the speaker first."""
+    """List the users whose names are needed to parse a frame, the speaker first."""
     speaker = speaker_of(frame)
     text = _message_of(frame.get("payload") or {}).get("text") or ""
     if "<@" not in text:
@@ -284,7 +278,7 @@ def users_in(frame: Event) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, [speaker, *named])))
 
 
-def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
+def find_mentions(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
     """List the agents that a text mentions, in order."""
     found = (agents.get(match.group(1)) for match in _MENTION.finditer(text))
     return tuple(dict.fromkeys(agent for agent in found if agent is not None))
@@ -309,24 +303,24 @@ def plain(text: str, known: Known) -> str:
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
-def passed_on(message: Event, known: Known) -> str:
-    """Write the messages that somebody forwarded: Slack keeps them beside the words."""
-    return "\n\n".join(_quoted(each, known) for each in _forwarded(message))
+def quote_forwarded(message: Event, known: Known) -> str:
+    """Write the forwarded messages, which Slack keeps apart from the text."""
+    return "\n\n".join(_quote(each, known) for each in _find_forwarded(message))
 
 
 def everything_in(message: Event, known: Known) -> str:
-    """Write what a message says to whoever looks at it: many a bot has no words but in cards."""
+    """Write everything a reader sees in a message: many bots post only cards."""
     text = plain(message.get("text") or "", known)
     if not message.get("bot_id"):
-        return "\n".join(filter(None, (text, passed_on(message, known))))
+        return "\n".join(filter(None, (text, quote_forwarded(message, known))))
     cards = (_card(each, known) for each in message.get("attachments") or ())
     blocks = "" if text else _texts(message.get("blocks"), known)
     return "\n".join(filter(None, (text, blocks, *cards)))
 
 
 def files_of(message: Event) -> tuple[File, ...]:
-    """List the files of a message, forwarded ones too, each by where it will be kept."""
-    lists = (message, *_forwarded(message))
+    """List the files of a message, forwarded ones too, each with its path in the uploads."""
+    lists = (message, *_find_forwarded(message))
     return tuple(
         File(
             name=str(file.get("name") or file["id"]),
@@ -340,7 +334,7 @@ def files_of(message: Event) -> tuple[File, ...]:
 
 
 def file_id(file: File) -> str:
-    """Tell which file of Slack this is."""
+    """Return the Slack id of a file."""
     return file.url.partition("/")[0].removeprefix(FILE_FOLDER)
 
 
@@ -352,20 +346,20 @@ def link_of(home: str, channel: str, ts: str, thread: str) -> str:
     return f"{home.rstrip('/')}/archives/{channel}/p{ts.replace('.', '')}{within}"
 
 
-def _forwarded(message: Event) -> list[Event]:
+def _find_forwarded(message: Event) -> list[Event]:
     attached = message.get("attachments") or ()
     return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
 
 
-def _quoted(attachment: Event, known: Known) -> str:
+def _quote(attachment: Event, known: Known) -> str:
     who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
     channel = attachment.get("channel_name")
     where = f" in #{channel}" if channel else ""
-    return f"{who or 'somebody'}{where}: {_card(attachment, known)}"
+    return f"{who or 'someone'}{where}: {_card(attachment, known)}"
 
 
 def _card(attachment: Event, known: Known) -> str:
-    """Write what stands on a card that is fixed to a message."""
+    """Write the text of a card that is attached to a message."""
     fields = attachment.get("fields") or ()
     lines = [
         *(str(attachment.get(key) or "") for key in ("pretext", "title", "text")),
@@ -377,7 +371,7 @@ def _card(attachment: Event, known: Known) -> str:
 
 
 def _texts(blocks: object, known: Known) -> str:
-    """Write all words in blocks, whatever their kinds."""
+    """Write all text in blocks of any kind."""
     found: list[str] = []
     waiting = [blocks]
     while waiting:
@@ -398,7 +392,7 @@ def _is_command(spoken: str) -> bool:
 
 
 def _after_mentions(text: str, agents: Mapping[str, str]) -> str:
-    """Take away the mentions of agents that a text begins with."""
+    """Remove the mentions of agents that a text begins with."""
     while (match := _FIRST_MENTION.match(text)) is not None and match.group(1) in agents:
         text = text[match.end() :]
     return text
@@ -410,5 +404,5 @@ def _title(text: str) -> str:
 
 
 def _safe(name: str) -> str:
-    """Make a name of a file that is nothing but a name."""
+    """Make a file name safe: no folders, no special characters."""
     return _UNUSABLE.sub("_", name)[-NAME_CHARACTERS:].strip(". ") or "file"

@@ -5,31 +5,34 @@ The code subscribes to nothing else and calls nothing that these scopes do not a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from app.services.service import ManifestRequest
+
 SCOPES: Final[Mapping[str, str]] = {
-    "app_mentions:read": "hear when somebody mentions the agent",
+    "app_mentions:read": "hear when someone mentions the agent",
     "assistant:write": "show that the agent is working, where agent sessions are not available",
     "channels:history": "read the thread it was called into, in public channels it was invited to",
     "chat:write": "answer in the thread, show progress and ask for permission",
-    "files:read": "look at screenshots and files that people attach",
-    "files:write": "send files that the agent makes, and what is too long for messages",
+    "files:read": "read screenshots and files that people attach",
+    "files:write": "send files that the agent makes, and text that is too long for messages",
     "groups:history": "the same as channels:history, in private channels it was invited to",
-    "im:history": "read what people write to it directly",
+    "im:history": "read direct messages to it",
     "mpim:history": "the same as channels:history, in group conversations",
     "users:read": "know people's names, and tell members from guests",
 }
 EVENTS: Final[Mapping[str, str]] = {
-    "agent_session_stopped": "somebody pressed Stop",
-    "app_mention": "somebody mentioned the agent",
+    "agent_session_stopped": "someone pressed Stop",
+    "app_mention": "someone mentioned the agent",
     "message.channels": "replies in threads, edits and deletions, in public channels",
     "message.groups": "the same in private channels",
     "message.im": "direct messages",
     "message.mpim": "the same in group conversations",
 }
 APP_SCOPE: Final = "connections:write"
-"""What the app-level token needs: to open the socket, so that no public address is needed."""
+"""The app-level token's scope: it opens the socket, so that no public address is needed."""
 NAME_CHARACTERS: Final = 35
 DESCRIPTION_CHARACTERS: Final = 140
 AGENT_DESCRIPTION_CHARACTERS: Final = 300
@@ -59,25 +62,32 @@ def manifest(name: str, description: str) -> dict[str, Any]:
     }
 
 
+def show(request: ManifestRequest) -> None:
+    """Print the manifest on stdout, and the steps on stderr."""
+    made = manifest(request.title, request.agent.description or "")
+    request.write(json.dumps(made, indent=2, ensure_ascii=False))
+    request.explain(steps(request.title, request.agent.setting("")))
+
+
 def steps(agent: str, suffix: str) -> str:
-    """Say what to do with the manifest, and why the app wants what it wants."""
+    """Say what to do with the manifest, and why the app needs its scopes and events."""
     reasons = [f"  {scope}: {reason}" for scope, reason in SCOPES.items()]
     heard = [f"  {event}: {reason}" for event, reason in EVENTS.items()]
     return "\n".join(
         [
-            f"How to put {agent} into Slack:",
+            f"To add {agent} to Slack:",
             "1. Open https://api.slack.com/apps, choose Create New App, From a manifest,",
             "   and paste the manifest.",
-            f"2. Basic Information, App-Level Tokens: generate one with the scope {APP_SCOPE};",
-            f"   it is SLACK_APP_TOKEN{suffix}.",
-            "3. Install App: install it into the workspace;",
-            f"   the Bot User OAuth Token is SLACK_BOT_TOKEN{suffix}.",
+            "2. Under Basic Information, App-Level Tokens, generate a token with the scope",
+            f"   {APP_SCOPE}. It is SLACK_APP_TOKEN{suffix}.",
+            "3. Under Install App, install the app in the workspace.",
+            f"   The Bot User OAuth Token is SLACK_BOT_TOKEN{suffix}.",
             "4. Put both into .env, run `agent-bridge doctor`, then `agent-bridge serve`.",
-            f"5. In Slack: /invite @{agent} into a channel, then mention it.",
+            f"5. In Slack, /invite @{agent} to a channel, then mention it.",
             "",
-            "Why the app wants these scopes:",
+            "Why the app needs these scopes:",
             *reasons,
-            "Why it hears these events:",
+            "Why it subscribes to these events:",
             *heard,
         ]
     )

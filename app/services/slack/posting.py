@@ -1,8 +1,8 @@
-"""Shows posts in Slack: a stream where Slack lets us, else a message that is edited.
+"""Shows posts in Slack: as a stream where Slack allows it, else as a message that is edited.
 
-A stream ends by itself when nothing is said for long, and holds only so much; then its message is
-edited, and what does not fit goes into further messages and in the end into a file. Each message of
-a post carries the post's mark and the place in the text where it begins, so that it is found again.
+Slack ends a stream that is idle for long, and a stream has a size limit; then its message is
+edited, and what does not fit goes into more messages and in the end into a file. Each message of a
+post carries the post's marker and the offset in the text where it begins, so it can be found again.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from typing import Any, Final
 
 import orjson
 
+from app.core.files.download import FileRefused
 from app.core.keys import SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.errors import PostDelayed, PostRejected
 from app.services.slack import render
-from app.services.slack.api import FileRefused, SlackApi, SlackRefused, SlackUncertain
+from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.events import channel_and_thread, is_person
 
 logger = logging.getLogger(__name__)
 
 PACE_SECONDS: Final = 1.0
-"""The least time between two calls for one message."""
+"""Minimum time between two calls for one message."""
 MESSAGES: Final = 5
-"""Messages that one answer may take; the rest is sent as a file."""
-PAGE: Final = 200
-PAGES: Final = 5
-"""How far a thread is searched for a message of ours: a thousand messages."""
+"""Maximum messages per answer; the rest is sent as a file."""
 EVENT_TYPE: Final = "agent_bridge_post"
 NO_STREAMS: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
-"""Answers that mean that this app can never stream here."""
+"""Errors that mean that this app can never stream here."""
 NOT_STREAMING: Final = {"message_not_in_streaming_state", "streaming_state_conflict"}
 BAD_FORM: Final = {
     "invalid_attachments",
@@ -44,7 +42,7 @@ BAD_FORM: Final = {
     "msg_blocks_too_long",
     "msg_too_long",
 }
-"""Answers that mean that Slack makes nothing of a message as it is written: of its tables, say."""
+"""Errors that mean that Slack cannot render a message as written, for example its tables."""
 GONE: Final = {"message_not_found", "cant_update_message", "edit_window_closed"}
 PLACE_GONE: Final = {"not_in_channel", "channel_not_found", "is_archived", "thread_not_found"}
 
@@ -54,7 +52,7 @@ class Shown:
     """How much of a post Slack shows."""
 
     ts: str | None = None
-    """The message that is being written; None: the next one is still to be begun."""
+    """The message that is being written; None: the next one is not begun yet."""
     start: int = 0
     """Where in the text it begins."""
     streamed: int | None = None
@@ -63,7 +61,7 @@ class Shown:
     messages: int = 0
     called_at: float = float("-inf")
     unsure: bool = False
-    """Whether a message may have been made although no answer said so."""
+    """Whether Slack may have made a message without confirming it."""
     maybe_streaming: bool = False
     """Whether an earlier run of the bridge may have left it as a stream."""
     uploaded: bool = False
@@ -82,7 +80,7 @@ class Poster:
         self._uploads = True
         self._shown: dict[str, Shown] = {}
         self._asked: dict[str, float] = {}
-        """When an open question was shown, by its mark."""
+        """When an open ask was shown, by its marker."""
 
     async def send(self, post: PostSend, me: Identity) -> PostSent:
         """Bring Slack up to date with a post; raises what the API does."""
@@ -96,14 +94,14 @@ class Poster:
         over = post.content.state in render.FINAL
         wait = shown.called_at + self._pace - self._clock.monotonic()
         if over and shown.ts is not None and wait > 0:
-            raise PostDelayed("one call per message and second", retry_after=wait)
+            raise PostDelayed("one call per message per second", retry_after=wait)
         try:
             await self._write(post, shown, me, over=over)
         except PostRejected:
             del self._shown[post.marker]
             raise
         except (SlackUncertain, asyncio.CancelledError):
-            # Nobody knows what arrived: it is looked for, and then written anew as a whole.
+            # It is not known what arrived: search for it, then rewrite it as a whole.
             shown.unsure = shown.maybe_streaming = True
             shown.streamed = None
             raise
@@ -117,7 +115,7 @@ class Poster:
         return None if found is None or found.ts is None else PostSent(found.ts, found.start)
 
     async def _send_whole(self, post: PostSend) -> PostSent:
-        """Show a question or a notice: one message, changed as a whole."""
+        """Show an ask or a notice: one message, changed as a whole."""
         content = post.content
         blocks = (
             render.ask(content, self._seal.close)
@@ -126,17 +124,17 @@ class Poster:
         )
         wait = self._asked.get(post.marker, float("-inf")) + self._pace - self._clock.monotonic()
         if post.remote_id is not None and wait > 0:
-            raise PostDelayed("one call per message and second", retry_after=wait)
+            raise PostDelayed("one call per message per second", retry_after=wait)
         shown = Shown(ts=post.remote_id)
         await self._put(post, shown, blocks)
         assert shown.ts is not None
         self._asked.pop(post.marker, None)
-        if content.options:
+        if content.offered:
             self._asked[post.marker] = shown.called_at
         return PostSent(shown.ts, len(content.text))
 
     async def _take_up(self, post: PostSend) -> Shown:
-        """Begin with a post, or go on with one that an earlier run of the bridge had begun."""
+        """Begin a post, or continue one that an earlier run of the bridge began."""
         if post.remote_id is None:
             return Shown()
         found = await self._search(post.target, post.marker)
@@ -151,43 +149,30 @@ class Poster:
         shown.unsure = False
 
     async def _search(self, target: SessionKey, marker: str) -> Shown | None:
-        """Find what a thread shows of a post by the mark that each of its messages carries."""
+        """Find what a thread shows of a post by the marker that each of its messages carries."""
         channel, thread = channel_and_thread(target.external)
         mark = re.compile(rf"{re.escape(marker)}\.(\d+)")
         found: Shown | None = None
-        cursor: str | None = None
-        for _ in range(PAGES):
-            answer = await self._page(channel, thread, cursor)
-            for message in answer["messages"]:
-                if match := mark.search(orjson.dumps(message).decode()):
-                    found = found or Shown(maybe_streaming=True)
-                    found.messages += 1
-                    if message.get("files"):
-                        found.uploaded = True
-                    elif int(match.group(1)) >= found.start:
-                        found.ts, found.start = message["ts"], int(match.group(1))
-            cursor = (answer.get("response_metadata") or {}).get("next_cursor")
-            if not cursor:
-                break
+        for message in await self._replies(channel, thread):
+            if match := mark.search(orjson.dumps(message).decode()):
+                found = found or Shown(maybe_streaming=True)
+                found.messages += 1
+                if message.get("files"):
+                    found.uploaded = True
+                elif int(match.group(1)) >= found.start:
+                    found.ts, found.start = message["ts"], int(match.group(1))
         return found
 
-    async def _page(self, channel: str, thread: str, cursor: str | None) -> dict[str, Any]:
+    async def _replies(self, channel: str, thread: str) -> list[dict[str, Any]]:
         try:
-            return await self._api.read(
-                "conversations.replies",
-                channel=channel,
-                ts=thread,
-                limit=PAGE,
-                cursor=cursor,
-                include_all_metadata="true",
-            )
+            return await self._api.replies(channel, thread, include_all_metadata="true")
         except SlackRefused as error:
-            # Whoever posts there next is told, if it matters.
+            # If it matters, the next post there fails with it.
             logger.info("%s", error)
-            return {"messages": []}
+            return []
 
     async def _write(self, post: PostSend, shown: Shown, me: Identity, *, over: bool) -> None:
-        """Write on until Slack shows all there is, or as much as one call per second can."""
+        """Write until Slack shows everything, or as much as one call per second allows."""
         while True:
             if self._uploads and shown.messages >= MESSAGES and shown.ts is None:
                 if over:
@@ -204,10 +189,10 @@ class Poster:
                 return
             shown.ts, shown.start, shown.streamed, shown.tasks = None, end, None, {}
             if over:
-                raise PostDelayed("the answer goes on in a further message", retry_after=self._pace)
+                raise PostDelayed("the answer continues in another message", retry_after=self._pace)
 
     async def _write_rest(self, post: PostSend, shown: Shown) -> None:
-        """Send what is left when the answer has taken all its messages: a lot goes as a file."""
+        """Send what is left when the answer has used all its messages: a long rest as a file."""
         rest = post.content.text[shown.start :]
         if shown.uploaded:
             return
@@ -224,13 +209,13 @@ class Poster:
         except (SlackRefused, FileRefused) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
-            logger.warning("%s; long answers take more messages instead", error)
+            logger.warning("%s; long answers use more messages instead", error)
             self._uploads = False
-            raise PostDelayed("the answer goes on in a further message") from error
+            raise PostDelayed("the answer continues in another message") from error
         shown.uploaded = True
 
     def _may_stream(self, post: PostSend) -> bool:
-        """Tell whether a new message can be a stream: one needs somebody whom it is for."""
+        """Tell whether a new message can be a stream: a stream needs a person as recipient."""
         content = post.content
         return self._streams and content.state != "queued" and is_person(content.asker)
 
@@ -254,20 +239,20 @@ class Poster:
         except SlackRefused as error:
             if error.error in PLACE_GONE:
                 raise
-            # Whatever the workspace or the app lacks: a message that is edited always works.
-            logger.info("%s; the answer is a message that is edited", error)
+            # Whether the workspace or the app lacks it, editing a message always works.
+            logger.info("%s; editing a message instead of streaming", error)
             self._streams = error.error not in NO_STREAMS
             return
         except PostDelayed as error:
-            # Streams are begun twenty times a minute at most; nobody is to wait for that.
-            logger.info("%s; the answer is a message that is edited", error)
+            # Slack starts at most twenty streams a minute; people should not wait for that.
+            logger.info("%s; editing a message instead of streaming", error)
             return
         shown.ts, shown.streamed, shown.tasks = answer["ts"], upto, tasks
         shown.messages += 1
         shown.called_at = self._clock.monotonic()
 
     async def _stream(self, post: PostSend, shown: Shown, end: int | None, *, over: bool) -> None:
-        """Write on in a stream, and close it if nothing more goes in; it may have ended itself."""
+        """Append to a stream, and close it if it is full or over; Slack may have ended it."""
         text, done = post.content.text, shown.streamed
         assert done is not None
         upto = end if end is not None else len(text) if over else render.safe_end(text)
@@ -289,7 +274,7 @@ class Poster:
         except SlackRefused as error:
             if error.error in PLACE_GONE:
                 raise
-            # Whatever a stream does not take: a message that is edited may.
+            # What a stream refuses, an edited message may accept.
             shown.streamed = None
             shown.maybe_streaming = error.error not in NOT_STREAMING | GONE
         else:
@@ -310,7 +295,7 @@ class Poster:
         )
 
     async def _edit(self, post: PostSend, shown: Shown, end: int | None) -> None:
-        """Write the whole of one message anew."""
+        """Rewrite one message as a whole."""
         channel, _ = channel_and_thread(post.target.external)
         content = post.content
         level = render.verbosity(content, channel)
@@ -329,18 +314,18 @@ class Poster:
                 raise
 
     async def _put(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
-        """Show blocks; if Slack makes nothing of what an agent wrote, its words as they are."""
+        """Show blocks; if Slack cannot render an agent's text, show it verbatim."""
         try:
             await self._put_blocks(post, shown, blocks)
         except SlackRefused as error:
             verbatim = render.verbatim(blocks)
             if error.error not in BAD_FORM or verbatim == blocks:
                 raise
-            logger.warning("%s; the words are shown as they are", error)
+            logger.warning("%s; showing the text verbatim", error)
             await self._put_blocks(post, shown, verbatim)
 
     async def _put_blocks(self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]) -> None:
-        """Change the message if there is one, else make it."""
+        """Change the message if there is one, else post it."""
         channel, thread = channel_and_thread(post.target.external)
         content = {
             "text": render.summary(post.content),
@@ -369,5 +354,5 @@ class Poster:
 
 
 def metadata(post: PostSend, start: int) -> dict[str, Any]:
-    """Mark a message of a post that begins somewhere in its text."""
+    """Mark a message with its post and the offset in the text where it begins."""
     return {"event_type": EVENT_TYPE, "event_payload": {"post": f"{post.marker}.{start}"}}

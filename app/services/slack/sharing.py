@@ -1,7 +1,7 @@
-"""Shows what an agent made: its files go up one by one, and then stand in one message of a thread.
+"""Shares the files an agent made: uploads them one by one, then shows them in one message.
 
-Nobody sees a file before it is shared, and Slack knows whether it was: so each is shown once,
-whatever happens on the way. What Slack does not take is named instead.
+A file is invisible until it is shared, and Slack knows whether it was: so each is shown exactly
+once, even after a crash. Files that Slack rejects are named instead.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from app.core.files.download import FileRefused
 from app.core.files.names import size_words
 from app.core.posts import MadeFile, PostSend, PostSent
 from app.services.slack import render
-from app.services.slack.api import FileRefused, SlackApi, SlackRefused
+from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
 from app.services.slack.posting import PLACE_GONE, metadata
 
 logger = logging.getLogger(__name__)
 
 _FILE_ID: Final = "F"
-"""How the ids of files begin; a message is known by a time."""
+"""Prefix of file ids; the id of a message is a time."""
 
 
 class Sharer:
@@ -32,7 +33,7 @@ class Sharer:
         self._uploads = uploads
 
     async def send(self, post: PostSend) -> PostSent:
-        """Take the next step of showing files; raises what the API does."""
+        """Take the next step of sharing files; raises what the API does."""
         sent = [] if post.remote_id is None else post.remote_id.split(",")
         if sent and not sent[0].startswith(_FILE_ID):
             return PostSent(sent[0])  # they are named already
@@ -45,7 +46,7 @@ class Sharer:
         except (SlackRefused, FileRefused, OSError) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
-            logger.warning("files cannot be shown in %s: %s", post.target, error)
+            logger.warning("cannot share files in %s: %s", post.target, error)
             return await self._name(post, error)
         return PostSent(",".join(sent))
 
@@ -54,7 +55,7 @@ class Sharer:
         return await self._api.put(file.name, content)
 
     async def _is_shared(self, number: str) -> bool:
-        """Ask Slack whether people see a file: an answer to an earlier call may have been lost."""
+        """Ask Slack whether a file is shared: the answer to an earlier call may have been lost."""
         try:
             info = await self._api.read("files.info", file=number)
         except SlackRefused as error:
@@ -69,10 +70,10 @@ class Sharer:
         await self._api.share(files, channel=channel, thread=thread)
 
     async def _name(self, post: PostSend, error: Exception) -> PostSent:
-        """Say which files there are, and why they are not here."""
+        """List the files, and say why they are not here."""
         channel, thread = channel_and_thread(post.target.external)
         lines = [_line(file) for file in post.content.files]
-        why = render.escape(f"These files could not be sent to Slack ({error}):")
+        why = render.escape(f"Couldn't send these files to Slack ({error}):")
         answer = await self._api.call(
             "chat.postMessage",
             channel=channel,

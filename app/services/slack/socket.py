@@ -1,6 +1,6 @@
-"""Holds the line to Slack: Socket Mode, one connection after another without a gap between them.
+"""Keeps the Socket Mode connection to Slack open: the next one opens before the old one closes.
 
-A frame is kept first and acknowledged then; one that could not be kept is sent again by Slack.
+A frame is stored first and then acknowledged; Slack resends one that could not be stored.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from app.services.slack.api import SDK_LOGGER, SlackRefused, SlackUncertain, fai
 logger = logging.getLogger(__name__)
 
 PING_SECONDS: Final = 5.0
-"""How often the line is tried; one that is silent for four times as long is dead."""
+"""Ping interval; a connection that is silent for four times as long is dead."""
 OPEN_SECONDS: Final = 20.0
-"""How long a connection may take until Slack says hello."""
+"""Time limit until Slack says hello on a new connection."""
 CLOSE_SECONDS: Final = 1.0
-"""How long the other side may take to say goodbye."""
+"""Time limit for a clean disconnect."""
 LOOK_SECONDS: Final = 0.5
-"""How often it is looked whether the line still holds."""
+"""How often to check that the connection is alive."""
 
 Keep = Callable[[dict[str, Any], bytes], Awaitable[None]]
 Opened = Callable[[float | None], None]
-"""Told of every new connection, and since when nothing was heard; None: it is the first one."""
+"""Called for every new connection, with the time the last one was alive; None for the first."""
 
 
 class Connection(SocketModeClient):
-    """One connection of the SDK's; whoever owns it decides when the next one is opened."""
+    """One SDK connection; its owner decides when the next one is opened."""
 
     def __init__(self, web_client: AsyncWebClient, token: str, ping_seconds: float) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class Connection(SocketModeClient):
         self.take: Callable[[dict[str, Any], bytes], None] = lambda _frame, _raw: None
 
     async def enqueue_message(self, message: str) -> None:
-        """Take a frame as it comes; the SDK would begin a task for each, in no order."""
+        """Take a frame in order; the SDK would start a task for each, in no order."""
         raw = message.encode()
         frame = orjson.loads(raw)
         match frame.get("type"):
@@ -78,16 +78,16 @@ class Connection(SocketModeClient):
 
     @property
     def heard_at(self) -> float:
-        """When it was last known to work."""
+        """When the connection was last known to work."""
         return self.last_ping_pong_time or self.opened_at
 
     async def acknowledge(self, envelope: str) -> None:
-        """Tell Slack, over the very line that it used, that a frame was kept."""
+        """Tell Slack, on the connection that it used, that a frame was stored."""
         assert self.current_session is not None
         await self.current_session.send_str(f'{{"envelope_id":"{envelope}"}}')
 
     async def close(self) -> None:
-        """Disconnect; on a dead line the SDK would wait for an answer, and then leave all open."""
+        """Disconnect; on a dead connection the SDK would wait, and then leave everything open."""
         self.closed = True
         for task in (self.message_processor, self.current_session_monitor, self.message_receiver):
             if task is not None:
@@ -104,7 +104,7 @@ class Connection(SocketModeClient):
 
 
 class Socket:
-    """The line of one app."""
+    """The Socket Mode connections of one app."""
 
     def __init__(
         self, agent: str, suffix: str, token: str, ping_seconds: float = PING_SECONDS
@@ -116,20 +116,20 @@ class Socket:
         self._tasks = Tasks(f"slack socket of {agent}")
 
     async def run(self, web_client: AsyncWebClient, keep: Keep, opened: Opened) -> None:
-        """Keep and acknowledge what comes, for as long as there is a line.
+        """Store and acknowledge frames for as long as there is a connection.
 
         Raises:
-            ServiceRefused: Slack will never give this app a line.
-            PostError: it cannot have one now.
+            ServiceRefused: Slack refuses this app a socket.
+            PostError: Slack cannot open one now.
             TimeoutError: it took too long.
         """
         current = await self._open(web_client, keep)
         opened(None)
         try:
             while True:
-                await self._broken(current)
+                await self._wait_until_broken(current)
                 heard = current.heard_at
-                # The next one first: Slack sends to it what the old one does not take any more.
+                # The next one first: Slack sends it what the old one no longer takes.
                 following = await self._open(web_client, keep)
                 opened(heard)
                 current, old = following, current
@@ -139,7 +139,7 @@ class Socket:
             await self._tasks.close()
 
     async def try_out(self, web_client: AsyncWebClient) -> None:
-        """Ask Slack for a line without taking it; raises what `run` does."""
+        """Ask Slack for a socket without opening it; raises what `run` does."""
         await self._address(web_client)
 
     async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
@@ -163,16 +163,16 @@ class Socket:
                 raise failed from error
             raise ServiceRefused(
                 adapter_name("slack", self._agent),
-                f"Slack opens no socket for its app ({failed.error})",
-                f"Check SLACK_APP_TOKEN{self._suffix}: an app-level token with connections:write, "
-                "and Socket Mode switched on in the app's settings.",
+                f"Slack refused a socket for its app ({failed.error})",
+                f"Check that SLACK_APP_TOKEN{self._suffix} is an app-level token with "
+                "connections:write, and that Socket Mode is on in the app's settings.",
             ) from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("apps.connections.open", type(error).__name__) from error
         return str(answer["url"])
 
-    async def _broken(self, connection: Connection) -> None:
-        """Wait until a connection ends, or is dead without a word."""
+    async def _wait_until_broken(self, connection: Connection) -> None:
+        """Wait until a connection ends or is found dead."""
         while await connection.is_connected():
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -191,11 +191,11 @@ class Socket:
             await keep(frame, raw)
         except BridgeError as error:
             logger.warning(
-                "a frame for %s could not be kept, Slack sends it again: %s", self._agent, error
+                "cannot store a frame for %s, Slack will resend it: %s", self._agent, error
             )
             return
         try:
             await connection.acknowledge(frame["envelope_id"])
         except (ConnectionError, aiohttp.ClientError) as error:
-            # Slack sends it again, and the inbox knows it by its id.
-            logger.info("a frame for %s could not be acknowledged: %s", self._agent, error)
+            # Slack resends it, and the inbox recognises its id.
+            logger.info("cannot acknowledge a frame for %s: %s", self._agent, error)

@@ -1,6 +1,6 @@
-"""Shows that an agent is at work: Slack's own status with its Stop button, set again in time.
+"""Shows that an agent is working: Slack's own status with its Stop button, renewed in time.
 
-A status is decoration: whatever Slack says to it, no answer waits for it.
+A status is decoration: if Slack refuses or delays it, no answer waits for it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from app.services.slack.events import channel_and_thread, is_person
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 60.0
-"""How often a status is set again: it disappears after two minutes."""
+"""How often a status is renewed: it disappears after two minutes."""
 LACKING: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
 
 
 @dataclass(slots=True)
 class _Shown:
-    """What one thread is to show, and what wakes whoever sees to it."""
+    """The status one thread should show, and the timer until it is set again."""
 
     asker: str
     wanted: Literal["processing", "active"] = "processing"
@@ -52,12 +52,12 @@ class Status:
         self._tasks.start(self._show(key, shown), name=str(key))
 
     def end(self, key: SessionKey) -> None:
-        """Show that it does not work any more."""
+        """Show that the agent no longer works."""
         if key in self._shown:
             self._want(self._shown[key], "active")
 
     async def close(self) -> None:
-        """Leave everything as it is shown."""
+        """Stop updating; the statuses stay as shown."""
         await self._tasks.close()
 
     def _want(self, shown: _Shown, status: Literal["processing", "active"]) -> None:
@@ -67,7 +67,7 @@ class Status:
                 shown.timer.cancel()
 
     async def _show(self, key: SessionKey, shown: _Shown) -> None:
-        """Bring Slack up to date, one call after another: two at once may arrive in any order."""
+        """Update Slack with one call at a time: two at once may arrive in any order."""
         try:
             while not await self._settle(key, shown):
                 pass
@@ -75,7 +75,7 @@ class Status:
             del self._shown[key]
 
     async def _settle(self, key: SessionKey, shown: _Shown) -> bool:
-        """Set what is wanted; if it is to be set again, rest until then, else that was all."""
+        """Set the wanted status, then sleep until it is due again; True if no more is to do."""
         status = shown.wanted
         wait = await self._set(key, status, shown.asker)
         if shown.wanted != status:
@@ -88,7 +88,7 @@ class Status:
         return False
 
     async def _set(self, key: SessionKey, status: str, asker: str) -> float | None:
-        """Set a status; returns after how many seconds to try again, if Slack does not take it."""
+        """Set a status; returns the seconds until the next try if Slack delays it."""
         channel, thread = channel_and_thread(key.external)
         try:
             if self._sessions:

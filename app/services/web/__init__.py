@@ -1,1 +1,1 @@
-"""The bridge's own page and API as a service like all others."""
+"""Connects the page and the API with the core, as a service like all others."""

@@ -1,4 +1,4 @@
-"""What is said on the page or over the API, as it is kept in the inbox; pure."""
+"""Converts messages from the page and the API to deliveries and back; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERVICE = "web"
 
 
 class SaidFile(BaseModel):
-    """A file that came with a message; its address is below the folder of uploads."""
+    """A file attached to a message; its address is relative to the uploads folder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class SaidFile(BaseModel):
 
 
 class Said(BaseModel):
-    """One message in a thread of the page."""
+    """One message in a page thread."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,17 +41,17 @@ class Said(BaseModel):
 
 
 def place_key(thread: str) -> PlaceKey:
-    """Name a thread of the page."""
+    """Return the key of a page thread."""
     return PlaceKey(SERVICE, thread)
 
 
 def session_key(thread: str, agent: str) -> SessionKey:
-    """Name an agent's session in a thread."""
+    """Return the key of an agent's session in a thread."""
     return SessionKey(SERVICE, thread, agent)
 
 
 def delivery(said: Said, agent: str, *, now: float) -> Delivery:
-    """Make a delivery of a message, heard by one agent; every call is a message of its own."""
+    """Make a delivery of a message to one agent; every call is a separate message."""
     return Delivery(
         adapter=adapter_name(SERVICE, agent),
         delivery_id=uuid4().hex,
@@ -63,15 +63,15 @@ def delivery(said: Said, agent: str, *, now: float) -> Delivery:
 
 
 def heard(stored: Delivery) -> Heard:
-    """Read a message back.
+    """Parse a stored message.
 
     Raises:
-        DeliveryUnreadable: it was not written by this bridge.
+        DeliveryUnreadable: this bridge did not write it.
     """
     try:
         said = Said.model_validate_json(stored.body)
     except ValidationError as error:
-        raise DeliveryUnreadable("this is no message of the page") from error
+        raise DeliveryUnreadable("not a message from the page") from error
     return Heard(
         place=place_key(said.thread),
         external=said.thread,

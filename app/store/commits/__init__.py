@@ -1,4 +1,4 @@
-"""What is written inside somebody's commit: functions of a connection, used by several ports.
+"""Writes inside the caller's commit: functions of a connection, used by several ports.
 
-Nothing here begins or ends a commit; whatever must be true together is called together.
+Nothing here begins or ends a commit; what must be true together is called together.
 """

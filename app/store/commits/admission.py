@@ -1,4 +1,4 @@
-"""Gives messages to sessions inside a commit: to the turn that waits, else to a new one."""
+"""Gives messages to sessions inside a commit: to the waiting turn, else to a new one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def attach(
     """Give a message to a session: to its waiting turn, else to a new one."""
     surface_id, session_id = _surface(connection, request, place_id, now)
     connection.execute(_TOUCH, {"of": session_id, "now": now})
-    # The last one that waits: after a crash there may be two, and nobody overtakes anybody.
+    # The last waiting turn: after a crash there may be two, and messages keep their order.
     waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
     release(connection, session_id)
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
@@ -87,7 +87,7 @@ def _new_turn(connection: Connection, session_id: int, surface_id: int, now: flo
 def _surface(
     connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
 ) -> tuple[int, int]:
-    """Find the session a request is for, or begin one; one that was removed begins afresh.
+    """Find the session of a request, or start one; a removed session starts a new conversation.
 
     A new name for a conversation in the same place, such as a later Linear agent session on one
     issue, is a further surface of the session that the agent has there.
@@ -127,12 +127,12 @@ def _new_session(
 
 
 def release(connection: Connection, session_id: int) -> None:
-    """Let everything run that was held back in a session."""
+    """Release all held turns of a session."""
     connection.execute(_RELEASE, {"of": session_id})
 
 
 def begin_afresh(connection: Connection, session_id: int) -> None:
-    """Forget the agent's conversation; what was said so far is history of another one."""
+    """Start a new conversation; what was said so far belongs to the former one."""
     last = select(func.coalesce(func.max(transcript.c.id), 0)).scalar_subquery()
     connection.execute(
         update(session)

@@ -1,29 +1,31 @@
-"""Writes asks inside somebody's commit: opened with the post that shows them, closed once."""
+"""Writes asks inside the caller's commit: opens them with their post, closes them once."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
-from app.core.consent.offers import text_of, unsaid
+from app.core.ask_view import AskView
+from app.core.consent.offers import text_of
 from app.core.keys import SessionKey
+from app.core.notes import Note
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
 from app.core.updates import AskRequest
-from app.store.posts import finish_post, insert_post
+from app.store.posts import end_post, insert_post
 from app.store.tables import ask, session, surface, turn
 from app.store.transcript import insert_entries
 
 
 def ask_post_key(ask_id: int) -> str:
-    """Name the post that shows an ask."""
+    """Return the key of the post that shows an ask."""
     return f"ask:{ask_id}"
 
 
 def target_of(connection: Connection, turn_id: int) -> SessionKey:
-    """Tell in which conversation a turn was asked for."""
+    """Return the conversation in which a turn was requested."""
     row = connection.execute(
         select(surface.c.service, surface.c.external, surface.c.agent)
         .join(turn, turn.c.surface == surface.c.id)
@@ -42,7 +44,7 @@ def open_ask(
     resume_at: float | None = None,
     adrift: bool = False,
 ) -> tuple[int, int]:
-    """Keep an ask, its row in the transcript and its post; returns the ids of ask and post."""
+    """Store an ask, its transcript row and its post; return the ids of ask and post."""
     generation = select(session.c.generation).where(session.c.id == ref.session).scalar_subquery()
     ask_id = connection.execute(
         insert(ask)
@@ -75,7 +77,7 @@ def open_ask(
 
 
 def _shown(ask_id: int, request: AskRequest) -> PostContent:
-    """Say what the post of an ask shows as long as it is open."""
+    """Build the content of an ask's post while it is open."""
     return PostContent(
         kind="ask",
         state="open",
@@ -84,13 +86,19 @@ def _shown(ask_id: int, request: AskRequest) -> PostContent:
         options=request.options,
         free_text=request.free_text,
         url=request.url,
+        view=_link_to_ask(request.view, ask_id),
     )
+
+
+def _link_to_ask(view: AskView | None, ask_id: int) -> AskView | None:
+    """Make the link lead to the ask itself."""
+    return replace(view, link=f"{view.link}#a{ask_id}") if view and view.link else view
 
 
 def _entry(
     ask_id: int, request: AskRequest, ref: TurnRef, *, deadline: float, resume_at: float | None
 ) -> Entry:
-    """Write what the page shows of an ask as long as it is open."""
+    """Build what the page shows of an ask while it is open."""
     data = {
         "ask": ask_id,
         "state": "open",
@@ -102,8 +110,10 @@ def _entry(
     }
     if resume_at is not None:
         data["resume_at"] = resume_at
-    if about := unsaid(request.title, request.subject):
-        data["about"] = about
+    if request.whole is not None:
+        data["view"] = asdict(request.whole)
+    if request.url:
+        data["url"] = request.url
     return Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)
 
 
@@ -111,18 +121,16 @@ def close_ask(
     connection: Connection,
     row: Row[Any],
     change: dict[str, Any],
-    note: str,
+    note: Note,
     now: float,
     data: dict[str, Any] | None = None,
 ) -> list[int]:
-    """Close an ask that is open; returns the post that says so."""
+    """Close an open ask; return the post that says so."""
     connection.execute(update(ask).where(ask.c.id == row.id).values(closed_at=now, **change))
     said = {"ask": row.id, **change, **(data or {})}
-    entry = Entry(kind="ask", text=note, data=said, session=row.session, turn=row.turn)
+    entry = Entry(kind="ask", note=note, data=said, session=row.session, turn=row.turn)
     insert_entries(connection, [entry], now)
-    text = text_of(row.title, row.subject)
-    content = PostContent(kind="ask", state=change["state"], text=text, note=note, ask=row.id)
-    post = finish_post(connection, ask_post_key(row.id), content)
+    post = end_post(connection, ask_post_key(row.id), change["state"], note)
     return [] if post is None else [post]
 
 
@@ -130,10 +138,10 @@ def close_asks(
     connection: Connection,
     which: ColumnElement[bool],
     state: Literal["cancelled", "lost"],
-    note: str,
+    note: Note,
     now: float,
 ) -> list[int]:
-    """Close the open asks among these; returns their posts. Offers outlive what they came with."""
+    """Close the open asks among these; return their posts. Offers outlive their turn."""
     still = (ask.c.state == "open") & (ask.c.kind != "offer")
     rows = connection.execute(select(ask).where(which, still)).all()
     return [

@@ -1,11 +1,11 @@
-"""Writes which repository a place has, and what its area remembers, inside somebody's commit."""
+"""Writes the repository of a place, and its area's default, inside the caller's commit."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.keys import PlaceKey
+from app.core.keys import AreaOf, PlaceKey
 from app.store.tables import place
 
 
@@ -14,12 +14,12 @@ def choose(connection: Connection, place_id: int, repository: str) -> None:
     connection.execute(update(place).where(place.c.id == place_id).values(repository=repository))
 
 
-def remember(connection: Connection, place_id: int, repository: str) -> None:
-    """Have new places of the same area, if it has one, get a repository."""
+def remember(connection: Connection, place_id: int, repository: str, area_of: AreaOf) -> None:
+    """Make a repository the default for new places of the same area, if it has one."""
     row = connection.execute(
         select(place.c.service, place.c.name).where(place.c.id == place_id)
     ).one()
-    area = PlaceKey(row.service, row.name).area
+    area = area_of(PlaceKey(row.service, row.name))
     if area is None:
         return
     kept = {"service": area.service, "name": area.name, "repository": repository}
@@ -32,7 +32,7 @@ def remember(connection: Connection, place_id: int, repository: str) -> None:
 
 
 def pin(connection: Connection, where: PlaceKey, repository: str) -> str:
-    """Give a place its repository if it has none; returns the one that it has."""
+    """Give a place its repository if it has none; return the one it has."""
     first = func.coalesce(place.c.repository, repository)
     here = (place.c.service == where.service) & (place.c.name == where.name)
     chosen = connection.execute(

@@ -1,4 +1,4 @@
-"""Lets messages that were edited or taken back follow their speakers, as long as they wait."""
+"""Applies edits and deletions to messages while they wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, select, update
 
 from app.core.inbound import Changed, Corrected
+from app.core.notes import Note, NoteCode
 from app.core.types import Entry, TurnRef, TurnState
 from app.store.commits.endings import drop_turn
 from app.store.tables import heard, message, place, turn
@@ -16,7 +17,7 @@ _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 
 
 def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
-    """Change or drop a message inside somebody's commit, unless an agent was told of it."""
+    """Change or drop a message inside the caller's commit, unless an agent got it."""
     found = connection.execute(
         select(message.c.id, message.c.place, message.c.edited)
         .join(place, place.c.id == message.c.place)
@@ -28,7 +29,7 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
         )
     ).first()
     if found is None or found.edited == (changed.text or ""):
-        return Corrected("unknown")  # or heard of before, by another adapter
+        return Corrected("unknown")  # or already applied, through another adapter
     told = connection.execute(
         select(turn.c.session, turn.c.id, turn.c.state)
         .join(heard, heard.c.turn == turn.c.id)
@@ -38,15 +39,15 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
     if any(row.state in _AT_WORK for row in told):
         return Corrected("late", refs)
     if any(row.state != TurnState.QUEUED for row in told):
-        return Corrected("unknown", refs)  # long done: what was answered stays as it was
+        return Corrected("unknown", refs)  # done: what was answered stays unchanged
     where, name = found.place, changed.speaker.name
     of_message = message.c.id == found.id
     connection.execute(update(message).where(of_message).values(edited=changed.text or ""))
     if changed.text is not None:
-        notice = Entry("notice", f"{name} changed a message to: {changed.text}")
+        notice = Entry("notice", note=Note(NoteCode.MESSAGE_CHANGED, name, changed.text))
         insert_in_place(connection, where, notice, now)
         return Corrected("changed", refs)
-    notice = Entry("notice", f"{name} took a message back.")
+    notice = Entry("notice", note=Note(NoteCode.MESSAGE_TAKEN_BACK, name))
     insert_in_place(connection, where, notice, now)
     return Corrected("dropped", refs, tuple(_take_back(connection, found.id, refs, now)))
 
@@ -54,7 +55,7 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
 def _take_back(
     connection: Connection, number: int, told: Sequence[TurnRef], now: float
 ) -> list[int]:
-    """Take a message out of the turns it waits in; one that has no other words is dropped."""
+    """Remove a message from its waiting turns; drop a turn that has no other message."""
     connection.execute(delete(heard).where(heard.c.message == number))
     posts: list[int] = []
     for ref in told:

@@ -1,6 +1,6 @@
-"""Ends turns inside somebody's commit: stopped, dropped, given up, or gone on with in another.
+"""Ends turns inside the caller's commit: stopped, dropped, given up or continued in another.
 
-A turn ends with all that it asks, and people see in its post how it ended.
+A turn's asks end with it, and its post shows people how it ended.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from typing import Literal
 
 from sqlalchemy import Connection, insert, select, update
 
+from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
 from app.store.commits.asks import close_asks, target_of
-from app.store.posts import addressed, end_post, finish_post, insert_post, turn_post_key
+from app.store.commits.words import forget_words
+from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
 from app.store.tables import ASK_IS_OPEN, ask, heard, session, turn
 from app.store.transcript import insert_entries
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
 IN_THE_WAY = turn.c.state.in_(RUNNING) | turn.c.paused.is_not(None)
-"""What keeps the turns behind it from running."""
-STOPPED = PostContent(kind="turn", state="stopped", note="Stopped.")
-DROPPED = PostContent(kind="turn", state="stopped", note="Dropped before it began.")
-NOT_NEEDED = "Not needed any more."
+"""Turns that block the ones behind them."""
+STOPPED = Note(NoteCode.STOPPED)
+DROPPED = Note(NoteCode.DROPPED)
+NOT_NEEDED = Note(NoteCode.NOT_NEEDED)
 
 
 def stop_running(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what runs, is paused or parked, if anything is; what waits is left alone."""
+    """Stop the running, paused or parked turn, if any; waiting turns are not touched."""
     posts = end_parked(connection, session_id, now)
     running = connection.execute(
         select(turn.c.id).where(turn.c.session == session_id, IN_THE_WAY)
@@ -35,7 +37,7 @@ def stop_running(connection: Connection, session_id: int, now: float) -> list[in
 
 
 def hand_over(connection: Connection, session_id: int, now: float) -> list[int]:
-    """Stop what stands in the way of what waits; that may have begun since somebody looked."""
+    """Stop what blocks the waiting turns; one of them may have started since the last check."""
     of_session = turn.c.session == session_id
     waiting = connection.execute(
         select(turn.c.id).where(
@@ -47,25 +49,25 @@ def hand_over(connection: Connection, session_id: int, now: float) -> list[int]:
 
 
 def end_parked(connection: Connection, session_id: int, now: float) -> list[int]:
-    """End what waits for an answer without a process."""
+    """End the turns that wait for an answer without a process."""
     parked = connection.execute(
         select(turn.c.id).where(turn.c.session == session_id, turn.c.state == TurnState.PARKED)
     )
     return [
         post
         for turn_id in parked.scalars().all()
-        for post in end_waiting(connection, turn_id, STOPPED.note, now)
+        for post in end_waiting(connection, turn_id, STOPPED, now)
     ]
 
 
 def end_waiting(
     connection: Connection,
     turn_id: int,
-    note: str,
+    note: Note,
     now: float,
     state: Literal[TurnState.CANCELLED, TurnState.DONE] = TurnState.CANCELLED,
 ) -> list[int]:
-    """End a turn that waits for people, with what it had shown so far."""
+    """End a turn that waits for people, with what it has shown so far."""
     posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", note, now)
     session_id = _close_turn(connection, turn_id, state, now)
     say(connection, session_id, turn_id, note, now)
@@ -77,10 +79,10 @@ def end_if_idle(
     connection: Connection,
     turn_id: int,
     state: Literal[TurnState.CANCELLED, TurnState.DONE],
-    note: str,
+    note: Note,
     now: float,
 ) -> list[int]:
-    """End a turn without a process once it waits for no answer any more."""
+    """End a turn without a process once it no longer waits for an answer."""
     row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
     still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ask.c.kind != "offer")
     is_idle = row.state == TurnState.PARKED or row.paused is not None
@@ -90,9 +92,9 @@ def end_if_idle(
 
 
 def go_on_after(
-    connection: Connection, turn_id: int, note: str, now: float
+    connection: Connection, turn_id: int, note: Note, now: float
 ) -> tuple[TurnRef, list[int]]:
-    """End a parked turn and begin the one that goes on with its work; returns it and the posts.
+    """End a parked turn and start the one that continues its work; return it and the posts.
 
     The messages and the asks are the new turn's from now on.
     """
@@ -113,7 +115,9 @@ def go_on_after(
     begun = NewPost(
         turn_post_key(new_id),
         target_of(connection, turn_id),
-        addressed(connection, turn_post_key(turn_id), PostContent(kind="turn", state="starting")),
+        address_like(
+            connection, turn_post_key(turn_id), PostContent(kind="turn", state="starting")
+        ),
         old.session,
         new_id,
     )
@@ -123,7 +127,7 @@ def go_on_after(
 def stop_session(
     connection: Connection, session_id: int, now: float, *, parked: bool = True
 ) -> list[int]:
-    """Mark what runs as stopped and hold what waits; what had not begun or is parked ends here."""
+    """Mark the running turn as stopped and hold waiting ones; end an unstarted or parked one."""
     of_session = turn.c.session == session_id
     ended = end_parked(connection, session_id, now) if parked else []
     first = connection.execute(
@@ -142,15 +146,15 @@ def stop_session(
         connection.execute(update(turn).where(turn.c.id == first.id).values(stopped=True))
         return ended
     if first.paused is not None:
-        return ended + end_waiting(connection, first.id, STOPPED.note, now)
-    posts = end_turn(connection, first.id, TurnState.CANCELLED, STOPPED, now)
-    # What had not begun has no rows of its own, and none of another turn may stand between them.
-    say(connection, session_id, None, STOPPED.note, now)
+        return ended + end_waiting(connection, first.id, STOPPED, now)
+    posts = end_turn(connection, first.id, TurnState.CANCELLED, ended_by(STOPPED), now)
+    # A turn that never started has no rows, and its notice must not split another turn's rows.
+    say(connection, session_id, None, STOPPED, now)
     return ended + posts
 
 
 def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
-    """End every turn of a session that waits."""
+    """End every waiting turn of a session."""
     waiting = connection.execute(
         select(turn.c.id).where(
             turn.c.session == session_id,
@@ -160,19 +164,24 @@ def drop_queued(connection: Connection, session_id: int, now: float) -> list[int
     ).scalars()
     dropped = waiting.all()
     if dropped:
-        say(connection, session_id, None, DROPPED.note, now)
+        say(connection, session_id, None, DROPPED, now)
     return [
         post
         for waiting_id in dropped
-        for post in end_turn(connection, waiting_id, TurnState.CANCELLED, DROPPED, now)
+        for post in end_turn(connection, waiting_id, TurnState.CANCELLED, ended_by(DROPPED), now)
     ]
 
 
 def drop_turn(connection: Connection, ref: TurnRef, now: float) -> list[int]:
-    """End one turn that waits."""
-    posts = end_turn(connection, ref.turn, TurnState.CANCELLED, DROPPED, now)
-    say(connection, ref.session, None, DROPPED.note, now)
+    """End one waiting turn."""
+    posts = end_turn(connection, ref.turn, TurnState.CANCELLED, ended_by(DROPPED), now)
+    say(connection, ref.session, None, DROPPED, now)
     return posts
+
+
+def ended_by(note: Note, state: str = "stopped") -> PostContent:
+    """Build the post content that says why a turn ended."""
+    return PostContent(kind="turn", state=state, reason=note)
 
 
 def end_turn(
@@ -183,7 +192,7 @@ def end_turn(
     now: float,
     error: str = "",
 ) -> list[int]:
-    """End a turn and all that it asks, whether its process lived or not; returns the posts."""
+    """End a turn and its asks, with or without a process; return the posts."""
     posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
     return posts + _present(finish_post(connection, turn_post_key(turn_id), content))
@@ -199,6 +208,7 @@ def _close_turn(
         .returning(turn.c.session)
     ).scalar_one()
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
+    forget_words(connection)
     return int(session_id)
 
 
@@ -210,10 +220,10 @@ def say(
     connection: Connection,
     session_id: int,
     turn_id: int | None,
-    text: str,
+    note: Note,
     now: float,
     data: Mapping[str, str] | None = None,
 ) -> None:
-    """Write down for the page what happened to a turn, or to one that never began."""
-    entry = Entry(kind="notice", text=text, data=data or {}, session=session_id, turn=turn_id)
+    """Add a notice for the page of what happened to a turn, started or not."""
+    entry = Entry(kind="notice", note=note, data=data or {}, session=session_id, turn=turn_id)
     insert_entries(connection, [entry], now)

@@ -1,6 +1,6 @@
-"""Writes what becomes of offers inside somebody's commit: taken, left, overtaken, or handed on.
+"""Settles offers inside the caller's commit: taken, declined, superseded or handed on.
 
-An offer belongs to no turn's work: it outlives the turn that it is shown with, and begins another.
+An offer is not part of a turn's work: it outlives the turn that shows it, and starts another.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from app.core.consent.offers import TAKE, text_of
 from app.core.keys import PlaceKey
+from app.core.notes import Note, NoteCode
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
 from app.store.commits.asks import close_ask
 from app.store.tables import ASK_IS_OPEN, OFFER, ask, checkout, message, place, surface, turn
 from app.store.transcript import insert_in_place
 
-HANDED_ON = "Something else was asked; the agent is told of this with it."
+HANDED_ON = Note(NoteCode.OFFER_HANDED_ON)
 
 
 def open_offers(connection: Connection, session_id: int) -> list[Row[Any]]:
-    """List the offers of a session that stand."""
+    """List a session's open offers."""
     mine = select(ask).where(ask.c.session == session_id, ASK_IS_OPEN, ask.c.kind == "offer")
     return list(connection.execute(mine.order_by(ask.c.id)))
 
 
-def withdraw_offers(connection: Connection, session_id: int, note: str, now: float) -> list[int]:
-    """Take back the offers of a session; returns the posts that say so."""
+def withdraw_offers(connection: Connection, session_id: int, note: Note, now: float) -> list[int]:
+    """Withdraw a session's offers; return the posts that say so."""
     return [
         post
         for row in open_offers(connection, session_id)
@@ -36,7 +37,7 @@ def withdraw_offers(connection: Connection, session_id: int, note: str, now: flo
 
 
 def hand_on_offers(connection: Connection, session_id: int, number: int, now: float) -> list[int]:
-    """Let a message bring along what was offered: whoever writes it knows of that."""
+    """Add the open offers to a message as context: its author has seen them."""
     offered = open_offers(connection, session_id)
     if not offered:
         return []
@@ -51,7 +52,7 @@ def hand_on_offers(connection: Connection, session_id: int, number: int, now: fl
 def decide_offer(
     connection: Connection, row: Row[Any], answer: str, by: str, speaker: str, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """Begin the turn that an offer is about, if it is taken; returns it and the post to send."""
+    """Start the turn of an offer, if it is taken; return it and the post to send."""
     if answer != TAKE:
         return [], []
     shown = connection.execute(
@@ -67,7 +68,7 @@ def decide_offer(
         agent_name=shown.agent,
         prompt=f"{deed}.",
         speaker=Speaker(speaker, by),
-        message_id="",  # nobody wrote one that could be answered
+        message_id="",  # there is no message to answer
         surface=PlaceKey(shown.service, shown.name),
     )
     number = _say(connection, row, shown.place, request, now)
@@ -84,7 +85,7 @@ def _say(
     request: BridgeSessionRequest,
     now: float,
 ) -> int:
-    """Keep what taking an offer says: its deed in words, and what it is about as data."""
+    """Store the message of a taken offer: its action as text, its subject as data."""
     data = {"files": [], "to": [request.agent_name]}
     said = Entry("message", request.prompt, request.speaker.name, data)
     number = insert_in_place(connection, place_id, said, now)

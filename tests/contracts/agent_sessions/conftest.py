@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.agents.kits import DEMO, REAL, Kit
+from tests.agents.kits import DEMO, REAL, ROOT, Kit
 from tests.agents.model import Model
 from tests.agents.rig import Rig
 
@@ -50,6 +52,16 @@ def installed(kit: Kit) -> Kit:
     if kit.missing:
         pytest.skip(kit.missing)
     return kit
+
+
+@pytest.fixture
+def site() -> Iterator[Path]:
+    """Make a folder where a server would have one: some agents hide /tmp from their commands."""
+    base = Path("/srv") if os.geteuid() == 0 else ROOT
+    with TemporaryDirectory(prefix=".test-site-", dir=base) as folder:
+        site = Path(folder)
+        site.chmod(0o755)  # agents have user ids of their own
+        yield site
 
 
 @pytest.fixture

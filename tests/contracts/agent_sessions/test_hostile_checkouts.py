@@ -31,7 +31,7 @@ async def test_an_agent_does_not_start_where_it_would_obey_the_checkout(rig: Rig
     await opened.session.close()
     plant(rig.kit.name, rig.workspace)
 
-    with pytest.raises(AgentNotStarted, match="which it would obey before anybody is asked"):
+    with pytest.raises(AgentNotStarted, match="which it would obey without asking"):
         await rig.reopen(opened, how)
 
     assert sprung(rig.workspace) == []

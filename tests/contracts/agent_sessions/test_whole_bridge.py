@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
 
 from tests.agents.kits import Kit
 from tests.agents.model import Model
@@ -11,21 +11,16 @@ from tests.agents.rig import BOUND, place_files
 from tests.support.bridge import BridgeProcess
 from tests.support.hook import message
 from tests.support.invariants import agent_processes
+from tests.support.observe import Observed
 from tests.support.platform import Platform, RemotePost
 
 
 def test_a_conversation_outlives_the_bridge_and_nothing_is_posted_twice(
-    installed: Kit, tmp_path: Path
+    installed: Kit, site: Path
 ) -> None:
     with Model() as model, Platform() as platform:
-        entry: dict[str, Any] = {
-            "driver": installed.name,
-            "command": list(installed.command),
-            "env": dict(installed.environment(model.url)),
-        }
-        bridge = BridgeProcess(
-            tmp_path, platform, {installed.name: entry}, {"PATH": installed.path}
-        )
+        entry = installed.entry(model.url)
+        bridge = BridgeProcess(site, platform, {installed.name: entry}, {"PATH": installed.path})
         place_files(installed, bridge.data_dir / "homes" / installed.name, model)
         with bridge:
             first = answer(bridge, installed, "say the password is swordfish", 1)
@@ -40,6 +35,25 @@ def test_a_conversation_outlives_the_bridge_and_nothing_is_posted_twice(
         assert [post.reopened for post in platform.turns()] == [0, 0]
         assert platform.shown("notice") == []
         assert agent_processes(bridge.data_dir) == []
+
+
+def test_a_turn_in_which_the_agent_asks_is_not_ended_for_want_of_asking(
+    installed: Kit, site: Path
+) -> None:
+    with Model() as model, Platform() as platform:
+        entry = {**installed.entry(model.url), "unasked": "stop"}
+        bridge = Observed(site, platform, {installed.name: entry}, {"PATH": installed.path})
+        place_files(installed, bridge.data_dir / "homes" / installed.name, model)
+        with bridge:
+            number = bridge.begin("t1", "run touch made.txt", installed.name)
+            (ask,) = bridge.open_asks()
+            ((options,),) = bridge.rows("select options from ask where id = ?", ask)
+            allow = [each["id"] for each in json.loads(options) if each["kind"] == "allow_once"]
+            bridge.answer(ask, allow[0], installed.name)
+            made = bridge.end("t1", number, installed.name)
+
+        assert (made["state"], made["note"]) == ("done", "")
+        assert (bridge.workspace(installed.name) / "made.txt").exists()
 
 
 def answer(bridge: BridgeProcess, kit: Kit, words: str, number: int) -> RemotePost:

@@ -14,8 +14,14 @@ from tests.unit.acp.helpers import DEMO, Bench, Workbench
 from tests.unit.children.helpers import carriers
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+@pytest.fixture(
+    params=[
+        pytest.param(True, id="uvloop"),
+        pytest.param(False, id="asyncio", marks=pytest.mark.slow),
+    ]
+)
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    """Run on the loop that `serve` uses, and in `make test-all` on asyncio's own too."""
     return "asyncio", {"use_uvloop": request.param}
 
 

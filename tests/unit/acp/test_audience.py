@@ -11,10 +11,12 @@ from acp.schema import PermissionOption, ToolCallUpdate
 
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
+from app.acp.network import AudienceWitness
 from app.core.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,
+    NoticeUpdate,
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
@@ -228,6 +230,29 @@ async def test_an_answer_that_was_not_offered_is_none() -> None:
     hall.audience.listen(hall.turn)
 
     assert await hall.audience.ask(ASK) is None
+
+
+async def test_a_line_by_the_bridge_keeps_its_place_in_the_turn() -> None:
+    hall = Hall()
+    hall.audience.listen(hall.turn)
+
+    await hall.say(text("a"))
+    await hall.audience.note("refused")
+
+    assert hall.turn.heard == [TextUpdate("a"), NoticeUpdate("refused")]
+
+
+async def test_what_the_network_refused_between_turns_is_told_in_the_next_one() -> None:
+    hall = Hall()
+    witness = AudienceWitness("claude", hall.audience)
+
+    assert await witness.ask("evil.example", 443) is None
+    await witness.note("Network: refused evil.example:443, not on this agent's list.")
+
+    (notice,) = hall.audience.listen(hall.turn)
+    assert notice == NoticeUpdate("Network: refused evil.example:443, not on this agent's list.")
+    hall.audience.leave()
+    assert hall.audience.listen(hall.turn) == ()
 
 
 async def test_between_turns_nobody_is_asked() -> None:

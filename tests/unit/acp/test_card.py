@@ -14,7 +14,7 @@ from acp.schema import (
 )
 
 from app.acp.card import Card, Step, Verdict, card_path, read_card, write_card
-from app.acp.handshake import without_failed
+from app.acp.handshake import drop_failed
 
 COMMAND = ("agent", "--acp")
 STEPS = (Step("load", "fails", 1.5, "it died"), Step("resume", "absent", 0.0))
@@ -50,10 +50,10 @@ def test_a_card_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_a_card_speaks_of_one_version_of_one_command() -> None:
-    assert CARD.speaks_of(COMMAND)
-    assert CARD.speaks_of(COMMAND, "1.0")
-    assert not CARD.speaks_of(COMMAND, "1.1")
-    assert not CARD.speaks_of(("agent",), "1.0")
+    assert CARD.is_about(COMMAND)
+    assert CARD.is_about(COMMAND, "1.0")
+    assert not CARD.is_about(COMMAND, "1.1")
+    assert not CARD.is_about(("agent",), "1.0")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_failed_is_taken_back(
 ) -> None:
     card = Card("claude", COMMAND, "1.0", 0.0, (Step(step, verdict, 0.0),))
 
-    usable = without_failed(OFFERED, card)
+    usable = drop_failed(OFFERED, card)
 
     sessions, prompts = usable.session_capabilities, usable.prompt_capabilities
     assert sessions is not None
@@ -87,4 +87,4 @@ def test_what_failed_is_taken_back(
 
 
 def test_without_a_card_all_that_is_offered_is_used() -> None:
-    assert without_failed(OFFERED, None) is OFFERED
+    assert drop_failed(OFFERED, None) is OFFERED

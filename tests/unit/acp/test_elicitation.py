@@ -195,16 +195,16 @@ def test_answers_that_fit(schema: dict[str, Any], answer: str, value: object) ->
 @pytest.mark.parametrize(
     ("schema", "answer", "reason"),
     [
-        ({"type": "array", "items": {"anyOf": COLOURS}}, "red, sand", "none of the answers"),
-        ({"type": "array", "items": {"anyOf": COLOURS}, "minItems": 2}, "red", "At least 2"),
-        ({"type": "array", "items": {"anyOf": COLOURS}, "maxItems": 1}, "red, blue", "At most 1"),
-        ({"type": "string", "enum": ["a", "b"]}, "c", "none of the answers: a, b"),
+        ({"type": "array", "items": {"anyOf": COLOURS}}, "red, sand", "not one of the answers"),
+        ({"type": "array", "items": {"anyOf": COLOURS}, "minItems": 2}, "red", "at least 2"),
+        ({"type": "array", "items": {"anyOf": COLOURS}, "maxItems": 1}, "red, blue", "at most 1"),
+        ({"type": "string", "enum": ["a", "b"]}, "c", "not one of the answers: a, b"),
         ({"type": "string", "minLength": 2}, " a ", "too short"),
         ({"type": "string", "maxLength": 2}, "abc", "too long"),
-        ({"type": "boolean"}, "perhaps", "none of the answers: Yes, No"),
+        ({"type": "boolean"}, "perhaps", "not one of the answers: Yes, No"),
         ({"type": "number", "minimum": 1}, "0", "too small"),
         ({"type": "number", "maximum": 1}, "2", "too large"),
-        ({"type": "number"}, "nan", "No number"),
+        ({"type": "number"}, "nan", "not a number"),
         ({"type": "integer"}, "2.5", "not a whole number"),
     ],
 )

@@ -59,7 +59,7 @@ async def test_an_agent_is_not_started_where_it_would_obey_the_checkout(
     assert callable(make)
     make(workbench.workspace / name)
 
-    with pytest.raises(AgentNotStarted, match=f"the checkout holds {name}, which it would obey"):
+    with pytest.raises(AgentNotStarted, match=f"the checkout contains {name}, which it would obey"):
         await begun(workbench)
 
     assert workbench.processes.records == []

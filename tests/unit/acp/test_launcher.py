@@ -20,6 +20,7 @@ from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
 from app.core.types import ProcessRecord
 from app.core.updates import StateUpdate
+from app.core.workspaces import Workspace
 from app.demo_agent import VERSION
 from app.errors import (
     AgentDied,
@@ -205,7 +206,7 @@ async def test_mode_model_and_options_are_set_at_the_beginning_the_mode_last(ben
 async def test_what_a_person_chose_for_the_session_wins(bench: Bench) -> None:
     workbench = bench(scripted(PARROT), mode="ask", model="big")
     opened = await workbench.launcher.open(
-        session(mode="yolo", model="small"), workbench.workspace, workbench.between
+        session(mode="yolo", model="small"), Workspace(workbench.workspace), workbench.between
     )
 
     seen = orjson.loads((await told(opened.session, "go")).text)
@@ -471,7 +472,7 @@ async def test_an_unknown_agent_is_no_other_agent(bench: Bench) -> None:
     stranger = replace(stranger, key=replace(stranger.key, agent="stranger"))
 
     with pytest.raises(NotFound):
-        await workbench.launcher.open(stranger, workbench.workspace, Memory())
+        await workbench.launcher.open(stranger, Workspace(workbench.workspace), Memory())
 
 
 @pytest.mark.parametrize("step", ["initialize", "new"])
@@ -541,7 +542,7 @@ async def test_a_conversation_rests_before_it_is_loaded_where_the_agent_needs_th
     workbench = bench(settle_seconds_before_load=61.0)
     young = session("demo-0123", updated_at=workbench.clock.now() - 20)
 
-    opened = await workbench.launcher.open(young, workbench.workspace, Memory())
+    opened = await workbench.launcher.open(young, Workspace(workbench.workspace), Memory())
 
     assert workbench.clock.slept == [41.0]
     await opened.session.close()

@@ -23,6 +23,7 @@ from app.core.updates import (
     ToolUpdate,
     UsageUpdate,
 )
+from app.core.workspaces import Workspace
 from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
 from tests.unit.acp.helpers import BOUND, Bench, Memory, Workbench, scripted, session
 from tests.unit.children.helpers import carriers
@@ -39,7 +40,7 @@ async def opened(workbench: Workbench) -> AcpSession:
 async def begun(workbench: Workbench, acp_session_id: str | None = None) -> Opened:
     async with asyncio.timeout(BOUND):
         return await workbench.launcher.open(
-            session(acp_session_id), workbench.workspace, workbench.between
+            session(acp_session_id), Workspace(workbench.workspace), workbench.between
         )
 
 
@@ -506,7 +507,7 @@ def prompt(message):
         )
     )
 
-    with pytest.raises(AgentMisbehaved, match="session/prompt makes no sense"):
+    with pytest.raises(AgentMisbehaved, match="session/prompt is invalid"):
         await told(agent, "go")
 
     assert not agent.alive

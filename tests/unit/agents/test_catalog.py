@@ -91,9 +91,9 @@ def test_an_agent_without_a_mode_that_asks_is_made_to_ask_by_its_environment() -
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("claude", "settings of a checkout are kept out"),
-        ("copilot", "does not start where a checkout holds .github/hooks"),
-        (None, "settings of a checkout may switch off asking"),
+        ("claude", "ignores a checkout's settings"),
+        ("copilot", "does not start in a checkout with .github/hooks"),
+        (None, "a checkout's settings may turn off asking"),
     ],
 )
 def test_what_a_checkout_can_do_is_told(name: str | None, words: str) -> None:

@@ -12,6 +12,7 @@ from app.agents.isolation import shelter_all
 from app.children.sandbox import Bubblewrap, Plain, Unavailable
 from app.config import Configuration, load
 from app.errors import ConfigurationError
+from app.services import registered_services
 
 PATH = "/usr/bin:/bin"
 
@@ -29,7 +30,9 @@ def configured(
         "AGENTS_JSON": json.dumps(agents),
         **settings,
     }
-    return load(environ, known=known_agents(), home=tmp_path / "person")
+    return load(
+        environ, known=known_agents(), services=registered_services(), home=tmp_path / "person"
+    )
 
 
 @pytest.fixture
@@ -58,7 +61,8 @@ def test_files_that_hold_secrets_are_hidden_wherever_they_are(tmp_path: Path) ->
         )
     )["demo"]
 
-    assert {token, database, tmp_path / "data"} <= set(shelter.confinement.masked)
+    assert {token, database} <= set(shelter.confinement.secrets)
+    assert tmp_path / "data" in shelter.confinement.masked
 
 
 @pytest.mark.usefixtures("with_bubblewrap")

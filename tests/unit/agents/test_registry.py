@@ -12,12 +12,16 @@ from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.config import load
 from app.errors import NotFound
+from app.services import registered_services
 
 
 def registry(tmp_path: Path, **agents: Any) -> Registry:
     """Build a registry of the given entries."""
     environ = {"AGENTS_JSON": json.dumps(agents)}
-    return Registry(load(environ, known=known_agents(), home=tmp_path / "home"), known_agents())
+    return Registry(
+        load(environ, known=known_agents(), services=registered_services(), home=tmp_path / "home"),
+        known_agents(),
+    )
 
 
 def test_agents_are_found_by_name(tmp_path: Path) -> None:

@@ -11,16 +11,23 @@ from pathlib import Path
 import pytest
 
 from app.children import layout
-from app.children.census import new_marker
+from app.children.command import Command
 from app.children.environment import agent_environment
 from app.children.layout import Confinement
+from app.children.proc_table import new_marker
 from app.children.process import Child, spawn
 from app.children.sandbox import Bubblewrap, Plain, Sandbox, find_bubblewrap
 from app.children.stop import StopSteps, stop
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+@pytest.fixture(
+    params=[
+        pytest.param(True, id="uvloop"),
+        pytest.param(False, id="asyncio", marks=pytest.mark.slow),
+    ]
+)
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    """Run on the loop that `serve` uses, and in `make test-all` on asyncio's own too."""
     return "asyncio", {"use_uvloop": request.param}
 
 
@@ -60,7 +67,8 @@ class World:
             "home": self.home,
             "workspace": self.workspace,
             "person": self.person,
-            "masked": (self.dotenv, self.data, self.other_home),
+            "masked": (self.data, self.other_home),
+            "secrets": (self.dotenv,),
         }
         return Confinement(**(given | changes))  # type: ignore[arg-type]  # fields by name
 
@@ -101,7 +109,7 @@ async def launch(world: World) -> AsyncIterator[Launch]:
     children: list[Child] = []
 
     async def start(*argv: str, sandbox: Sandbox | None = None) -> Child:
-        command = (sandbox or Plain()).wrap(argv, world.confinement())
+        command = sandbox.wrap(argv, world.confinement()) if sandbox else Command(argv)
         child = await spawn(command, name="claude", env=world.env, cwd=world.workspace)
         children.append(child)
         return child

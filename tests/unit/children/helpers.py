@@ -7,15 +7,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from app.children.command import Command
 from app.children.process import Child
 from app.children.stop import running
 
 BOUND = 5.0
 
 
-async def outcome(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[int, str, str]:
+async def outcome(
+    command: Command | Sequence[str], env: Mapping[str, str], cwd: Path
+) -> tuple[int, str, str]:
     """Run to the end; return status, output and last words."""
-    async with asyncio.timeout(BOUND), running(argv, name="test", env=env, cwd=cwd) as child:
+    command = command if isinstance(command, Command) else Command(tuple(command))
+    async with asyncio.timeout(BOUND), running(command, name="test", env=env, cwd=cwd) as child:
         output = await rest(child)
         return await child.wait(), output, child.last_words()
 

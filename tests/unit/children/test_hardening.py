@@ -22,14 +22,15 @@ sys.stdin.read()
 WORKING = """
 import asyncio, json, sys
 from pathlib import Path
-from app.children.census import marker_of
+from app.children.proc_table import marker_of
 from app.children.hardening import make_undumpable
+from app.children.command import Command
 from app.children.stop import StopSteps, running
 
 async def main():
     make_undumpable()
     argv, env, cwd = json.loads(sys.argv[1])
-    async with running(argv, name="agent", env=env, cwd=Path(cwd)) as child:
+    async with running(Command(tuple(argv)), name="agent", env=env, cwd=Path(cwd)) as child:
         assert await child.stdout.read(100) == b"ready\\n"
         print(marker_of(child.pid))
 

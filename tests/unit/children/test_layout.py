@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.children.layout import Confinement, Mount, Rule, arguments, plan, survey
+import pytest
+
+from app.children import layout
+from app.children.layout import (
+    Confinement,
+    Mount,
+    Rule,
+    arguments,
+    hiding_folder,
+    plan,
+    survey,
+)
 
 HOME = Path("/home/ada")
 
@@ -41,33 +52,75 @@ def test_a_prefix_inside_a_masked_folder_stays_hidden_even_inside_the_hidden_hom
     assert view == [(Rule.VEIL, "/home/ada")]
 
 
-def test_secrets_inside_a_shown_prefix_are_hidden_inside_it() -> None:
-    checkout = HOME / "checkout"
+def test_a_secret_inside_a_shown_prefix_hides_its_folder_but_not_what_else_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "_SCRATCH", ())
+    checkout = tmp_path / "checkout"
+    (checkout / "app").mkdir(parents=True)
+    (checkout / "data").mkdir()
+    for name in (".env", ".env.bak", ".netrc", "copy of .env", "run.py"):
+        (checkout / name).touch()
+    top = Path("/", tmp_path.parts[1])
 
-    view = laid(
-        Mount(Rule.MASK, checkout / ".env", is_folder=False),
-        Mount(Rule.MASK, checkout / "data"),
-        Mount(Rule.PREFIX, checkout),
-        Mount(Rule.VEIL, HOME),
-        Mount(Rule.WRITE, checkout / "data/agents/claude"),
+    rules = survey(
+        Confinement(
+            home=tmp_path,
+            workspace=checkout / "data/1",
+            masked=(checkout / "data",),
+            secrets=(checkout / ".env",),
+            prefixes=(checkout, checkout / ".env"),
+        )
     )
 
-    assert view == [
-        (Rule.VEIL, "/home/ada"),
-        (Rule.PREFIX, "/home/ada/checkout"),
-        (Rule.MASK, "/home/ada/checkout/.env"),
-        (Rule.MASK, "/home/ada/checkout/data"),
-        (Rule.WRITE, "/home/ada/checkout/data/agents/claude"),
+    view = {mount.path: mount.rule for mount in plan(rules)}
+    assert view[top] is Rule.VEIL
+    assert view[checkout] is Rule.VEIL
+    assert {path.name for path, rule in view.items() if rule is Rule.PREFIX} == {"app", "run.py"}
+    assert checkout / "data" not in view  # hidden with all around it
+
+
+def test_the_topmost_folder_that_can_be_hidden_is() -> None:
+    assert hiding_folder(Path("/srv/bridge/current/.env")) == Path("/srv")
+    assert hiding_folder(Path("/etc/bridge/keys/github.pem")) == Path("/etc/bridge")
+    assert hiding_folder(Path("/var/lib/bridge/key")) == Path("/var/lib/bridge")
+
+
+@pytest.mark.parametrize("file", ["/key.pem", "/etc/key.pem", "/usr/lib/key", "/proc/1/environ"])
+def test_a_folder_that_programs_need_is_not_hidden(file: str) -> None:
+    assert hiding_folder(Path(file)) is None
+
+
+def test_a_secret_behind_a_link_hides_the_folder_of_the_link_too(tmp_path: Path) -> None:
+    real = Path("/etc/bridge-of-this-test/env")
+    (tmp_path / ".env").symlink_to(real)
+
+    rules = survey(Confinement(home=tmp_path, workspace=tmp_path, secrets=(tmp_path / ".env",)))
+
+    hidden = Path("/", tmp_path.parts[1])
+    assert hidden in {mount.path for mount in rules if mount.rule in (Rule.VEIL, Rule.SCRATCH)}
+
+
+def test_what_is_read_only_in_a_workspace_is_a_mount_and_so_is_each_folder_above_it(
+    tmp_path: Path,
+) -> None:
+    deep = tmp_path / "workspace/lib/part"
+    deep.mkdir(parents=True)
+
+    rules = survey(
+        Confinement(home=tmp_path / "home", workspace=tmp_path / "workspace", readonly=(deep,))
+    )
+
+    inside = [mount for mount in plan(rules) if mount.path.is_relative_to(tmp_path / "workspace")]
+    assert [(mount.rule, mount.path) for mount in inside] == [
+        (Rule.WRITE, tmp_path / "workspace"),
+        (Rule.PIN, tmp_path / "workspace/lib"),
+        (Rule.SHOW, deep),
     ]
-
-
-def test_a_secret_inside_the_workspace_is_hidden_there() -> None:
-    view = laid(
-        Mount(Rule.WRITE, Path("/srv/app")),
-        Mount(Rule.MASK, Path("/srv/app/.env"), is_folder=False),
-    )
-
-    assert view == [(Rule.WRITE, "/srv/app"), (Rule.MASK, "/srv/app/.env")]
+    assert arguments(inside)[-6:] == [
+        *("--bind", str(deep.parent), str(deep.parent)),
+        *("--ro-bind", str(deep), str(deep)),
+    ]
 
 
 def test_what_is_asked_for_in_words_is_shown_inside_a_masked_folder() -> None:
@@ -82,19 +135,17 @@ def test_a_masked_path_is_not_shown_by_asking_for_the_same_path() -> None:
     assert view == [(Rule.MASK, "/data")]
 
 
-def test_hidden_folders_are_empty_and_closed_and_hidden_files_read_as_empty() -> None:
+def test_hidden_folders_are_empty_and_closed() -> None:
     options = arguments(
         [
             Mount(Rule.SCRATCH, Path("/tmp")),
             Mount(Rule.MASK, Path("/data")),
-            Mount(Rule.MASK, Path("/srv/.env"), is_folder=False),
         ]
     )
 
     assert options == [
         *("--tmpfs", "/tmp"),
         *("--tmpfs", "/data"),
-        *("--dev-bind", "/dev/null", "/srv/.env"),
         *("--remount-ro", "/data"),
     ]
 

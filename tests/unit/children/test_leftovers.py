@@ -13,19 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from app.children.census import entry_of, signal_exactly, started, take_census
 from app.children.leftovers import ProcessIdentity, kill_leftovers
+from app.children.proc_table import entry_of, read_proc_table, signal_exactly, started
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import carriers, eventually_now, exists
 
 BRIDGE = """
 import asyncio, dataclasses, json, sys
 from pathlib import Path
+from app.children.command import Command
 from app.children.process import spawn
 
 async def main():
     argv, env, cwd = json.loads(sys.argv[1])
-    child = await spawn(argv, name="agent", env=env, cwd=Path(cwd))
+    child = await spawn(Command(tuple(argv)), name="agent", env=env, cwd=Path(cwd))
     await child.stdout.read(100)
     print(json.dumps(dataclasses.asdict(child.identity)), flush=True)
     await asyncio.Event().wait()
@@ -53,8 +54,8 @@ def crash(world: World, script: str) -> ProcessIdentity:
 
 
 def living_members(identity: ProcessIdentity) -> list[int]:
-    census = take_census().values()
-    return [entry.pid for entry in census if entry.group == identity.group and entry.alive]
+    proc_table = read_proc_table().values()
+    return [entry.pid for entry in proc_table if entry.group == identity.group and entry.alive]
 
 
 def names(pids: list[int]) -> list[str]:
@@ -147,16 +148,19 @@ def test_a_signal_reaches_only_the_process_that_was_seen(
 PROCESS_ONE = """
 import asyncio, ctypes, json, os, sys
 from pathlib import Path
-from app.children.census import take_census
+from app.children.proc_table import read_proc_table
+from app.children.command import Command
 from app.children.stop import StopSteps, running
 
 async def main():
     ctypes.CDLL(None).prctl(36, 1)  # as process 1 of a container it would inherit orphans
     argv, env, cwd = json.loads(sys.argv[1])
     steps = StopSteps(close=0, terminate=0)
-    async with running(argv, name="agent", env=env, cwd=Path(cwd), steps=steps) as child:
+    command = Command(tuple(argv))
+    async with running(command, name="agent", env=env, cwd=Path(cwd), steps=steps) as child:
         await child.stdout.read(100)
-    print(child.status, [entry for entry in take_census().values() if entry.parent == os.getpid()])
+    entries = read_proc_table().values()
+    print(child.status, [entry for entry in entries if entry.parent == os.getpid()])
 
 asyncio.run(main())
 """

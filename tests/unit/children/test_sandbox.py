@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from app.children import layout, sandbox
-from app.children.census import new_marker
 from app.children.environment import MARKER
 from app.children.prefixes import visible_prefixes
-from app.children.sandbox import Bubblewrap, Plain, Unavailable, find_bubblewrap, is_guarded
+from app.children.proc_table import new_marker
+from app.children.sandbox import Bubblewrap, Plain, Unavailable, find_bubblewrap
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import carriers, eventually_now, outcome
 
+PYTHON = os.path.realpath(sys.executable)
+"""The interpreter itself: a checkout in a hidden folder is hidden with its environment."""
 pytestmark = pytest.mark.anyio
 
 RESOLVER = Path("/etc/resolv.conf").resolve()
@@ -190,20 +192,72 @@ async def test_what_is_shown_in_words_can_be_read_and_what_is_writable_written(
     assert output.split() == ["ref", "closed", "open"]
 
 
-async def test_loopback_is_reachable(bubblewrap: Bubblewrap, world: World) -> None:
-    argv = [
-        sys.executable,
-        "-c",
-        "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))",
-    ]
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        status, _, words = await outcome(
-            bubblewrap.wrap([*argv, str(server.getsockname()[1])], world.confinement()),
-            world.env,
-            world.workspace,
-        )
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x > lib/part/.git/config",
+        "echo x > lib/part/.git/new",
+        "rm -rf lib/part/.git",
+        "mv lib/part/.git lib/part/other",
+        "mv lib/part lib/other",
+        "mv lib other",
+        "ln -sfn /tmp lib/part/.git/hooks",
+        "mount -t tmpfs none lib/part/.git",
+    ],
+)
+async def test_what_is_read_only_in_a_workspace_can_neither_be_changed_nor_moved(
+    bubblewrap: Bubblewrap, world: World, script: str
+) -> None:
+    protected = world.workspace / "lib/part/.git"
+    protected.mkdir(parents=True)
+    (protected / "config").write_text("kept\n")
 
-    assert (status, words) == (0, "")
+    status, _, _ = await inside(bubblewrap, world, script, readonly=(protected,))
+    beside, _, _ = await inside(bubblewrap, world, "touch lib/part/x", readonly=(protected,))
+
+    assert status != 0
+    assert [path.name for path in protected.iterdir()] == ["config"]
+    assert (protected / "config").read_text() == "kept\n"
+    assert beside == 0
+
+
+DIAL = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
+
+
+async def test_loopback_is_the_childs_own(bubblewrap: Bubblewrap, world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        argv = [PYTHON, "-c", DIAL, str(server.getsockname()[1])]
+        alone = bubblewrap.wrap(argv, world.confinement())
+        shared = bubblewrap.wrap(argv, world.confinement(shares_network=True))
+
+        status, _, words = await outcome(alone, world.env, world.workspace)
+        assert status == 1
+        assert "Connection refused" in words
+        assert (await outcome(shared, world.env, world.workspace))[0] == 0
+
+
+async def test_a_child_opens_ports_for_itself(bubblewrap: Bubblewrap, world: World) -> None:
+    script = (
+        "import socket; server = socket.create_server(('127.0.0.1', 0)); "
+        "socket.create_connection(server.getsockname()); print('works')"
+    )
+    command = bubblewrap.wrap([PYTHON, "-c", script], world.confinement())
+
+    assert await outcome(command, world.env, world.workspace) == (0, "works\n", "")
+
+
+def test_a_machine_that_gives_no_network_is_found_out(tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text('#!/bin/sh\ncase "$*" in *--unshare-net*) exit 1;; esac\n')
+    program.chmod(0o755)
+
+    found = find_bubblewrap(str(tmp_path))
+
+    assert isinstance(found, Bubblewrap)
+    assert not found.own_network
+    wrapped = found.wrap(["true"], layout.Confinement(home=tmp_path, workspace=tmp_path))
+    assert wrapped.guard is not None
+    assert "--unshare-net" not in wrapped.guard.options
 
 
 async def test_a_missing_workspace_fails_loudly(bubblewrap: Bubblewrap, world: World) -> None:
@@ -219,11 +273,13 @@ async def test_a_missing_workspace_fails_loudly(bubblewrap: Bubblewrap, world: W
 BRIDGE = """
 import asyncio, json, sys
 from pathlib import Path
+from app.children.command import Command, Guard
 from app.children.process import spawn
 
 async def main():
-    argv, env, cwd = json.loads(sys.argv[1])
-    child = await spawn(argv, name="agent", env=env, cwd=Path(cwd))
+    argv, binary, options, env, cwd = json.loads(sys.argv[1])
+    command = Command(tuple(argv), Guard(binary, tuple(options)))
+    child = await spawn(command, name="agent", env=env, cwd=Path(cwd))
     print(await child.stdout.read(100), flush=True)
     await asyncio.Event().wait()
 
@@ -233,8 +289,10 @@ asyncio.run(main())
 
 def test_killing_the_bridge_kills_everything_inside(bubblewrap: Bubblewrap, world: World) -> None:
     script = "setsid sleep 1000 & trap '' TERM HUP; echo ready; sleep 1000"
-    argv = bubblewrap.wrap(["/bin/sh", "-c", script], world.confinement())
-    words = json.dumps([argv, world.env, str(world.workspace)])
+    command = bubblewrap.wrap(["/bin/sh", "-c", script], world.confinement())
+    assert command.guard is not None
+    guard = command.guard
+    words = json.dumps([command.argv, guard.binary, guard.options, world.env, str(world.workspace)])
     with subprocess.Popen([sys.executable, "-c", BRIDGE, words], stdout=subprocess.PIPE) as bridge:
         assert bridge.stdout is not None
         bridge.stdout.readline()
@@ -244,11 +302,18 @@ def test_killing_the_bridge_kills_everything_inside(bubblewrap: Bubblewrap, worl
     eventually_now(lambda: carriers(world.marker) == [])
 
 
-def test_without_a_sandbox_a_command_stays_as_it_is(world: World) -> None:
-    command = Plain().wrap(["agent", "--acp"], world.confinement())
+async def test_without_a_sandbox_a_command_takes_its_limits_under_a_reaper(world: World) -> None:
+    limits = (("nofile", 123), ("core", 0), ("nproc", 5))
+    command = Plain().wrap(
+        ["sh", "-c", "ulimit -n; ulimit -c; ulimit -p"], world.confinement(limits=limits)
+    )
 
-    assert command == ["agent", "--acp"]
-    assert not is_guarded(command)
+    _, output, _ = await outcome(command, world.env, world.workspace)
+
+    assert command.has_reaper
+    assert output.split()[:2] == ["123", "0"]
+    # That one would count every process of the person who runs the bridge.
+    assert output.split()[2] != "5"
 
 
 def test_bubblewrap_is_asked_for_by_name_where_it_is_missing(tmp_path: Path) -> None:

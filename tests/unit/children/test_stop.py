@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 
 import pytest
 
+from app.children.command import Command
 from app.children.process import Child
 from app.children.sandbox import Sandbox
 from app.children.stop import StopSteps, running, stop
 from tests.unit.children.conftest import Launch, World
 from tests.unit.children.helpers import BOUND, carriers, exists, line, rest
 
+PYTHON = os.path.realpath(sys.executable)
+"""The interpreter itself: a checkout in a hidden folder is hidden with its environment."""
 pytestmark = pytest.mark.anyio
 
 QUICK = StopSteps(close=0.05, terminate=0.05, kill=2.0)
@@ -78,7 +82,7 @@ async def test_a_stubborn_agent_is_killed(sandbox: Sandbox, world: World, launch
 async def test_a_daemon_that_left_group_and_session_does_not_survive(
     sandbox: Sandbox, world: World, launch: Launch
 ) -> None:
-    child = await ready(launch, sandbox, sys.executable, "-S", "-c", DAEMON)
+    child = await ready(launch, sandbox, PYTHON, "-S", "-c", DAEMON)
     assert len(carriers(world.marker)) >= 2
 
     report = await stop(child, steps=QUICK)
@@ -122,7 +126,7 @@ async def test_an_agent_blocked_on_a_full_pipe_can_still_leave(
         f"for _ in range(4): os.write({stream}, b'x' * 1048576)\n"
         "sys.stdin.read()"
     )
-    child = await ready(launch, sandbox, sys.executable, "-S", "-c", code)
+    child = await ready(launch, sandbox, PYTHON, "-S", "-c", code)
 
     report = await stop(child)
 
@@ -204,7 +208,11 @@ async def test_stopping_twice_and_at_once_is_one_stop(sandbox: Sandbox, launch: 
 async def test_the_block_stops_its_child_also_when_it_fails(world: World) -> None:
     with pytest.raises(ZeroDivisionError):
         async with running(
-            ["sleep", "1000"], name="claude", env=world.env, cwd=world.workspace, steps=QUICK
+            Command(("sleep", "1000")),
+            name="claude",
+            env=world.env,
+            cwd=world.workspace,
+            steps=QUICK,
         ):
             raise ZeroDivisionError
 

@@ -118,7 +118,7 @@ async def test_a_question_is_not_said_to_be_answered_by_allowing() -> None:
 
     assert await Rule(Screen(io.StringIO(), Plain(err)), None).choose(colour) == "no"
 
-    assert err.getvalue().endswith("  Reject (nobody is at the terminal)\n")
+    assert err.getvalue().endswith("  Reject (no one is at the terminal)\n")
 
 
 async def test_without_a_rule_it_is_said_how_to_allow() -> None:

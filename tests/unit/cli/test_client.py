@@ -15,10 +15,12 @@ from app.cli.client import BridgeRefused, BridgeUnreachable, connected, server_e
 from app.cli.running import is_running, local_address
 from app.config import Configuration, load
 from app.errors import NotFound
+from app.server.local_socket import SOCKET_HOST
 from app.server.shapes import EntryOut, NewSession
+from app.services import registered_services
 from app.store.database import LOCK_NAME, locked
 
-ADDRESS = "http://127.0.0.1:8123"
+ADDRESS = f"http://{SOCKET_HOST}"
 TOKEN = "a-token-of-the-tests"
 NEW = NewSession(agent="demo", text="hi")
 Configure = Callable[..., Configuration]
@@ -33,7 +35,7 @@ def configure(tmp_path: Path) -> Configure:
             "BRIDGE_ADMIN_TOKEN": TOKEN,
             **settings,
         }
-        return load(given, home=tmp_path / "home")
+        return load(given, services=registered_services(), home=tmp_path / "home")
 
     return make
 
@@ -122,7 +124,7 @@ async def test_a_holder_of_the_lock_that_never_answers_is_told_with_the_remedy(
     monkeypatch.setattr(client, "START_SECONDS", 0.05)
     bridge.get("/healthz").mock(side_effect=httpx.ConnectError("refused"))
 
-    with pytest.raises(BridgeUnreachable, match="HOST and PORT"):
+    with pytest.raises(BridgeUnreachable, match="no bridge answers there"):
         async with connected(held):
             pass
 
@@ -148,7 +150,7 @@ async def test_a_lock_that_is_let_go_meanwhile_means_no_bridge(
     ("status", "body", "words"),
     [
         (409, '{"title": "Conflict", "detail": "not open any more"}', "^not open any more$"),
-        (401, '{"detail": "send the token"}', "does not take this admin token"),
+        (401, '{"detail": "send the token"}', "rejected this admin token"),
         (403, '{"title": "this Host is not served"}', "^this Host is not served$"),
         (502, "<html>", "status 502"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -49,6 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(tmp_path / "home"),
+            "AGENT_BRIDGE_ENV_FILE": os.devnull,
             "DATA_DIR": str(tmp_path / "data"),
             **(settings or {}),
         }
@@ -89,9 +91,9 @@ def test_the_version_is_told(run: Run) -> None:
     ("words", "reason"),
     [
         (("ask", "demo"), "WORDS"),
-        (("ask", "demo", "  "), "there are no words to say"),
-        (("ask", "demo", "x" * 100_001), "more than 100000 characters"),
-        (("ask", "demo", "hi", "--thread", "a b"), "a thread is named with letters"),
+        (("ask", "demo", "  "), "the prompt is empty"),
+        (("ask", "demo", "x" * 100_001), "at most 100000 characters"),
+        (("ask", "demo", "hi", "--thread", "a b"), "a thread name has only letters"),
         (("ask", "demo", "hi", "--allow", "all"), "'once', 'reject'"),
         (("sessions", "show", "web:t1:demo"), "'ID'"),
         (("sessions", "list", "--state", "sleeping"), "'parked'"),
@@ -126,8 +128,7 @@ def test_an_unknown_agent_is_one_line_with_the_way_to_the_known_ones(run: Run) -
 
     assert result.exit_code == 1
     assert result.stderr == (
-        "agent-bridge: there is no agent 'nobody'. "
-        "See `agent-bridge agents list` for those there are.\n"
+        "agent-bridge: there is no agent 'nobody'. See `agent-bridge agents list`.\n"
     )
 
 
@@ -151,7 +152,7 @@ def test_before_the_first_start_there_are_no_sessions(run: Run, tmp_path: Path) 
     listed, shown = run("sessions", "list"), run("sessions", "show", "1")
 
     assert (listed.exit_code, listed.stdout) == (0, "")
-    assert "`agent-bridge ask` begins one" in listed.stderr
+    assert "Start one with `agent-bridge ask`" in listed.stderr
     assert (shown.exit_code, shown.stderr) == (1, "agent-bridge: there is no session 1\n")
     assert list(tmp_path.iterdir()) == []
 

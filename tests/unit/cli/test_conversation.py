@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from app.cli.asking.answers import Question
 from app.cli.asking.conversation import AgentUnknown, Conversation, Item
 from app.cli.asking.screen import Plain, Screen
+from app.core.ask_view import AskView, ShownFact
 from app.errors import BridgeError, Conflict, NotFound
 from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
 
@@ -145,11 +147,10 @@ async def test_rows_that_the_stream_did_not_bring_are_read_at_the_end_once() -> 
     assert talk.out.getvalue() == "one two"
 
 
-async def test_an_ask_is_shown_with_what_its_tool_call_would_do_and_answered() -> None:
+async def test_an_ask_is_shown_with_what_would_be_done_and_answered() -> None:
     bridge = Bridge()
     talk = Talk(bridge)
-    bridge.push("tool", "Run ls", call="c1", status="pending", input={"command": "ls -l"})
-    bridge.ask("open")
+    bridge.ask("open", view=asdict(AskView("May I?", (ShownFact("command", "ls -l"),))))
 
     async def answered() -> None:
         await bridge.called.wait()
@@ -159,17 +160,20 @@ async def test_an_ask_is_shown_with_what_its_tool_call_would_do_and_answered() -
     await talk.run(answered)
 
     assert bridge.calls == [("answer", 3, "yes")]
-    assert [(q.title, tuple(q.details)) for q in talk.desk.asked] == [("May I?", ("$ ls -l",))]
+    assert [(q.title, tuple(q.details)) for q in talk.desk.asked] == [
+        ("May I?", ("Command:", "| ls -l"))
+    ]
 
 
-async def test_an_ask_whose_call_shows_nothing_says_itself_what_it_is_about() -> None:
+async def test_an_ask_of_an_earlier_release_says_what_it_is_about() -> None:
     bridge = Bridge()
     talk = Talk(bridge, Desk(answer=None))
     bridge.ask("open", about="/etc/hosts\n\x1b[2J/etc/passwd")
 
     await talk.run()
 
-    assert [q.details for q in talk.desk.asked] == [("/etc/hosts", "/etc/passwd")]
+    details = ("Input:", "| /etc/hosts", r"| \u{1B}[2J/etc/passwd")
+    assert [q.details for q in talk.desk.asked] == [details]
 
 
 async def test_a_turn_that_goes_on_with_a_parked_one_is_followed_to_its_end() -> None:

@@ -15,8 +15,12 @@ import pytest
 from app.acp.card import Card, Step, card_path, write_card
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
-from app.cli.checks import Finding, Verdict, agents, machine
+from app.agents.network import SHARED
+from app.children.sandbox import Bubblewrap
+from app.cli.checks import agents, machine
 from app.config import Configuration, ensure_secrets, load
+from app.core.findings import Finding, Verdict
+from app.services import registered_services
 from app.store.database import Database, sqlite_url
 from tests.support.bridge import DEMO
 
@@ -43,7 +47,9 @@ def configure(tmp_path: Path) -> Configure:
             "AGENTS_JSON": json.dumps(entries),
             **settings,
         }
-        return load(given, home=tmp_path / "home", known=known_agents())
+        return load(
+            given, services=registered_services(), home=tmp_path / "home", known=known_agents()
+        )
 
     return make
 
@@ -101,7 +107,7 @@ def test_folders_and_files_that_others_can_read_are_warned_of(
     dotenv.chmod(0o644)
     configuration = replace(configure(), dotenv=dotenv)
 
-    (folder, *_), (_, env) = (
+    (folder, *_), (*_, env) = (
         list(machine.folder(configuration)),
         machine.configuration_of(configuration),
     )
@@ -279,9 +285,9 @@ async def test_a_version_that_does_not_come_is_warned_of_within_its_bound(
     [
         ("claude", None, Verdict.OK, "asks before it acts (mode default)"),
         ("claude", "default", Verdict.OK, "asks before it acts (mode default)"),
-        ("claude", "acceptEdits", Verdict.WARNING, "mode 'acceptEdits' is not the one"),
+        ("claude", "acceptEdits", Verdict.WARNING, "mode 'acceptEdits' is not the mode"),
         ("opencode", None, Verdict.OK, "asks before it acts"),
-        (None, None, Verdict.WARNING, "up to its own settings"),
+        (None, None, Verdict.WARNING, "depends on its own settings"),
     ],
 )
 def test_an_agent_that_may_act_unasked_is_warned_of(
@@ -302,15 +308,30 @@ def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> Non
         agents.checkout(entry, each) for each in (known("claude"), known("opencode"), None)
     )
 
-    assert kept == Finding(Verdict.OK, "demo", "settings of a checkout are kept out")
-    assert "does not start where a checkout holds .opencode" in refused.reason
+    assert kept == Finding(Verdict.OK, "demo", "ignores a checkout's settings")
+    assert "does not start in a checkout with .opencode" in refused.reason
     assert unknown.verdict is Verdict.WARNING
+
+
+async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
+    configure: Configure, data: Path
+) -> None:
+    configuration = configure()
+    entry, shelter = configuration.agents["demo"], shelter_all(configuration)["demo"]
+    old = replace(shelter, sandbox=Bubblewrap("bwrap", can_size=False))
+
+    held, not_held = agents.limits(entry, shelter), agents.limits(entry, old)
+
+    assert held.verdict is Verdict.OK
+    assert held.reason.startswith("limits: 2000 processes, ")
+    assert not_held.verdict is Verdict.WARNING
+    assert not_held.remedy == "Install bubblewrap 0.7 or later."
 
 
 async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 5
+    assert [finding.what for finding in found] == ["demo"] * 6
     assert found[-1].verdict is Verdict.WARNING
     assert "not isolated: it can read DATA_DIR" in found[-1].reason
 
@@ -320,7 +341,7 @@ async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
 ) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 5
+    assert [finding.what for finding in found] == ["demo"] * 6
     assert not (tmp_path / "data").exists()
 
 
@@ -332,6 +353,15 @@ async def test_what_a_running_bridge_found_out_is_believed(
     found = [each async for each in agents.check_agents(configure(), words)]
 
     assert found[-1] == Finding(Verdict.OK, "demo", "isolated (bubblewrap)")
+
+
+def test_an_agent_in_the_network_of_this_machine_is_worth_a_warning(configure: Configure) -> None:
+    words = f"isolated (bubblewrap), {SHARED}"
+
+    finding = agents.isolation(configure().agents["demo"], words)
+
+    assert (finding.verdict, finding.reason) == (Verdict.WARNING, words)
+    assert "--unshare-net" in finding.remedy
 
 
 async def test_an_agent_that_cannot_be_isolated_is_a_problem(

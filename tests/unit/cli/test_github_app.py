@@ -8,20 +8,26 @@ import re
 import socket
 import stat
 import threading
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from app.cli.checks import Finding, Verdict
-from app.cli.checks.github import check_github
-from app.cli.github_app import make_app, store
+from app.cli.manifests import show
 from app.config import Configuration, load
+from app.config.location import default_settings_file
+from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
-from app.sim.github.world import SimulatedGithub
-from app.vault import Vault
+from app.services import registered_services
+from app.services.github.doctor import checks
+from app.services.github.registration import store
+from tests.sim.github.world import SimulatedGithub
+from tests.support.doctor import check_context
 
+SECONDS = 30.0
+LOOK_SECONDS = 0.01
 AGENTS = json.dumps({name: {"command": "x", "sandbox": "none"} for name in ("claude", "codex")})
 
 
@@ -34,8 +40,13 @@ def configuration(folder: Path, url: str, **more: str) -> Configuration:
         "DATA_DIR": str(folder / "data"),
         **more,
     }
-    dotenv = folder / ".env"
-    return load(given, dotenv=dotenv if dotenv.exists() else None, home=folder / "home")
+    dotenv = default_settings_file(folder / "home")
+    return load(
+        given,
+        dotenv=dotenv if dotenv.exists() else None,
+        services=registered_services(),
+        home=folder / "home",
+    )
 
 
 class Browser:
@@ -45,10 +56,14 @@ class Browser:
         self._github = github
         self._capsys = capsys
         self._printed = ""
-        self.http = httpx.Client(trust_env=False, verify=False, timeout=30)
+        self.http = httpx.Client(trust_env=False, verify=False, timeout=SECONDS)
 
     def url(self) -> str:
+        """Wait until the address of the page is printed."""
+        deadline = time.monotonic() + SECONDS
         while not (found := re.search(r"http://127\.0\.0\.1:\d+/", self._printed)):
+            assert time.monotonic() < deadline, f"no address was printed: {self._printed!r}"
+            time.sleep(LOOK_SECONDS)
             self._printed += self._capsys.readouterr().out
         return found[0]
 
@@ -69,7 +84,9 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
     with SimulatedGithub(tmp_path / "github") as github:
         before = configuration(tmp_path, github.url)
         browser = Browser(github, capsys)
-        making = threading.Thread(target=make_app, args=(before, "codex", "acme"))
+        making = threading.Thread(
+            target=show, args=(before, "github", "codex", "acme"), daemon=True
+        )
         making.start()
         url = browser.url()
         idle = socket.create_connection(("127.0.0.1", urlsplit(url).port or 0))
@@ -79,7 +96,7 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
         forged = browser.http.get(f"{back}?code=evil&state=guessed").status_code
         stranger = browser.http.get(url, headers={"host": "evil.example"}).status_code
         returned = browser.http.get(f"{back}?{query}").status_code
-        making.join(30)
+        making.join(SECONDS)
         browser.http.close()
 
         assert f"{github.url}/organizations/acme/settings/apps/new?state=" in page
@@ -89,7 +106,9 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
         given = after.credentials["github", "codex"]
         assert given.app_id == str(made.id)  # type: ignore[attr-defined]
         assert given.private_key.get_secret_value().strip() == made.private_pem.strip()  # type: ignore[attr-defined]
-        assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+        assert (
+            stat.S_IMODE(before.home.joinpath(".config/agent-bridge/.env").stat().st_mode) == 0o600
+        )
         assert made.hook_url.endswith("/webhooks/github/codex")
 
 
@@ -98,12 +117,12 @@ def test_an_agent_that_has_an_app_gets_no_second_one(tmp_path: Path) -> None:
         settings = credentials(github, "claude")
 
         with pytest.raises(ConfigurationError):
-            make_app(configuration(tmp_path, github.url, **settings), "claude", None)
+            show(configuration(tmp_path, github.url, **settings), "github", "claude", None)
 
 
 def test_an_address_that_github_does_not_reach_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="BRIDGE_BASE_URL"):
-        make_app(configuration(tmp_path, "https://github.example"), "claude", None)
+        show(configuration(tmp_path, "https://github.example"), "github", "claude", None)
 
 
 def test_what_stands_in_the_file_stays(tmp_path: Path) -> None:
@@ -125,7 +144,7 @@ def credentials(github: SimulatedGithub, agent: str) -> dict[str, str]:
 
 async def findings(github: SimulatedGithub, folder: Path, **settings: str) -> list[Finding]:
     given = configuration(folder, github.url, **settings)
-    return [finding async for finding in check_github(given, Vault())]
+    return [finding async for finding in checks(check_context(given))]
 
 
 async def test_the_doctor_says_what_an_app_lacks(tmp_path: Path) -> None:

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.checks import Finding, Verdict
-from app.cli.checks import linear as checks
-from app.cli.checks.linear import check_linear
-from app.cli.manifests import linear as manifest
+from app.cli.manifests import show
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
+from app.core.findings import Finding, Verdict
 from app.core.inbound import Delivery
 from app.errors import NotFound
+from app.services import registered_services
+from app.services.linear import doctor
 from app.services.linear.auth import SCOPES
 from app.services.linear.grants import Grant, Grants
-from app.sim.linear import App, Linear
-from app.vault import Vault
+from tests.sim.linear import App, Linear
 from tests.support.bridge import DEMO
+from tests.support.doctor import check_context
 from tests.support.linear import credentials
 from tests.support.memory import open_stores
 
@@ -55,19 +55,22 @@ def configure(tmp_path: Path, linear: Linear) -> Configure:
             "BRIDGE_BASE_URL": "https://bridge.example.com",
             **settings,
         }
-        return load(given, home=tmp_path / "home", known=known_agents())
+        return load(
+            given, services=registered_services(), home=tmp_path / "home", known=known_agents()
+        )
 
     return make
 
 
 async def findings(configuration: Configuration) -> list[Finding]:
-    return [finding async for finding in check_linear(configuration, Vault())]
+    return [finding async for finding in doctor.checks(check_context(configuration))]
 
 
 def test_the_manifest_of_the_default_agent_has_the_plain_path_and_names(
-    configure: Configure,
+    configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = manifest(configure(), "demo")
+    show(configure(), "linear", "demo", None)
+    words = capsys.readouterr().out
 
     assert "https://bridge.example.com/webhooks/linear\n" in words
     assert "LINEAR_CLIENT_ID\n" in words
@@ -75,8 +78,11 @@ def test_the_manifest_of_the_default_agent_has_the_plain_path_and_names(
     assert all(scope in words for scope in SCOPES)
 
 
-def test_the_manifest_of_another_agent_has_its_own(configure: Configure) -> None:
-    words = manifest(configure(), "other-one")
+def test_the_manifest_of_another_agent_has_its_own(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(configure(), "linear", "other-one", None)
+    words = capsys.readouterr().out
 
     assert "https://bridge.example.com/webhooks/linear/other-one\n" in words
     assert "LINEAR_WEBHOOK_SECRET__OTHER_ONE\n" in words
@@ -84,7 +90,12 @@ def test_the_manifest_of_another_agent_has_its_own(configure: Configure) -> None
 
 def test_the_manifest_of_nobody_is_an_error(configure: Configure) -> None:
     with pytest.raises(NotFound):
-        manifest(configure(), "nobody")
+        show(configure(), "linear", "nobody", None)
+
+
+def test_a_service_without_a_manifest_is_an_error(configure: Configure) -> None:
+    with pytest.raises(NotFound, match="chat"):
+        show(configure(), "chat", "demo", None)
 
 
 async def test_who_has_no_credentials_is_not_asked_about(configure: Configure) -> None:
@@ -156,11 +167,11 @@ async def test_what_linear_does_not_tell_is_said_to_be_unknown(
     async def unclear(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(checks, "may_write", unclear)
+    monkeypatch.setattr(doctor, "may_write", unclear)
     (token, _) = await findings(configure(**credentials(app, "demo")))
 
     assert token.verdict is Verdict.WARNING
-    assert "could not be found out" in token.reason
+    assert "could not check whether it can write" in token.reason
 
 
 @pytest.fixture
@@ -204,8 +215,9 @@ async def test_an_address_that_linear_cannot_reach_is_a_warning(
     configure: Configure, app: App, address: str
 ) -> None:
     given = credentials(app, "demo")
+    plain = {"BRIDGE_BASE_URL": address, "ALLOW_PLAIN_HTTP": "true"}
 
-    (_, hook) = await findings(configure(**given, BRIDGE_BASE_URL=address))
+    (_, hook) = await findings(configure(**given, **plain))
 
     assert hook.verdict is Verdict.WARNING
     assert "BRIDGE_BASE_URL" in hook.remedy
@@ -215,7 +227,7 @@ async def test_an_address_that_linear_cannot_reach_is_a_warning(
     ("signatures", "verdict", "words"),
     [
         ((), Verdict.OK, "none has arrived yet"),
-        ((None, None), Verdict.WARNING, "none arrives"),
+        ((None, None), Verdict.WARNING, "none arrive"),
         ((None, "signed"), Verdict.OK, "they arrive"),
     ],
 )

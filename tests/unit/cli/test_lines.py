@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from app.cli import lines
+from app.core.ask_view import AskFact
+from app.core.consent.views import PAGE, view_of
+from app.core.updates import AskRequest
 from app.server.shapes import EntryOut
 
 
@@ -56,27 +59,31 @@ def test_columns_are_as_wide_as_their_widest_cell_and_end_without_blanks() -> No
     assert list(lines.columns(rows)) == ["ID     STATE", "12345  idle", "6      x"]
 
 
+def shown(*facts: AskFact) -> list[str]:
+    return list(lines.ask_lines(view_of(AskRequest("", "Do it", (), facts=facts), str, PAGE)))
+
+
 def test_a_question_shows_the_command_it_is_about() -> None:
-    assert list(lines.tool_details({"input": {"command": "rm -rf /\x1b[8m"}})) == ["$ rm -rf /"]
-    assert list(lines.tool_details({"input": {"command": ["git", "push"]}})) == ["$ git push"]
+    command = AskFact("command", "rm -rf /\x1b[8m\nls")
+
+    assert shown(command) == ["Command:", r"| rm -rf /\u{1B}[8m", "| ls"]
 
 
 def test_a_question_shows_what_would_change_in_a_file() -> None:
-    diff = {"path": "notes.txt", "old": "one\ntwo\n", "new": "one\nthree\n"}
+    change = AskFact("change", "one\nthree\n", "notes.txt", "one\ntwo\n")
 
-    assert list(lines.tool_details({"diffs": [diff]})) == ["notes.txt", " one", "-two", "+three"]
+    label = "Edit +1 \N{MINUS SIGN}1 notes.txt:"
+    assert shown(change) == [label, "|  one", "| -two", "| +three"]
 
 
 def test_a_long_change_is_cut_and_says_so() -> None:
-    diff = {"path": "a", "old": None, "new": "x\n" * 100}
+    *_, last = shown(AskFact("change", "x\n" * 100, "a"))
 
-    *_, last = lines.tool_details({"diffs": [diff]})
-
-    assert last == "… 80 more lines"
+    assert last == "80 more lines not shown here."
 
 
 def test_a_call_without_details_shows_none() -> None:
-    assert list(lines.tool_details({"input": "text", "diffs": None})) == []
+    assert shown() == []
 
 
 def test_a_tool_that_failed_says_why_once() -> None:

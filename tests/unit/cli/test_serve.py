@@ -13,6 +13,7 @@ from app.agents.registry import Registry
 from app.cli.serve import addresses, missing, welcome
 from app.config import Configuration, load
 from app.server.parts import AgentCard
+from app.services import registered_services
 
 TOKEN = "a-token-nobody-may-see"
 AGENTS = json.dumps(
@@ -28,7 +29,9 @@ Configure = Callable[..., Configuration]
 def configure(tmp_path: Path) -> Configure:
     def make(**settings: str) -> Configuration:
         given = {"DATA_DIR": str(tmp_path / "data"), "PATH": str(tmp_path), **settings}
-        return load(given, home=tmp_path / "home", known=known_agents())
+        return load(
+            given, services=registered_services(), home=tmp_path / "home", known=known_agents()
+        )
 
     return make
 
@@ -76,7 +79,7 @@ def test_where_the_token_is_stands_beside_the_address(configure: Configure, tmp_
     made, given = configure(), configure(BRIDGE_ADMIN_TOKEN=TOKEN)
 
     assert f"BRIDGE_ADMIN_TOKEN in {tmp_path}/data/secrets" in "\n".join(addresses(made))
-    assert "BRIDGE_ADMIN_TOKEN as it was set" in "\n".join(addresses(given))
+    assert "BRIDGE_ADMIN_TOKEN as you set it" in "\n".join(addresses(given))
 
 
 def test_a_public_address_is_shown_beside_the_local_one(configure: Configure) -> None:

@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.checks import Finding, Verdict
-from app.cli.checks.slack import check_hearing, check_slack
-from app.cli.manifests import slack as print_manifest
+from app.cli.manifests import show
 from app.config import Configuration, load
 from app.core.clock import SystemClock
+from app.core.findings import Finding, Verdict
 from app.errors import NotFound
+from app.services import registered_services
+from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, SCOPES
 from app.sim.slack import EVENTS as ALL_EVENTS
 from app.sim.slack import SCOPES as ALL_SCOPES
 from app.sim.slack import App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import DEMO
+from tests.support.doctor import check_context
 from tests.support.memory import delivery, open_stores
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +41,7 @@ def configure(tmp_path: Path) -> Configure:
         entry = {"command": DEMO, "sandbox": "none", "display_name": "Claude"}
         agents = {"claude": entry, "codex": {**entry, "display_name": "Codex"}}
         given = {"DATA_DIR": str(tmp_path / "data"), "AGENTS_JSON": json.dumps(agents), **settings}
-        return load(given, home=tmp_path)
+        return load(given, services=registered_services(), home=tmp_path)
 
     return make
 
@@ -59,13 +61,13 @@ def tokens(slack: SimulatedSlack, app: App) -> dict[str, str]:
 
 
 async def findings(configuration: Configuration) -> list[Finding]:
-    return [finding async for finding in check_slack(configuration)]
+    return [finding async for finding in checks(check_context(configuration))]
 
 
 def test_the_manifest_can_be_piped_and_the_steps_are_told_aside(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_manifest(configure(), "codex")
+    show(configure(), "slack", "codex", None)
 
     printed = capsys.readouterr()
     manifest = json.loads(printed.out)
@@ -79,7 +81,7 @@ def test_the_manifest_can_be_piped_and_the_steps_are_told_aside(
 
 def test_an_unknown_agent_has_no_manifest(configure: Configure) -> None:
     with pytest.raises(NotFound, match="nobody"):
-        print_manifest(configure(), "nobody")
+        show(configure(), "slack", "nobody", None)
 
 
 def test_the_stories_are_played_with_what_the_manifest_asks_for() -> None:
@@ -133,7 +135,8 @@ async def heard(configuration: Configuration, *bodies: bytes, **more: str) -> Fi
     with open_stores(configuration.data_dir, SystemClock()) as (_, stores):
         for body in bodies:
             await stores.deliveries.add(delivery("slack:claude", body, **more))
-    [finding] = [finding async for finding in check_hearing(configuration)]
+    context = check_context(configuration)
+    [finding] = [finding async for finding in check_events(context, ["claude"])]
     return finding
 
 
@@ -151,7 +154,7 @@ async def test_an_app_that_was_told_everything_hears_everything(configure: Confi
     finding = await heard(configure(**GIVEN), *SAMPLES.values())
 
     assert set(SAMPLES) == set(EVENTS)
-    assert (finding.verdict, finding.reason) == (Verdict.OK, "every kind has arrived lately")
+    assert (finding.verdict, finding.reason) == (Verdict.OK, "every kind arrived recently")
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -180,11 +183,13 @@ async def test_what_the_bridge_fetched_itself_proves_nothing(configure: Configur
         configure(**GIVEN), frame("message", "channel"), delivery_id="missed:C1:1.0"
     )
 
-    assert "arrived lately: none" in finding.reason
+    assert "arrived recently: none" in finding.reason
 
 
 async def test_before_the_first_start_nothing_was_heard(configure: Configure) -> None:
-    assert [finding async for finding in check_hearing(configure(**GIVEN))] == []
+    context = check_context(configure(**GIVEN))
+
+    assert [finding async for finding in check_events(context, ["claude"])] == []
 
 
 async def test_a_slack_that_cannot_be_reached_is_a_warning(configure: Configure) -> None:

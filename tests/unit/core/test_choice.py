@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from app.core.inbound import Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
-from app.core.turns.choice import OFFERED, RepositoryChoice, named, question
+from app.core.turns.choice import OFFERED, Choice, RepositoryChoice, find_named, question
 from app.core.types import TurnState
 from app.core.updates import Ask
 from app.errors import RepositoryError
+from app.services import find_area
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import decision, heard, open_stores
@@ -31,7 +32,7 @@ ASK_SECONDS = 3600.0
 
 @dataclass
 class Shelf:
-    """The catalog port: what each agent's credentials open, or why that is not known."""
+    """A forge's repositories: what each agent's credentials open, or why that is not known."""
 
     opened: dict[str, Sequence[str]] = field(default_factory=dict)
     broken: str = ""
@@ -68,7 +69,7 @@ async def desk(tmp_path: Path, clock: ManualClock, shelf: Shelf) -> AsyncIterato
         max_turns=1,
         ask_seconds=ASK_SECONDS,
         service="slack",
-        catalog=shelf,
+        list_repositories=shelf.repositories,
     )
     async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
         yield desk
@@ -118,7 +119,7 @@ async def test_a_stranger_chooses_nothing_and_an_answer_counts_once(desk: Desk) 
     await desk.answer(ask.id, "acme/api")
 
     assert desk.stores.decisions.place(CHANNEL).repository == "none"
-    assert "answered this already" in desk.deliveries.settled[-1][1]
+    assert "already answered this" in desk.deliveries.settled[-1][1]
 
 
 async def test_one_answer_is_enough_for_all_agents_of_a_place(desk: Desk) -> None:
@@ -143,7 +144,7 @@ async def test_a_choice_that_nobody_makes_expires_where_people_see_it(
     await clock.advance(ASK_SECONDS + 1)
     await desk.reached(ref.turn, "cancelled")
     await desk.until(lambda: bool(notices(desk)))
-    assert notices(desk) == [f"Nobody answered in time: {ask.title}"]
+    assert notices(desk) == [f"No answer in time: `{ask.title}`"]
     assert desk.stores.decisions.place(CHANNEL).repository is None
 
 
@@ -221,7 +222,9 @@ async def test_what_there_is_to_choose_from_not_being_known_is_a_failure_with_a_
 async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
     tmp_path: Path, clock: ManualClock, shelf: Shelf, remembered: str | None, name: str | None
 ) -> None:
-    directory = Directory("https://git.example", tmp_path, tmp_path, default="acme/api")
+    directory = Directory(
+        "https://git.example", tmp_path, tmp_path, default="acme/api", area_of=find_area
+    )
     with open_stores(tmp_path, clock) as (_, stores):
         places = stores.decisions
         wider = (Effect("remember", value=remembered),) if remembered else ()
@@ -230,10 +233,15 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
         await places.accept(decision(message, "demo"))
         [session] = stores.sessions.in_place(message.place)
         choice = RepositoryChoice(
-            places, stores.sessions, directory, clock, adapters={}, catalog=shelf
+            places,
+            stores.sessions,
+            directory,
+            clock,
+            adapters={},
+            list_repositories=shelf.repositories,
         )
 
-        assert await choice.settle(session, session.key, list) == ""
+        assert await choice.settle(session, session.key, None, list) == Choice(name)
         assert places.place(message.place).repository == name
     assert shelf.looks == 0
 
@@ -266,12 +274,12 @@ async def test_stop_does_not_wait_for_the_list(desk: Desk, shelf: Shelf) -> None
     ],
 )
 def test_a_repository_is_named_by_its_whole_name(text: str, name: str | None) -> None:
-    assert named([text], TWO) == name
+    assert find_named([text], TWO) == name
 
 
 @given(st.text(alphabet="acme/pisthf.:@- \n\u00e4", max_size=200))
 def test_whatever_is_said_names_one_of_those_or_none(text: str) -> None:
-    assert named([text], TWO) in {*TWO, None}
+    assert find_named([text], TWO) in {*TWO, None}
 
 
 def test_a_question_offers_as_many_as_a_list_holds_and_says_how_to_take_another() -> None:
@@ -280,5 +288,5 @@ def test_a_question_offers_as_many_as_a_list_holds_and_says_how_to_take_another(
     asked = question("demo", names)
     assert len(asked.options) == OFFERED + 1
     assert asked.options[-1].id == "none"
-    assert "`repo OWNER/NAME` takes any other" in asked.title
+    assert "for any other, say `repo OWNER/NAME`" in asked.title
     assert "any other" not in question("demo", names[:OFFERED]).title

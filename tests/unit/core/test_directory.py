@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
 from app.core.workspaces import Repository
 from app.errors import Conflict
+from app.services import find_area, find_repository
 
 WEB = PlaceKey("web", "t1")
 
@@ -28,6 +30,9 @@ def directory(tmp_path: Path) -> Directory:
             PlaceKey("slack", "C2"): "folder:~/project",
             PlaceKey("linear", "ENG"): "acme/team",
         },
+        area_settings={"slack": "SLACK_CHANNEL_REPOS", "linear": "LINEAR_TEAM_REPOS"},
+        area_of=find_area,
+        own_repository=find_repository,
     )
 
 
@@ -64,7 +69,7 @@ def test_no_folder_of_this_machine_is_chosen_from_a_platform(
 ) -> None:
     place = PlaceKey(service, "C1:1")
 
-    with pytest.raises(Conflict, match="on its own page or in its settings"):
+    with pytest.raises(Conflict, match="only on its page or in its settings"):
         directory.chosen(place, f"folder:{directory.home / 'project'}")
 
 
@@ -92,6 +97,25 @@ def test_a_folder_that_holds_the_bridge_or_a_home_is_refused(
 
     with pytest.raises(Conflict):
         directory.chosen(WEB, f"folder:{path}")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["/etc", "/etc/ssl", "/usr", "/usr/share", "/var", "/var/log", "/home", "/root", "/tmp"],
+)
+def test_a_folder_of_the_system_is_refused(directory: Directory, folder: str) -> None:
+    with pytest.raises(Conflict, match=r"choose (one|another)"):
+        directory.check_folder(Path(folder))
+
+
+@pytest.mark.parametrize("folder", ["home/project", "home/project/app", "home/project/app/core"])
+def test_a_folder_with_files_of_the_bridge_is_refused(directory: Directory, folder: str) -> None:
+    project = directory.home / "project"
+    (project / "app/core").mkdir(parents=True)
+    given = replace(directory, own=(project / "app", project / ".env"))
+
+    with pytest.raises(Conflict, match="The bridge keeps its own files there"):
+        given.check_folder(directory.home.parent / folder)
 
 
 def test_a_folder_is_chosen_on_the_page(directory: Directory) -> None:

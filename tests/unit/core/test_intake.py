@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.inbound import Changed, Heard, Naming
-from app.core.intake.reception import ASK_AGAIN_SECONDS, HELD_SECONDS
+from app.core.intake.dispatch import ASK_AGAIN_SECONDS, HELD_SECONDS
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.types import PlaceView, Speaker
@@ -75,7 +75,7 @@ async def test_an_answer_for_an_agent_that_is_gone_is_refused(desk: Desk) -> Non
 
     await desk.answer(ask.id, "yes")
 
-    assert desk.deliveries.settled == [("refused", "gone is not here any more")]
+    assert desk.deliveries.settled == [("refused", "gone is no longer here")]
     kept = desk.stores.asks.ask(ask.id)
     assert kept is not None
     assert kept.state == "open"
@@ -155,11 +155,13 @@ async def test_somebody_who_may_sets_how_a_place_listens(
     )
 
 
-async def test_nothing_is_read_before_its_adapter_is_prepared(tmp_path: Path) -> None:
+async def test_nothing_is_read_before_its_adapter_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with open_desk(tmp_path) as desk:
         known = asyncio.Event()
         adapter = next(iter(desk.adapters.values()))
-        adapter.prepare = known.wait  # type: ignore[attr-defined]
+        monkeypatch.setattr(adapter, "prepare", known.wait)
         await desk.engine.start()
         desk.intake.start()
 
@@ -173,11 +175,12 @@ async def test_nothing_is_read_before_its_adapter_is_prepared(tmp_path: Path) ->
         assert len((await waiting).turns) == 1
 
 
-async def test_a_name_that_cannot_be_followed_does_not_wedge_the_inbox(desk: Desk) -> None:
+async def test_a_name_that_cannot_be_followed_does_not_wedge_the_inbox(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     adapter = next(iter(desk.adapters.values()))
     absurd = Naming("web", "example.com", 2**70, "owner/name")
-    adapter.naming = lambda _delivery: absurd  # type: ignore[attr-defined]
-    adapter.renamed = lambda _old: None  # type: ignore[attr-defined]
+    monkeypatch.setattr(adapter, "naming", lambda _delivery: absurd)
 
     accepted = await desk.hear(replace(heard("hello"), mentions=("demo",)))
 
@@ -185,12 +188,12 @@ async def test_a_name_that_cannot_be_followed_does_not_wedge_the_inbox(desk: Des
 
 
 async def test_what_belongs_to_a_message_is_brought_together_before_it_is_decided(
-    desk: Desk,
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def gather(said: Heard) -> Heard:
         return replace(said, text=f"{said.text} and the rest {HALF}", mentions=("demo", "other"))
 
-    next(iter(desk.adapters.values())).gather = gather  # type: ignore[attr-defined]
+    monkeypatch.setattr(next(iter(desk.adapters.values())), "gather", gather)
 
     accepted = await desk.hear(heard("a part"))
 
@@ -270,14 +273,16 @@ async def test_whoever_waited_too_long_is_refused_and_the_next_message_is_not_he
         assert "try again later" in desk.posts()[0].content.note
 
 
-async def test_a_change_that_cannot_be_read_leaves_a_message_as_it_was(tmp_path: Path) -> None:
+async def test_a_change_that_cannot_be_read_leaves_a_message_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def reread(_changed: Changed) -> Changed | None:
         raise PostDelayed("the platform is down")
 
     async with open_desk(tmp_path) as desk:
         desk.intake.start()
         adapter = next(iter(desk.adapters.values()))
-        adapter.reread = reread  # type: ignore[attr-defined]
+        monkeypatch.setattr(adapter, "reread", reread)
         said = replace(heard("hello", message_id="m1"), mentions=("demo",))
         (turn,) = (await desk.hear(said)).turns
 

@@ -83,3 +83,17 @@ async def test_an_agent_that_is_used_again_begins_to_idle_anew(tmp_path: Path) -
 
         assert desk.launcher.told("open") == [""]
         assert desk.launcher.told("close") == []
+
+
+async def test_a_conversation_that_begins_afresh_never_gets_the_process_of_the_old_one(
+    tmp_path: Path,
+) -> None:
+    async with running_desk(tmp_path) as desk:
+        await desk.hear(to_demo("hello"))
+        await desk.reached(1, "done")
+        fresh = replace(desk.session(), acp_session_id=None, generation=2)
+
+        live = await desk.live.take(fresh, None)
+
+        assert (live.how, live.generation) == ("new", 2)
+        assert desk.launcher.told("close") == [""]

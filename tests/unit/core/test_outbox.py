@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
@@ -87,6 +88,7 @@ async def test_posts_of_one_conversation_go_out_in_order(scene: Scene) -> None:
 class Stepwise(Recorder):
     """A platform on which files take three calls, and which dies in the middle of one."""
 
+    @override
     async def send(self, post: PostSend) -> PostSent:
         self.calls.append(post)
         if self.failures:
@@ -295,16 +297,10 @@ async def test_progress_that_is_put_off_is_shown_when_it_may_be(scene: Scene) ->
     assert ops(scene)[1:] == [("append", "the last before a long silence")] * 2
 
 
-class Announcer(Recorder):
-    """A recorder of a platform that wants to hear of a turn before its agent starts."""
-
-    first_word_seconds = 10.0
-
-
 @pytest.fixture
 async def announcing(tmp_path: Path) -> AsyncIterator[Scene]:
     clock = ManualClock()
-    recorder = Announcer()
+    recorder = Recorder(first_word_seconds=10.0)
     with open_stores(tmp_path, clock) as (database, stores):
         outbox = Outbox(stores.posts, {"web:demo": recorder}, clock, Vault(), Metrics())
         yield Scene(database, stores, clock, recorder, outbox)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from app.core.consent.policy import PRESETS
 from app.core.files.names import safe_name
 from app.core.files.outgoing import Given, Outgoing
-from app.core.keys import PlaceKey, SessionKey
+from app.core.keys import SessionKey
 from app.core.ports import AgentListener
 from app.core.posts import MadeFile
-from app.core.types import Session, SessionState, Turn, TurnState
+from app.core.types import Turn, TurnState
 from app.core.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
 from app.vault import Vault
 from tests.support.desk import Desk, Rules, running_desk, say_ok
@@ -27,7 +28,6 @@ pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n and more"
 SECRET = "correct-horse-battery-staple"
 KEY = SessionKey("web", "t1", "demo")
-SESSION = Session(1, KEY, PlaceKey("web", "t1"), SessionState.WORKING)
 TURN = Turn(1, 1, KEY, TurnState.PROMPTED)
 
 
@@ -41,23 +41,19 @@ class Workplace:
         self.workspace.mkdir(parents=True)
         self.folder.mkdir()
         self._outgoing = Outgoing(
-            self,  # type: ignore[arg-type]  # it is asked for nothing but the folder
             self.uploads,
-            self,  # type: ignore[arg-type]  # and for nothing but the post of a turn
+            self,  # type: ignore[arg-type]  # it is asked for nothing but the post of a turn
             {},
             Vault([SECRET]),
             link=lambda url: f"https://bridge.example/uploads/{url}",
         )
-
-    def outgoing(self, session: Session) -> Path:
-        return self.folder
 
     def of_turn(self, turn: int) -> None:
         return None
 
     async def end(self, *spoken: FileUpdate) -> Given:
         """End a turn in which the agent said something with files."""
-        handover = self._outgoing.of(SESSION, TURN)
+        handover = self._outgoing.of(TURN, self.folder)
         for update in spoken:
             await handover.take(update, self.workspace)
         found = await handover.collect()
@@ -94,6 +90,20 @@ async def test_what_lies_ready_is_kept_and_leaves_the_folder(work: Workplace) ->
     assert (await work.end()).files == ()
 
 
+async def test_a_hard_link_is_not_sent(work: Workplace, tmp_path: Path) -> None:
+    (tmp_path / "private").write_text("of the bridge")
+    (work.folder / "link.txt").hardlink_to(tmp_path / "private")
+    (work.workspace / "spoken.txt").hardlink_to(tmp_path / "private")
+    spoken = FileUpdate("spoken.txt", "", address=(work.workspace / "spoken.txt").as_uri())
+
+    found = await work.end(spoken)
+
+    assert found.files == ()
+    why = "was not sent: it is a hard link to a file elsewhere; only copies are sent."
+    assert found.refused == f"`spoken.txt` {why} `link.txt` {why}"
+    assert (work.folder / "link.txt").exists()
+
+
 async def test_nothing_is_followed_that_only_points_at_a_file(
     work: Workplace, tmp_path: Path
 ) -> None:
@@ -108,10 +118,22 @@ async def test_nothing_is_followed_that_only_points_at_a_file(
     found = await work.end()
 
     assert work.kept(found) == {"fine.txt": b"fine"}
-    assert "`link.txt` was not sent: it is no plain file." in found.refused
-    assert "`pipe` was not sent: it is no plain file." in found.refused
-    assert "`nested` was not sent: it is a folder, and only files are sent." in found.refused
+    assert "`link.txt` was not sent: it is not a regular file." in found.refused
+    assert "`pipe` was not sent: it is not a regular file." in found.refused
+    assert "`nested` was not sent: it is a folder; only files are sent." in found.refused
     assert "`empty.txt` was not sent: it is empty." in found.refused
+
+
+async def test_sockets_and_huge_holes_are_not_sent(work: Workplace) -> None:
+    with (work.folder / "sparse").open("wb") as sparse:
+        sparse.truncate(30 * 1024**3)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(work.folder / "socket"))
+
+        found = await work.end()
+
+    assert work.kept(found) == {}
+    assert all(f"`{name}` was not sent" in found.refused for name in ("sparse", "socket"))
 
 
 async def test_what_was_refused_is_said_once_and_stays_where_it_is(
@@ -123,7 +145,7 @@ async def test_what_was_refused_is_said_once_and_stays_where_it_is(
     first, second = await work.end(), await work.end()
 
     assert first.files == second.files == ()
-    assert first.refused.startswith("`film.mp4` was not sent: it holds 11 bytes")
+    assert first.refused.startswith("`film.mp4` was not sent: it has 11 bytes")
     assert second.refused == ""
     assert (work.folder / "film.mp4").exists()
 
@@ -135,7 +157,7 @@ async def test_more_than_one_turn_may_send_comes_with_the_next(work: Workplace) 
     first, second = await work.end(), await work.end()
 
     assert [file.name for file in first.files] == [f"{number:02}.txt" for number in range(10)]
-    assert "`12.txt` was not sent: only 10 files of one turn are sent" in first.refused
+    assert "`12.txt` was not sent: only 10 files per turn are sent" in first.refused
     assert [file.name for file in second.files] == ["10.txt", "11.txt", "12.txt"]
 
 
@@ -263,7 +285,7 @@ async def test_a_turn_ends_with_what_its_agent_made(tmp_path: Path) -> None:
 
         (report, shot) = files_of(desk, 1)
         assert (report.name, shot.name) == ("report.md", "shot.png")
-        assert f"goes into the folder {folder}" in desk.launcher.told("prompt")[0]
+        assert f"into the folder {folder};" in desk.launcher.told("prompt")[0]
         entries = await desk.stores.transcript.read(1, after=0, limit=50)
         (note,) = [entry for entry in entries if entry.data.get("files")]
         assert note.text == "Made report.md (7 bytes), shot.png (17 bytes)."
@@ -327,7 +349,7 @@ async def test_what_cannot_be_kept_now_is_kept_with_the_next_turn(tmp_path: Path
         await desk.reached(1, "done")
         post = desk.stores.posts.of_turn(1)
         assert post is not None
-        assert post.content.note.startswith("Files could not be kept (")
+        assert post.content.note.startswith("Files could not be stored (")
         desk.launcher.script = say_ok
         (tmp_path / "uploads").unlink()
         await desk.manager.admit(decision(heard("two"), "demo"))

@@ -16,7 +16,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
 from app.core.types import Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
-from app.core.workspaces import Work
+from app.core.workspaces import Target, Work
 from app.errors import AgentRefused
 from app.store.turns import Turns
 from tests.support.clock import ManualClock
@@ -73,7 +73,7 @@ async def test_a_limited_turn_waits_and_goes_on_when_somebody_says_so(desk: Desk
     await desk.hear(to_demo("work"))
 
     words = await asked(desk)
-    assert "demo has reached a limit of its provider until" in words
+    assert "demo has reached its provider's limit until" in words
     assert desk.session().state == SessionState.LIMITED
     assert desk.turn(1).state == TurnState.QUEUED
 
@@ -106,7 +106,7 @@ async def test_a_limited_turn_goes_on_by_itself_only_if_that_is_set(
     async with running_desk(tmp_path, clock=clock, rules=Rules(resume=True)) as desk:
         desk.launcher.script = once(LIMITED)
         await desk.hear(to_demo("work"))
-        assert "It goes on by itself then." in await asked(desk)
+        assert "It will go on by itself." in await asked(desk)
         await clock.asleep(2)
         await clock.advance(590)
         assert desk.turn(1).state == TurnState.QUEUED
@@ -240,7 +240,7 @@ async def test_an_error_said_as_an_answer_is_a_limit_too(desk: Desk) -> None:
     desk.launcher.script = script
     await desk.hear(to_demo("work"))
 
-    assert "has reached a limit" in await asked(desk)
+    assert "has reached its provider's limit" in await asked(desk)
 
 
 async def test_another_error_still_fails(desk: Desk) -> None:
@@ -275,7 +275,7 @@ async def test_a_budget_warns_once_before_it_is_spent(poor_desk: Desk) -> None:
 
     rows = await poor_desk.stores.transcript.read(1, after=0, limit=99)
     warnings = [row.text for row in rows if row.kind == "notice"]
-    assert warnings == ["$0.81 of the budget of $1.00 are spent."]
+    assert warnings == ["$0.81 of the $1.00 budget is spent."]
 
 
 async def test_a_spent_budget_pauses_the_turn_until_somebody_says_go_on(
@@ -286,7 +286,7 @@ async def test_a_spent_budget_pauses_the_turn_until_somebody_says_go_on(
     await desk.hear(to_demo("work"))
     await clock.asleep(3)
     await clock.advance(2)
-    assert "has spent $1.20 here; the budget of a session is $1.00" in await asked(desk)
+    assert "has spent $1.20 here; the session budget is $1.00" in await asked(desk)
     assert desk.session().state == SessionState.WAITING
 
     desk.launcher.script = spending(1.3, 1.9)
@@ -319,7 +319,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect what sessions deliver."""
     keys: list[str] = []
 
-    async def ship(_provider: RepoProvider, session: Session, _work: Work) -> str:
+    async def ship(_provider: RepoProvider, session: Session, _target: Target, _work: Work) -> str:
         keys.append(str(session.key))
         return "Pushed."
 

@@ -64,7 +64,7 @@ def test_what_only_an_agent_would_see_of_others_words_is_gone_and_counted() -> N
 
     assert "evil" not in prompt
     assert "Seen." in prompt
-    assert "2 hidden parts were taken out" in prompt
+    assert "hidden parts removed: 2" in prompt
 
 
 @given(st.text(), st.text())

@@ -19,7 +19,7 @@ from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
-from app.core.workspaces import Clone, Work
+from app.core.workspaces import Clone, Target, Work
 from app.errors import RepositoryError
 from app.store.stores import Stores
 from tests.support.git_server import git
@@ -51,7 +51,14 @@ class Firm:
 
     async def ship(self) -> str:
         said = Message(ANN, "do it", "m1", 0.0)
-        return await self.provider.ship(self.session, Work("Do it", [said]))
+        return await self.provider.ship(self.session, self.target, Work("Do it", [said]))
+
+    @property
+    def target(self) -> Target:
+        return self.provider.target(self.session, None)
+
+    async def open(self) -> Path:
+        return (await self.provider.open(self.session, self.target)).folder
 
 
 @asynccontextmanager
@@ -63,7 +70,9 @@ async def firm(folder: Path) -> AsyncIterator[Firm]:
             heard = Heard(place, "t1", "m1", ANN, "do it")
             request = BridgeSessionRequest("t1", "web", "demo", "do it", ANN, "m1", place)
             await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
-            folders = Folders(yard.folder / "workspaces", yard.folder / "uploads")
+            folders = Folders(
+                yard.folder / "workspaces", yard.folder / "uploads", yard.folder / "session-homes"
+            )
             clones = Clones(
                 folders.root,
                 yard.checkouts,
@@ -88,14 +97,14 @@ async def test_a_clone_with_unshipped_work_is_never_reaped_and_that_is_said_once
     tmp_path: Path,
 ) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         (folder / "precious.txt").write_text("work")
         await here.provider.close(1)
 
         kept = await here.provider.reap(before=LATER)
         again = await here.provider.reap(before=LATER)
 
-        words = "The clone of web:t1:demo is kept, since it holds 1 uncommitted change."
+        words = "The clone of web:t1:demo is kept because it holds 1 uncommitted change."
         assert (kept, again) == ([words], [])
         assert await here.notices() == [words]
         assert (folder / "precious.txt").read_text() == "work"
@@ -105,14 +114,14 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
     tmp_path: Path,
 ) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         (folder / "one.txt").write_text("1")
         assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
         await here.provider.close(1)
 
         assert await here.provider.reap(before=LATER) == []
         assert not folder.exists()
-        again = await here.provider.open(here.session)
+        again = await here.open()
 
         assert (again / "one.txt").read_text() == "1"
         (again / "two.txt").write_text("2")
@@ -125,7 +134,7 @@ async def test_no_gate_stays_open_of_a_clone_that_cannot_be_made(tmp_path: Path)
         git(here.yard.server.path("acme/app"), "update-ref", "-d", "refs/heads/main")
 
         with pytest.raises(RepositoryError, match="has no commit on its default branch yet"):
-            await here.provider.open(here.session)
+            await here.open()
 
         assert (here.yard.folder / "gates" / "1-demo-1").exists()
         assert here.yard.checkouts.visible(here.yard.folder / "workspaces" / "1-demo-1") == ()
@@ -133,11 +142,11 @@ async def test_no_gate_stays_open_of_a_clone_that_cannot_be_made(tmp_path: Path)
 
 async def test_no_gate_stays_open_of_a_clone_that_cannot_be_used_any_more(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         await here.provider.close(1)
         shutil.rmtree(folder / ".git")
 
-        another = await here.provider.open(here.session)
+        another = await here.open()
 
         assert another != folder
         assert here.yard.checkouts.visible(another) != ()
@@ -152,7 +161,7 @@ async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped
         heard = Heard(place, "t2", "m2", ANN, "do it")
         request = BridgeSessionRequest("t2", "web", "gone", "do it", ANN, "m2", place)
         await here.stores.decisions.accept(Decision(2, heard, "done", "", (request,)))
-        await here.provider.open(here.session)
+        await here.open()
         await here.provider.close(1)
         mine = here.stores.checkouts.latest(1)
         assert mine is not None
@@ -168,7 +177,7 @@ async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         (folder / "one.txt").write_text("1")
         await here.ship()
         await here.provider.close(1)
@@ -176,7 +185,7 @@ async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left
 
         async def wanted_meanwhile(clone: Clone, *, sent: str, start: str) -> str:
             held = await unshipped(clone, sent=sent, start=start)
-            await here.provider.open(here.session)
+            await here.open()
             return held
 
         monkeypatch.setattr(here.yard.checkouts, "unshipped", wanted_meanwhile)
@@ -187,7 +196,7 @@ async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left
 
 async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
 
         await here.provider.reap(before=LATER)
         in_use = folder.exists()
@@ -200,22 +209,22 @@ async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> No
 
 async def test_a_clone_that_cannot_be_used_is_kept_and_another_is_made(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         (folder / "mine.txt").write_text("mine")
         shutil.rmtree(folder / ".git")
         await here.provider.close(1)
 
-        another = await here.provider.open(here.session)
+        another = await here.open()
 
         assert another != folder
         assert (folder / "mine.txt").read_text() == "mine"
         assert (another / "README.md").exists()
-        assert (await here.notices())[0].startswith("Its clone cannot be used any more")
+        assert (await here.notices())[0].startswith("The old clone can no longer be used")
 
 
 async def test_a_branch_leads_back_to_the_session_that_made_it(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        await here.provider.open(here.session)
+        await here.open()
         url = here.yard.repository().url
 
         assert here.stores.checkouts.of_branch(url, "agent/demo/web-t1") == 1
@@ -225,7 +234,7 @@ async def test_a_branch_leads_back_to_the_session_that_made_it(tmp_path: Path) -
 async def test_what_a_workspace_is_can_be_told_before_and_after(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
         before = here.provider.describe(here.session)
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         (folder / "README.md").write_text("changed\n")
 
         after = here.provider.describe(here.session)
@@ -237,16 +246,16 @@ async def test_what_a_workspace_is_can_be_told_before_and_after(tmp_path: Path) 
 
 async def test_a_question_outside_of_a_turn_is_answered_with_no(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        folder = await here.provider.open(here.session)
+        folder = await here.open()
         workflow = folder / ".github" / "workflows" / "ci.yml"
         workflow.parent.mkdir(parents=True)
         workflow.write_text("on")
 
         said = await here.ship()
-        async with here.provider.attended(here.session, Yes(), meanwhile=nullcontext):
+        async with here.provider.attended(here.session, here.target, Yes(), meanwhile=nullcontext):
             then = await here.ship()
 
-        assert said.startswith("Not pushed: Workflow files are not pushed")
+        assert said.startswith("Not pushed: Changes to workflow files need a person's approval")
         assert then.startswith("Pushed to")
 
 
@@ -262,16 +271,39 @@ class Yes:
 
 async def test_a_clone_of_another_repository_is_another_folder(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
-        first = await here.provider.open(here.session)
+        first = await here.open()
         here.yard.server.create("acme/other", {"other.txt": "other"})
         here.yard.server.tokens.clear()
         elsewhere = replace(here.provider._directory, default="acme/other")
         here.provider._directory = elsewhere
 
-        second = await here.provider.open(here.session)
+        second = await here.open()
 
         assert (second / "other.txt").exists()
         assert (first / "README.md").exists()
         record = here.stores.checkouts.latest(1)
         assert record is not None
         assert (record.number, record.branch) == (2, "agent/demo/web-t1")
+
+
+async def test_the_home_of_a_session_goes_when_nobody_used_it_and_nothing_is_unshipped(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path) as here:
+        session = here.session
+        opened = await here.provider.open(session, here.target)
+        home, workspace = opened.home, opened.folder
+        assert home is not None
+        home.mkdir(parents=True)
+        (workspace / "precious.txt").write_text("unshipped\n")
+
+        await here.provider.reap(before=session.updated_at + 1)
+        assert home.exists()
+        await here.provider.close(session.id)
+        await here.provider.reap(before=session.updated_at + 1)
+        assert home.exists()
+        (workspace / "precious.txt").unlink()
+        await here.provider.reap(before=session.updated_at + 1)
+
+        assert not workspace.exists()
+        assert not home.exists()

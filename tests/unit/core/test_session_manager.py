@@ -221,3 +221,15 @@ async def test_paging_lists_all_sessions_although_their_times_are_equal(tmp_path
             await desk.stores.decisions.accept(decision(heard("hello", f"t{number}"), "demo"))
 
         assert await listed(desk, limit=4) == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("command", ["stop", "stop all"])
+async def test_a_stop_where_nothing_runs_or_waits_says_so(tmp_path: Path, command: str) -> None:
+    async with running_desk(tmp_path) as desk:
+        await desk.hear(to_demo("hello"))
+        await desk.reached(1, "done")
+
+        await desk.hear(to_demo(command))
+
+        await desk.until(lambda: desk.posts()[-1].content.note == "Nothing is running here.")
+        assert desk.turn(1).state == TurnState.DONE

@@ -39,7 +39,7 @@ async def test_a_turn_that_waits_for_a_person_holds_no_slot() -> None:
 
     async def asking() -> None:
         async with slots.one() as slot:
-            async with slot.lent():
+            async with slot.lend():
                 order.append("asks")
                 await answered.wait()
             order.append("goes on")
@@ -59,7 +59,7 @@ async def test_a_turn_that_waits_for_a_person_holds_no_slot() -> None:
 async def test_two_asks_of_one_turn_give_back_one_slot() -> None:
     slots = Slots(1)
     async with asyncio.timeout(5):
-        async with slots.one() as slot, slot.lent(), slot.lent(), slots.one():
+        async with slots.one() as slot, slot.lend(), slot.lend(), slots.one():
             pass
         async with slots.one():
             pass
@@ -70,7 +70,7 @@ async def test_a_turn_that_is_cancelled_while_it_waits_leaves_its_slot_to_others
     asking = asyncio.Event()
 
     async def turn() -> None:
-        async with slots.one() as slot, slot.lent():
+        async with slots.one() as slot, slot.lend():
             asking.set()
             await asyncio.Event().wait()
 

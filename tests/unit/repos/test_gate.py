@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.core.workspaces import Author
 from app.repos.inspection import Inspector, Update
 from tests.support.git_server import git
-from tests.support.yard import READ, SECRET, WRITE, Yard, open_yard
+from tests.support.yard import BOT, READ, SECRET, WRITE, Yard, open_yard
 
 BRANCH = "agent/demo/web-t1"
 
@@ -53,38 +55,49 @@ async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("git push origin HEAD:main", f"This session pushes to {BRANCH} and nowhere else"),
-        ("git push origin HEAD:refs/heads/other", "and nowhere else, so not to refs/heads/other"),
-        ("git push origin HEAD:refs/tags/v1", "so not to refs/tags/v1"),
-        ("git push origin HEAD:refs/pull/1/head", "so not to refs/pull/1/head"),
-        ("git push origin HEAD HEAD:refs/heads/main", "so not to refs/heads/main"),
-        ("git push --mirror origin", "and nowhere else"),
-        ("git push origin 'HEAD:refs/heads/a\u2028b\u0085c'", "so not to refs/heads/a?b?c"),
+        ("git push origin HEAD:main", f"This session can push only to {BRANCH}"),
+        ("git push origin HEAD:refs/heads/other", ", not to refs/heads/other"),
+        ("git push origin HEAD:refs/tags/v1", "not to refs/tags/v1"),
+        ("git push origin HEAD:refs/pull/1/head", "not to refs/pull/1/head"),
+        ("git push origin HEAD HEAD:refs/heads/main", "not to refs/heads/main"),
+        ("git push --mirror origin", "This session can push only to"),
+        ("git push origin 'HEAD:refs/heads/a\u2028b\u0085c'", "not to refs/heads/a?b?c"),
         ("git push origin HEAD:refs/replace/0123", "refs/replace"),
+        ("git push origin HEAD:refs/notes/commits", "not to refs/notes/commits"),
+        ("git push origin HEAD:HEAD", "not to refs/heads/HEAD"),
+        ("git push origin HEAD:refs/HEAD", "not to refs/HEAD"),
+        ("git push origin HEAD:refs/heads/--upload-pack=x", "not to refs/heads/--upload-pack=x"),
+        ("git push origin 'HEAD:refs/heads/a\u202eb'", "not to refs/heads/a?b"),
+        ("git push origin HEAD:refs/heads/agent/demo/web-t2", "refs/heads/agent/demo/web-t2"),
+        ("git push origin HEAD:refs/agent-bridge/begun", "not to refs/agent-bridge/begun"),
+        (
+            "git cherry-pick --allow-empty --keep-redundant-commits origin/main; git push",
+            "names Ann <ann@example.com> as its author",
+        ),
         (
             "git push -q; git commit -q --amend -m Other; git push --force",
-            "Force pushes are not taken",
+            "Force pushes are not allowed",
         ),
         ("git push -q; git push origin :$(git branch --show-current)", "deleted"),
         (
             "git push -q; git checkout -q --orphan x; git commit -qm x; git push -f origin HEAD:"
             + BRANCH,
-            "Force pushes are not taken",
+            "Force pushes are not allowed",
         ),
         (
             "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
             "git commit -qm ci; git push",
-            "Workflow files are not pushed unless somebody allows it: .github/workflows/ci.yml",
+            "need a person's approval and did not get it: .github/workflows/ci.yml",
         ),
         (
             "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
             "git commit -qm ci; git rm -qr .github; git commit -qm no; git push",
-            "Workflow files are not pushed",
+            "Changes to workflow files need a person's approval",
         ),
         (
             "mkdir -p .GitHub/Workflows; echo on > .GitHub/Workflows/ci.yml; git add .; "
             "git commit -qm ci; git push",
-            "Workflow files are not pushed",
+            "Changes to workflow files need a person's approval",
         ),
         (f"echo {SECRET} > s; git add .; git commit -qm s; git push", "s holds a secret"),
         (
@@ -92,8 +105,8 @@ async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
             "git push",
             "s holds a secret",
         ),
-        (f"git commit -q --allow-empty -m {SECRET}; git push", "the message of commit"),
-        (f"echo > {SECRET}; git add .; git commit -qm s; git push", "the name of a file"),
+        (f"git commit -q --allow-empty -m {SECRET}; git push", "The message of commit"),
+        (f"echo > {SECRET}; git add .; git commit -qm s; git push", "A file name holds"),
         (
             f"printf %s {SECRET} | base64 > s; git add .; git commit -qm s; git push",
             "s holds a secret",
@@ -132,7 +145,7 @@ async def test_workflow_files_go_on_when_somebody_allows_it(yard: Yard) -> None:
     status, said = await yard.do(clone, f"{files}; git add .; git commit -qm ci; git push")
 
     assert status == 0, said
-    assert yard.questions == ["Push changes of workflow files: .github/workflows/ci.yml"]
+    assert yard.questions == [("Push changes to workflow files", [".github/workflows/ci.yml"])]
     assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
 
 
@@ -152,8 +165,98 @@ async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) 
     assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
 
 
+async def test_a_workflow_that_changed_on_main_meanwhile_needs_no_question(yard: Yard) -> None:
+    yard.server.commit("acme/app", {".github/workflows/ci.yml": "old"}, "CI")
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.server.commit("acme/app", {".github/workflows/ci.yml": "new"}, "CI")
+    await yard.mirrors.refresh(clone.repository, "demo")
+
+    status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status == 0, said
+    assert yard.questions == []
+
+
+async def test_a_workflow_that_was_allowed_once_is_not_asked_about_again(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.allows = True
+    files = "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml"
+    await yard.do(clone, f"{files}; git add .; git commit -qm ci; git push")
+
+    status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status == 0, said
+    assert len(yard.questions) == 1
+
+
+async def test_the_files_of_a_push_are_named_to_the_letter(yard: Yard) -> None:
+    clone = yard.clone(way="existing", branch="main")
+    await yard.open(clone)
+    names = [".github/workflows/a\u202elmy.sh", "b\n*c*", f"long/{'d' * 220}"]
+    for name in names:
+        (clone.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone.folder / name).write_text("x")
+
+    yard.allows = True
+    await yard.do(clone, "git add .; git commit -qm x; git push")
+
+    assert yard.questions == [
+        ("Push to main: it is the default branch", names),
+        ("Push changes to workflow files", names[:1]),
+    ]
+
+
+async def test_the_default_branch_of_a_plain_remote_is_pushed_to_if_a_person_allows_it(
+    yard: Yard,
+) -> None:
+    clone = yard.clone(way="existing", branch="main")
+    await yard.open(clone)
+    before = yard.server.head("acme/app", "main")
+
+    _, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert yard.questions == [("Push to main: it is the default branch", ["x"])]
+    assert (
+        "Pushes to main need a person's approval, and this one did not get it: it is the default"
+        in said
+    )
+    assert yard.server.head("acme/app", "main") == before
+    yard.allows = True
+    status, said = await yard.do(clone, "git push")
+    assert status == 0, said
+
+
+async def test_what_an_agent_left_is_committed_by_the_bot_whatever_its_configuration_says(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    await yard.do(clone, "git config user.name Ann; echo x > x")
+
+    gathered = await yard.checkouts.gather(clone, "Left")
+
+    assert await yard.checkouts.push(clone, gathered.commit) == ""
+    assert yard.server.log("acme/app", BRANCH, "%an %cn") == "demo[bot] demo[bot]"
+
+
+async def test_an_agent_commits_under_its_new_name_once_its_clone_is_opened_again(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    renamed = replace(clone, author=Author("other[bot]", "other@bots.example.com"))
+    await yard.open(renamed, fresh=False)
+
+    status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
+
+    assert status == 0, said
+    assert yard.server.log("acme/app", BRANCH, "%an") == "other[bot]"
+
+
 async def test_one_branch_is_not_pushed_to_twice_at_once(yard: Yard) -> None:
-    inspector = Inspector(yard.git, yard.folder, yard.vault, BRANCH)
+    inspector = Inspector(yard.git, yard.folder, yard.vault, BRANCH, BOT)
     updates = [Update("0" * 40, name * 40, f"refs/heads/{BRANCH}") for name in "ab"]
 
     assert inspector.objection(updates[:1]) == ""
@@ -173,7 +276,7 @@ async def test_a_reviewer_has_nothing_to_push_to(yard: Yard) -> None:
     assert opened is not None
     assert opened.commit == head
     assert status != 0
-    assert "This session only reads: there is nothing to push to." in said
+    assert "This session is read-only and has no branch to push to." in said
     assert yard.server.head("acme/app", "feature") == head
 
 
@@ -205,7 +308,7 @@ async def test_the_remotes_own_refusal_reaches_the_agent(yard: Yard) -> None:
     status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
 
     assert status != 0
-    assert "The remote did not take it: protected by policy" in said
+    assert "The remote rejected the push: protected by policy" in said
     assert WRITE not in said
     assert yard.sent == []
 
@@ -218,7 +321,7 @@ async def test_a_token_that_only_reads_does_not_push(yard: Yard) -> None:
     status, said = await yard.do(clone, "echo x > x; git add .; git commit -qm x; git push")
 
     assert status != 0
-    assert "The remote did not take it" in said
+    assert "The remote rejected the push" in said
     assert READ not in said
 
 

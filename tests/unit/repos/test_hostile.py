@@ -21,7 +21,7 @@ from tests.support.yard import FOUND, Yard, open_yard
 BRANCH = "agent/demo/web-t1"
 
 pytestmark = pytest.mark.skipif(
-    isinstance(FOUND, Unavailable), reason=f"{FOUND}: an agent's shoes cannot be tried"
+    isinstance(FOUND, Unavailable), reason=f"{FOUND}: an agent's isolation cannot be tried"
 )
 
 HOOKS = [
@@ -289,5 +289,5 @@ async def test_a_remote_of_another_kind_is_refused(tmp_path: Path, url: str) -> 
     async with open_yard(tmp_path) as yard:
         clone = replace(yard.clone(), repository=replace(yard.repository(), url=url))
 
-        with pytest.raises(RepositoryError, match="does not use"):
+        with pytest.raises(RepositoryError, match="does not support"):
             await yard.open(clone)

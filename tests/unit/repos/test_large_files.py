@@ -58,6 +58,12 @@ def visits(yard: Yard, *what: str) -> list[tuple[str, str, int]]:
     ]
 
 
+def large_parts(yard: Yard) -> list[Path]:
+    """List what git-lfs left beside the large files that are kept."""
+    mirrors = yard.mirrors.path(yard.clone().repository).parent
+    return [path for path in mirrors.rglob("*") if path.parent.name in {"logs", "incomplete"}]
+
+
 @needs_lfs
 async def test_a_clone_opens_with_the_content_of_large_files(yard: Yard) -> None:
     clone = await opened(yard)
@@ -127,7 +133,7 @@ async def test_what_no_push_points_to_never_leaves(yard: Yard) -> None:
     status, said = await yard.do(clone, f"echo new > b.bin; {workflow}; {COMMIT}; git push 2>&1")
 
     assert status != 0
-    assert "Workflow files are not pushed" in said
+    assert "Changes to workflow files need a person's approval" in said
     assert oid(b"new\n") not in yard.server.large[APP]
 
 
@@ -140,7 +146,7 @@ async def test_a_large_file_with_a_secret_in_it_is_refused_in_words(yard: Yard) 
     by_bridge = await yard.checkouts.push(clone, (await yard.checkouts.gather(clone, "x")).commit)
 
     assert status != 0
-    assert "b.bin, kept with Git LFS, has not come along" in said
+    assert "The Git LFS content of b.bin was not uploaded" in said
     assert "holds a secret that the bridge knows" in by_bridge
     assert yard.server.branches(APP) == ["main"]
     assert set(yard.server.large[APP]) == {oid(CONTENT)}
@@ -157,7 +163,7 @@ async def test_a_reviewer_reads_large_files_and_sends_none(yard: Yard) -> None:
 
     assert (clone.folder / "copy").read_bytes() == CONTENT
     assert status != 0
-    assert "This session only reads" in said
+    assert "This session is read-only" in said
 
 
 @needs_lfs
@@ -175,7 +181,7 @@ async def test_what_cannot_be_had_stays_a_pointer_and_that_is_said(
     said = await yard.checkouts.prepare(clone)
 
     assert said is not None
-    assert "Files kept with Git LFS could not be fetched" in said
+    assert "Git LFS files could not be fetched" in said
     assert "(1): a.bin." in said
     assert (clone.folder / "a.bin").read_text() == pointer(CONTENT)
     assert (await yard.checkouts.gather(clone, "Nothing")).commit == yard.server.head(APP, "main")
@@ -205,6 +211,54 @@ async def test_an_lfs_server_on_another_host_is_not_gone_to(yard: Yard) -> None:
 
     assert "names another host" in said
     assert visits(yard, "download") == []
+
+
+@needs_lfs
+async def test_a_server_named_for_pushes_alone_is_not_gone_to(yard: Yard) -> None:
+    named = "[lfs]\n\tpushurl = http://127.0.0.1:9/x\n\tskipdownloaderrors = true\n"
+    yard.server.commit(APP, {".lfsconfig": named}, "Elsewhere")
+    clone = await opened(yard)
+
+    status, said = await yard.do(clone, f"echo new > b.bin; {COMMIT}; git push 2>&1")
+
+    assert status == 0, said
+    assert yard.server.large[APP][oid(b"new\n")] == b"new\n"
+
+
+@needs_lfs
+async def test_whoever_the_server_sends_us_to_gets_no_token(yard: Yard, tmp_path: Path) -> None:
+    with GitServer(tmp_path / "elsewhere") as elsewhere:
+        elsewhere.keep_large(APP, CONTENT)
+        yard.server.large_elsewhere = elsewhere.url
+        await opened(yard)
+
+        assert {visit.token for visit in elsewhere.visits} <= {""}
+
+
+@needs_lfs
+async def test_a_file_that_does_not_end_where_it_should_is_not_written_on(yard: Yard) -> None:
+    yard.server.endless.add(oid(CONTENT))
+    clone = await opened(yard)
+
+    _, said = await yard.do(clone, "git lfs pull 2>&1")
+
+    assert "file too large" in said, said
+    assert (clone.folder / "a.bin").read_text() == pointer(CONTENT)
+    assert large_parts(yard) == []
+
+
+@needs_lfs
+async def test_a_failure_leaves_no_token_on_the_disk(yard: Yard) -> None:
+    yard.server.large.clear()
+    clone = await opened(yard)
+
+    _, said = await yard.do(clone, "git lfs pull 2>&1")
+
+    assert "git-lfs says: Object does not exist" in said, said
+    assert yard.server.url not in said
+    files = [path for path in yard.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if WRITE.encode() in path.read_bytes()] == []
+    assert large_parts(yard) == []
 
 
 @needs_lfs

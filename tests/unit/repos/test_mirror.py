@@ -172,7 +172,7 @@ async def test_a_mirror_that_cannot_be_packed_is_used_as_it_is_and_not_tried_at_
     await yard.open(yard.clone())
     await yard.mirrors.refresh(yard.repository(), "demo")
 
-    assert caplog.text.count("the packs of acme/app stay as they are") == 1
+    assert caplog.text.count("cannot repack the mirror of acme/app") == 1
 
 
 async def test_a_plain_path_works_without_any_server(yard: Yard, tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from app.children.disk import DiskSpace
 from app.children.sandbox import Plain
 from app.errors import RepositoryError
 from app.repos import partial
-from app.repos.gate import _names
+from app.repos.gate import _read_names
 from tests.support.git_server import git
 from tests.support.yard import WRITE, Yard, create_private, link, open_yard
 
@@ -99,7 +100,7 @@ async def test_the_agents_git_gets_what_it_misses(yard: Yard, script: str, words
 
 
 async def test_without_isolation_it_is_the_same(yard: Yard) -> None:
-    object.__setattr__(yard.shoes, "sandbox", Plain())
+    object.__setattr__(yard.isolation, "sandbox", Plain())
     clone = yard.clone()
     await yard.open(clone)
 
@@ -199,7 +200,7 @@ async def test_a_push_on_history_that_the_remote_threw_away_is_refused_with_a_wa
     taken = await yard.do(clone, f"git fetch -q origin && {way_out} 2>&1 && git push 2>&1")
 
     assert refused[0] != 0
-    assert "stands on commits that the remote does not have any more" in refused[1]
+    assert "is based on commits that the remote no longer has" in refused[1]
     assert way_out in refused[1]
     assert taken[0] == 0, taken[1]
     assert yard.server.show(APP, BRANCH, "one") == "1"
@@ -233,7 +234,7 @@ async def test_secrets_and_force_pushes_are_seen(yard: Yard) -> None:
     await yard.do(clone, "git reset -q --hard @{push}")
     secret = await yard.do(clone, f"echo a-secret-that-the-bridge-holds > s; {PUSH}")
 
-    assert "This would overwrite what is on" in forced[1]
+    assert "This push would overwrite commits on" in forced[1]
     assert "holds a secret" in secret[1]
 
 
@@ -420,13 +421,13 @@ async def test_what_the_remote_does_not_have_is_told_to_the_agent(yard: Yard) ->
     status, said = await yard.do(clone, "git show HEAD~2:old.txt 2>&1")
 
     assert status != 0
-    assert "What is missing could not be fetched: The repository acme/app cannot be" in said
+    assert "Could not fetch missing objects: The repository acme/app cannot be" in said
 
 
 async def test_without_room_nothing_more_is_fetched(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
-    yard.mirrors._free_bytes = 2**60
+    yard.mirrors._disk = DiskSpace(Path("/"), watermark=2**60)
 
     status, said = await yard.do(clone, "git show HEAD~2:old.txt 2>&1")
 
@@ -510,9 +511,9 @@ async def test_more_names_than_anybody_needs_are_refused() -> None:
     few.feed_eof()
     many.feed_data(b"x" * (9 * 1024**2))
 
-    assert await _names(few) == ["a" * 40, "b" * 40]
-    with pytest.raises(RepositoryError, match="too much at once"):
-        await _names(many)
+    assert await _read_names(few) == ["a" * 40, "b" * 40]
+    with pytest.raises(RepositoryError, match="too many objects"):
+        await _read_names(many)
 
 
 async def knock(yard: Yard, asked: bytes) -> None:

@@ -69,7 +69,7 @@ async def test_a_force_push_from_a_shallow_clone_is_refused(yard: Yard) -> None:
     status, said = await yard.do(clone, f"git reset -q --hard HEAD~1; echo 2 > two; {push} -f 2>&1")
 
     assert status != 0
-    assert "This would overwrite what is on" in said
+    assert "This push would overwrite commits on" in said
 
 
 async def test_conflicts_with_the_base_are_seen_in_a_shallow_clone(yard: Yard) -> None:

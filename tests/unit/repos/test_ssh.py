@@ -25,7 +25,7 @@ pytestmark = [
         reason="openssh is not installed: remotes behind ssh cannot be tried",
     ),
     pytest.mark.skipif(
-        isinstance(FOUND, Unavailable), reason=f"{FOUND}: an agent's shoes cannot be tried"
+        isinstance(FOUND, Unavailable), reason=f"{FOUND}: an agent's isolation cannot be tried"
     ),
 ]
 
@@ -87,14 +87,16 @@ async def test_an_agent_has_neither_the_key_nor_the_way_to_use_it(
     assert "AGENT_BRIDGE_PROCESS" in seen
     assert [word for word in (key, "SSH_AUTH_SOCK=", "PRIVATE KEY") if word in seen] == []
     assert status != 0
-    assert "Permission denied" in said
+    assert "Permission denied" in said or "Connection refused" in said  # without a network
     assert ssh.log.count("Accepted publickey") == accepted
 
 
 async def test_a_key_that_is_not_let_in_is_said(yard: Yard, ssh: SshServer) -> None:
     (ssh.folder / "authorized").write_text("")
 
-    with pytest.raises(RepositoryError, match="takes no key of the account that runs the bridge"):
+    with pytest.raises(
+        RepositoryError, match="accepts no SSH key of the account that runs the bridge"
+    ):
         await yard.open(clone_of(yard, ssh))
 
 
@@ -110,5 +112,5 @@ async def test_a_host_that_is_not_known_is_not_trusted(yard: Yard, ssh: SshServe
 async def test_a_repository_that_is_not_behind_ssh_is_said(yard: Yard, ssh: SshServer) -> None:
     gone = replace(yard.repository(), url=ssh.url(yard.server.path("acme/gone")))
 
-    with pytest.raises(RepositoryError, match="there is none by that name"):
+    with pytest.raises(RepositoryError, match="it does not exist"):
         await yard.open(replace(yard.clone(), repository=gone))

@@ -137,7 +137,7 @@ async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
         said = await yard.checkouts.prepare(clone)
 
         assert said == (
-            "The submodule lib is missing: it is at an address of a kind that is not fetched."
+            "The submodule lib is missing: the bridge does not fetch from addresses of this kind."
         )
         assert list((clone.folder / "lib").iterdir()) == []
 

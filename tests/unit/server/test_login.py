@@ -22,9 +22,9 @@ from pydantic import SecretStr
 
 from app.core.inbound import Delivery
 from app.server import api, login, problems
-from app.server.door import LINK_SECONDS, LOGIN_SECONDS, Door
 from app.server.front import Front
 from app.server.login import Visitor, visitor
+from app.server.login_links import LINK_SECONDS, LOGIN_SECONDS, LoginLinks
 from app.server.metrics import Metrics
 from app.server.parts import AgentCard, Parts
 from app.store.database import FILE_NAME
@@ -46,7 +46,7 @@ CARD = AgentCard("demo", "Demo", "", default=True, command="demo", isolation="no
 class Scene:
     """Signing in and the API, with a page of the test at / that can be talked to and changed."""
 
-    def __init__(self, door: Door, vault: Vault, clock: ManualClock, sessions: Any) -> None:
+    def __init__(self, door: LoginLinks, vault: Vault, clock: ManualClock, sessions: Any) -> None:
         self.door = door
         self.vault = vault
         self.clock = clock
@@ -63,12 +63,18 @@ class Scene:
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that knows nothing yet."""
         address = self.door.base_url
-        front = Front(self.application, _take, self.clock, hosts={address.partition("://")[2]})
+        front = Front(
+            self.application,
+            _take,
+            self.clock,
+            hosts={address.partition("://")[2]},
+            base_url=address,
+        )
         return httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url=address)
 
     async def sign_in(self) -> str:
         """Open a new link; returns what the pages of this log-in send along."""
-        answer = await self.http.get(await self.door.make_link())
+        answer = await self.http.post(await self.door.make_link())
         assert answer.status_code == 303
         return (await self.http.get("/")).text.partition(" ")[2]
 
@@ -102,7 +108,7 @@ async def _change(who: Annotated[Visitor, Depends(visitor)]) -> PlainTextRespons
     return PlainTextResponse(who.name)
 
 
-def _parts(door: Door, clock: ManualClock, sessions: Any) -> Parts:
+def _parts(door: LoginLinks, clock: ManualClock, sessions: Any) -> Parts:
     parts: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
     used = {
         "agents": {"demo": CARD},
@@ -126,7 +132,7 @@ async def opened(
     """Start a bridge on a folder."""
     with open_stores(folder, clock) as (_, stores):
         vault = Vault()
-        door = Door(stores.logins, clock, vault, base_url=base_url, secret_key=SecretStr(key))
+        door = LoginLinks(stores.logins, clock, vault, base_url=base_url, secret_key=SecretStr(key))
         yield Scene(door, vault, clock, stores.sessions)
 
 
@@ -145,7 +151,7 @@ async def scene(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Scene]:
 
 
 async def test_a_link_signs_in_and_leads_to_the_page(scene: Scene) -> None:
-    answer = await scene.http.get(await scene.door.make_link())
+    answer = await scene.http.post(await scene.door.make_link())
     page = await scene.http.get(answer.headers["location"])
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -155,20 +161,20 @@ async def test_a_link_signs_in_and_leads_to_the_page(scene: Scene) -> None:
 
 async def test_a_link_works_once_and_then_says_so(scene: Scene) -> None:
     link = await scene.door.make_link()
-    await scene.http.get(link)
+    await scene.http.post(link)
 
-    again = await scene.browser().get(link)
+    again = await scene.browser().post(link)
 
     assert again.status_code == 410
     assert "set-cookie" not in again.headers
-    assert "does not work any more" in again.text
+    assert "no longer works" in again.text
     assert "agent-bridge login" in again.text
 
 
 async def test_of_twenty_who_open_a_link_at_once_one_gets_in(scene: Scene) -> None:
     link = await scene.door.make_link()
 
-    answers = await asyncio.gather(*(scene.browser().get(link) for _ in range(20)))
+    answers = await asyncio.gather(*(scene.browser().post(link) for _ in range(20)))
 
     assert sorted(answer.status_code for answer in answers) == [303] + [410] * 19
     assert sum("set-cookie" in answer.headers for answer in answers) == 1
@@ -179,14 +185,20 @@ async def test_a_link_runs_out(scene: Scene) -> None:
 
     await scene.clock.advance(LINK_SECONDS)
 
-    assert (await scene.http.get(link)).status_code == 410
+    assert (await scene.http.post(link)).status_code == 410
 
 
-async def test_looking_at_the_head_of_a_link_does_not_use_it_up(scene: Scene) -> None:
+async def test_looking_at_a_link_shows_a_button_and_does_not_use_it_up(scene: Scene) -> None:
     link = await scene.door.make_link()
 
+    looked = [await scene.browser().get(link) for _ in range(3)]
+
     assert (await scene.http.head(link)).status_code == 405
-    assert (await scene.http.get(link)).status_code == 303
+    assert [answer.status_code for answer in looked] == [200] * 3
+    assert not any("set-cookie" in answer.headers for answer in looked)
+    assert '<form method="post"><button autofocus>Sign in</button></form>' in looked[0].text
+    assert "<script" not in looked[0].text
+    assert (await scene.http.post(link)).status_code == 303
 
 
 @settings(
@@ -194,10 +206,12 @@ async def test_looking_at_the_head_of_a_link_does_not_use_it_up(scene: Scene) ->
 )
 @given(token=st.text(st.characters(codec="utf-8"), min_size=1, max_size=60))
 async def test_no_guessed_link_signs_in(scene: Scene, token: str) -> None:
-    answer = await scene.browser().get(f"/login/{quote(token, safe='')}")
+    path = f"/login/{quote(token, safe='')}"
+    answers = [await scene.browser().request(method, path) for method in ("GET", "POST")]
 
-    assert answer.status_code in (307, 404, 410)  # 307: a slash at the end is taken away
-    assert "set-cookie" not in answer.headers
+    # 307: a slash at the end is taken away
+    assert {answer.status_code for answer in answers} <= {307, 404, 410, 429}
+    assert not any("set-cookie" in answer.headers for answer in answers)
 
 
 async def test_a_link_is_in_no_log_and_not_in_the_store(
@@ -206,12 +220,12 @@ async def test_a_link_is_in_no_log_and_not_in_the_store(
     caplog.set_level(logging.DEBUG)
     link = await scene.door.make_link()
     token = link.rpartition("/")[2]
-    await scene.http.get(link)
-    await scene.browser().get(link)
+    await scene.http.post(link)
+    await scene.browser().post(link)
 
     kept = [(tmp_path / f"{FILE_NAME}{end}").read_bytes() for end in ("", "-wal")]
     ours = [line.getMessage() for line in caplog.records if line.name.startswith("app.")]
-    assert "somebody signed in with a log-in link" in ours
+    assert "signed in with a log-in link" in ours
     assert not any(token in line for line in ours)
     assert not any(token.encode() in content for content in kept)
     assert token not in scene.vault.redact(f"GET {link}")
@@ -221,7 +235,7 @@ async def test_a_link_is_in_no_log_and_not_in_the_store(
 
 
 async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(scene: Scene) -> None:
-    answer = await scene.http.get(await scene.door.make_link())
+    answer = await scene.http.post(await scene.door.make_link())
 
     name, *attributes = answer.headers["set-cookie"].split("; ")
     assert name.startswith("agent_bridge=")
@@ -238,7 +252,7 @@ async def test_over_tls_the_cookie_is_bound_to_tls_and_to_this_host(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     async with opened(tmp_path, clock, base_url="https://bridge.test") as scene:
-        answer = await scene.http.get(await scene.door.make_link())
+        answer = await scene.http.post(await scene.door.make_link())
         page = await scene.http.get("/")
 
     assert answer.headers["set-cookie"].startswith("__Host-agent_bridge=")
@@ -363,7 +377,7 @@ async def test_the_admin_token_ends_every_log_in_and_every_link(scene: Scene) ->
 
     assert answer.status_code == 204
     assert (await scene.http.get("/")).status_code == 401
-    assert (await scene.http.get(link)).status_code == 410
+    assert (await scene.http.post(link)).status_code == 410
 
 
 async def test_the_admin_token_makes_links_on_a_running_bridge(scene: Scene) -> None:
@@ -371,7 +385,7 @@ async def test_the_admin_token_makes_links_on_a_running_bridge(scene: Scene) -> 
 
     assert answer.status_code == 201
     assert answer.json()["url"].startswith(f"{BASE_URL}/login/")
-    assert (await scene.http.get(answer.json()["url"])).status_code == 303
+    assert (await scene.http.post(answer.json()["url"])).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -397,7 +411,7 @@ async def test_a_page_says_in_plain_words_how_to_sign_in(scene: Scene) -> None:
     assert answer.status_code == 401
     assert answer.headers["content-type"].startswith("text/html")
     assert "You are not signed in" in answer.text
-    assert "Open the log-in link" in answer.text
+    assert "Open a log-in link" in answer.text
     assert "agent-bridge login" in answer.text
 
 

@@ -13,8 +13,8 @@ import httpx
 import jwt
 import pytest
 
-from app.sim.github.state import App, Issue, Repository, Status, Token
-from app.sim.github.world import SimulatedGithub
+from tests.sim.github.state import App, Issue, Repository, Status, Token
+from tests.sim.github.world import SimulatedGithub
 
 WRITE = {"contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
 

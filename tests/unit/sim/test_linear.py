@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.records import new_id
-from app.sim.linear.rules import LinearRefusal
+from tests.sim.linear import App, Linear, LinearSession
+from tests.sim.linear.records import new_id
+from tests.sim.linear.rules import LinearRefusal
 from tests.support.clock import START, ManualClock
 
 THOUGHT = {"type": "thought", "body": "Hm."}

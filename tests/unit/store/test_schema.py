@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import select
 
+from alembic import command
 from app.errors import StoreUnavailable
 from app.store.database import (
     FILE_NAME,
@@ -18,7 +21,7 @@ from app.store.database import (
     migrations_folder,
     sqlite_url,
 )
-from app.store.tables import metadata
+from app.store.tables import metadata, surface
 
 
 def test_the_migrations_build_the_tables(tmp_path: Path) -> None:
@@ -36,6 +39,32 @@ def test_the_head_revision_is_the_newest_migration() -> None:
     assert ScriptDirectory(str(migrations_folder())).get_heads() == [HEAD_REVISION]
 
 
+def test_a_store_of_the_first_tables_keeps_its_surfaces(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()))
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.exec_driver_sql("insert into place (service, name) values ('web', 't1')")
+        connection.exec_driver_sql(
+            "insert into session (agent, place, created_at, updated_at) values ('claude', 1, 0, 0)"
+        )
+        connection.exec_driver_sql(
+            "insert into surface (service, external, agent, session, place, detail)"
+            " values ('web', 't1', 'claude', 1, 1, '{}')"
+        )
+
+    migrate(database.engine)
+
+    with database.engine.connect() as connection:
+        row = connection.execute(select(surface)).mappings().one()
+        difference = compare_metadata(MigrationContext.configure(connection), metadata)
+    assert (row["external"], row["agent"], row["reachable"]) == ("t1", "claude", True)
+    assert difference == []
+    database.engine.dispose()
+
+
 def test_a_store_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
     migrate(database.engine)
@@ -51,7 +80,7 @@ def test_a_damaged_file_is_refused_with_a_remedy_and_kept(tmp_path: Path) -> Non
     file = tmp_path / FILE_NAME
     file.write_bytes(b"this is no database" * 100)
 
-    with pytest.raises(StoreUnavailable, match="kept as it is"):
+    with pytest.raises(StoreUnavailable, match="The file is unchanged"):
         Database(sqlite_url(tmp_path)).open()
 
     assert file.read_bytes() == b"this is no database" * 100

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, event, insert
 from sqlalchemy.exc import OperationalError
 
+from app.cli.running import is_running
 from app.errors import DataDirInUse, StoreUnavailable
+from app.store import database as database_module
 from app.store.database import FILE_NAME, Database, locked, sqlite_url
 from app.store.tables import place
 
@@ -183,8 +187,22 @@ async def test_a_closed_writer_refuses_instead_of_waiting(database: Database) ->
         await database.writer.run(lambda _connection: None)
 
 
-def test_a_second_bridge_cannot_lock_the_same_folder(tmp_path: Path) -> None:
+def test_a_second_bridge_cannot_lock_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "LOCK_SECONDS", 0.0)
     with locked(tmp_path), pytest.raises(DataDirInUse, match="in use"), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass
+
+
+def test_a_start_waits_for_the_lock_of_a_bridge_that_is_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going = ExitStack()
+    going.enter_context(locked(tmp_path))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: going.close())
+
+    with locked(tmp_path):
+        assert is_running(tmp_path)

@@ -1,1 +1,1 @@
-"""What bounds a turn: how many run at once, how long, at what cost, and what providers allow."""
+"""Limits turns: how many run at once, how long, at what cost, and what providers allow."""

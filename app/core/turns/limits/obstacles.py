@@ -1,4 +1,4 @@
-"""Recognises in what an agent says that its provider wants to be left alone, or a log-in; pure.
+"""Recognises a provider's limit or a missing log-in in what an agent says; pure.
 
 Only what agents were seen to say is recognised: an error that is taken for a limit hides a failure.
 """
@@ -16,13 +16,13 @@ from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.updates import AskRequest
 
 LONGEST_WORDS = 600
-"""Characters of an answer that may be nothing but an error; agents explain limits in a line."""
+"""A longer answer, in characters, is not just an error: agents explain limits in one line."""
 LONGEST_WAIT_SECONDS = 32 * 86400.0
-"""Limits reset at least once a month; whatever says more is no time."""
+"""Limits reset at least once a month; a longer time is not a reset time."""
 AUTH_REQUIRED = -32000
-"""ACP's code for it."""
+"""ACP's error code for it."""
 TOO_MANY_REQUESTS = 429
-"""Some agents hand on HTTP's code."""
+"""Some agents pass on the HTTP status."""
 
 _LIMIT_KINDS = ("rate_limit", "usage_limit", "rate_limit_error", "overloaded", "quota_exceeded")
 _LOGIN_KINDS = ("authentication_failed", "auth_required", "authentication_error", "oauth_expired")
@@ -66,11 +66,11 @@ class Obstacle:
 
     kind: Literal["limited", "login"]
     until: float | None = None
-    """When it is over, in seconds since 1970; None: nobody said."""
+    """When it is over, in seconds since 1970; None if unknown."""
 
 
 def obstacle(code: int, message: str, data: object, now: float) -> Obstacle | None:
-    """Recognise an error of an agent that is none of its work."""
+    """Recognise an agent's error that is not about its work."""
     facts: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
     kind = facts.get("errorKind")
     if kind in _LIMIT_KINDS or code == TOO_MANY_REQUESTS or _LIMIT.search(message):
@@ -81,7 +81,7 @@ def obstacle(code: int, message: str, data: object, now: float) -> Obstacle | No
 
 
 def spoken_obstacle(words: str, now: float) -> Obstacle | None:
-    """Recognise an answer that is nothing but such an error, said as if it were an answer."""
+    """Recognise an answer that is nothing but such an error."""
     words = words.strip()
     if len(words) > LONGEST_WORDS or not _SPOKEN_ERROR.match(words):
         return None
@@ -89,22 +89,22 @@ def spoken_obstacle(words: str, now: float) -> Obstacle | None:
 
 
 def time_words(until: float, now: float) -> str:
-    """Say when a limit is over, and how long that is."""
+    """Format when a limit is over, and how long that is from now."""
     minutes = max(1, round((until - now) / 60))
     span = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
     return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC (in {span})"
 
 
 def pause(agent: str, found: Obstacle, now: float, *, resumes: bool) -> AskRequest:
-    """Ask whether a turn shall go on that its provider stopped."""
+    """Ask whether a turn that its provider stopped should go on."""
     if found.kind == "login":
-        words = f"{agent} needs a log-in: `agent-bridge agents login {agent}`. Then go on."
+        words = f"{agent} needs a log-in. Run `agent-bridge agents login {agent}`, then go on."
     elif found.until is None:
-        words = f"{agent} has reached a limit of its provider, which did not say until when."
+        words = f"{agent} has reached its provider's limit. When it resets is not known."
     else:
-        then = "It goes on by itself then." if resumes else "Go on then?"
+        then = "It will go on by itself." if resumes else "Go on then?"
         until = time_words(found.until, now)
-        words = f"{agent} has reached a limit of its provider until {until}. {then}"
+        words = f"{agent} has reached its provider's limit until {until}. {then}"
     return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause")
 
 
@@ -134,9 +134,9 @@ def _moment(value: object) -> float | None:
 
 
 def _on_the_clock(said: re.Match[str], now: float) -> float | None:
-    """Read a time of day, with or without its date: the next one that is still to come.
+    """Read a time of day, with or without its date: the next one to come.
 
-    Agents speak of the clock of the machine they run on unless they name another.
+    Agents mean the clock of the machine they run on unless they name a time zone.
     """
     try:
         zone = ZoneInfo(said["zone"]) if said["zone"] else None

@@ -1,4 +1,4 @@
-"""The turn slots: how many turns run at once, first come, first served."""
+"""Limits how many turns run at once, first come, first served."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 
 class Slots:
-    """A fair number of turns at once."""
+    """The slots that turns run in."""
 
     def __init__(self, count: int, *, of_agent: Mapping[str, int] | None = None) -> None:
-        """Have so many slots, and for some agents fewer."""
+        """Have `count` slots; `of_agent` sets lower limits for some agents."""
         self._free = asyncio.Semaphore(count)
         self._of_agent = {
             agent: asyncio.Semaphore(fewer) for agent, fewer in (of_agent or {}).items()
@@ -19,7 +19,7 @@ class Slots:
 
     @asynccontextmanager
     async def one(self, agent: str = "") -> AsyncIterator[Slot]:
-        """Wait for a slot and hold it; the agent's own first, so that it keeps nobody waiting."""
+        """Wait for a slot and hold it; the agent's limit first, so that others need not wait."""
         own = self._of_agent.get(agent)
         slot = Slot(self._free) if own is None else Slot(own, self._free)
         await slot.take()
@@ -39,7 +39,7 @@ class Slot:
         self._taking = asyncio.Lock()
 
     async def take(self) -> None:
-        """Wait for a free slot; two who wait for it on behalf of one turn take it once."""
+        """Wait for a free slot; two waiters of the same turn take it once."""
         async with self._taking:
             if not self._held:
                 await self._acquire()
@@ -66,8 +66,8 @@ class Slot:
             free.release()
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[None]:
-        """Give the slot back while waiting; a turn that ends meanwhile needs none again."""
+    async def lend(self) -> AsyncIterator[None]:
+        """Give the slot back while waiting; a turn that ends meanwhile does not retake it."""
         self._waiting += 1
         self.leave()
         try:
@@ -77,4 +77,4 @@ class Slot:
         if not self._waiting:
             await self.take()
         if self._waiting:
-            self.leave()  # somebody was asked once more while the slot was waited for
+            self.leave()  # another question was asked while this waited for the slot

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.acp.elicitation import DONE
-from app.acp.trial import login
-from app.acp.trial.login import Method, is_logged_in, log_in, methods, methods_of
+from app.acp.probing import login
+from app.acp.probing.login import Method, is_logged_in, log_in, methods, methods_of
 from app.errors import AgentRefused
 from tests.unit.acp.helpers import BOUND, Memory, scripted
 from tests.unit.acp.trial.test_probe import Bench

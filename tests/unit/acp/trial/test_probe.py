@@ -12,9 +12,9 @@ import pytest
 
 from app.acp.card import Card, Step, write_card
 from app.acp.launch import AgentLaunch
-from app.acp.trial import probe
-from app.acp.trial.probe import STEPS, Probe, red_square
-from app.acp.trial.visit import Visits
+from app.acp.probing import probe
+from app.acp.probing.probe import STEPS, Probe, red_square
+from app.acp.probing.visit import Visits
 from app.children.environment import agent_environment
 from app.core.clock import SystemClock
 from app.demo_agent import VERSION
@@ -109,7 +109,7 @@ async def test_an_agent_that_runs_commands_unasked_fails(tmp_path: Path) -> None
     card = await Bench(tmp_path, mode="free").probed()
 
     assert card.of("fails") == ["permission"]
-    assert "without asking anybody" in remark(card, "permission")
+    assert "without asking" in remark(card, "permission")
 
 
 async def test_a_mode_that_is_set_and_not_offered_fails(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_a_conversation_settles_before_it_is_brought_back_where_that_is_ne
 
     assert verdicts(card)["load"] == "works"
     assert clock.slept == [61.0, 61.0]
-    assert "load, in 61 s: its record has to settle" in bench.told
+    assert "load, in 61 s: waiting for its record to settle" in bench.told
 
 
 def test_the_picture_is_one() -> None:

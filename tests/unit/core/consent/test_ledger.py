@@ -109,7 +109,7 @@ async def test_whoever_is_asked_sees_the_call_though_it_was_not_announced_and_ha
     rows = await desk.stores.transcript.read(desk.session().id, after=0, limit=500)
     (call, ask) = (row for row in rows if row.kind in {"tool", "ask"})
     assert (call.kind, call.data["input"]) == ("tool", {"command": "rm -rf build"})
-    assert (ask.text, ask.data["about"]) == ("Tidy up", "rm -rf build")
+    assert (ask.text, ask.data["view"]["facts"][0]["text"]) == ("Tidy up", "rm -rf build")
 
 
 async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
@@ -202,7 +202,7 @@ async def test_a_link_out_of_the_workspace_is_not_inside_it(
     async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
         await desk.hear(to_demo("first"))
         await said(desk)
-        workspace = await Folders(tmp_path / "workspaces", tmp_path).open(desk.session())
+        workspace = await Folders(tmp_path / "workspaces", tmp_path, tmp_path).open(desk.session())
         (workspace / "out").symlink_to("/etc")
         paths = ("in/a", "out/a", f"file://{workspace}/in/b", f"file://{workspace}/out/b")
         tools = [ToolUpdate(path, path, "edit", locations=(path,)) for path in paths]
@@ -323,7 +323,7 @@ async def test_a_second_answer_is_told_who_was_first(desk: Desk) -> None:
 
     await desk.answer(1, "no", BOB)
 
-    assert desk.deliveries.settled[-1] == ("refused", "Ann has answered this already")
+    assert desk.deliveries.settled[-1] == ("refused", "Ann already answered this")
     assert len(desk.adapters["web:demo"].whispers) == 1
 
 

@@ -7,9 +7,9 @@ import pytest
 from app.core.consent.offers import (
     CHOICE,
     OPTIONS,
-    allowing,
-    meant,
-    refusing,
+    find_allowing,
+    find_option,
+    find_refusing,
     shortlist,
     text_of,
     with_session_offer,
@@ -23,15 +23,15 @@ NEVER = AskOption("n", "Never", "reject_always")
 
 
 def test_only_one_option_that_allows_once_fits() -> None:
-    assert allowing((ALWAYS, ONCE, REJECT)) == ONCE
-    assert allowing((ALWAYS, REJECT)) is None
-    assert allowing((ONCE, ONCE, REJECT)) is None
+    assert find_allowing((ALWAYS, ONCE, REJECT)) == ONCE
+    assert find_allowing((ALWAYS, REJECT)) is None
+    assert find_allowing((ONCE, ONCE, REJECT)) is None
 
 
 def test_the_mildest_refusal_fits() -> None:
-    assert refusing((ONCE, NEVER, REJECT)) == REJECT
-    assert refusing((ONCE, NEVER)) == NEVER
-    assert refusing((ONCE,)) is None
+    assert find_refusing((ONCE, NEVER, REJECT)) == REJECT
+    assert find_refusing((ONCE, NEVER)) == NEVER
+    assert find_refusing((ONCE,)) is None
 
 
 def test_however_many_ways_there_are_to_allow_one_to_refuse_is_shown() -> None:
@@ -62,21 +62,21 @@ def test_a_kind_is_offered_for_the_session_where_the_agent_offers_no_always(
 
 
 def test_an_option_is_meant_by_its_whole_name_or_id() -> None:
-    assert meant(" allow ONCE\n", (ONCE, REJECT)) == "a"
-    assert meant("R", (ONCE, REJECT)) == "r"
-    assert meant("allow", (ONCE, REJECT)) is None
-    assert meant("", (AskOption("", "", ""),)) is None
+    assert find_option(" allow ONCE\n", (ONCE, REJECT)) == "a"
+    assert find_option("R", (ONCE, REJECT)) == "r"
+    assert find_option("allow", (ONCE, REJECT)) is None
+    assert find_option("", (AskOption("", "", ""),)) is None
 
 
 def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:
     names = ("acme/api", "acme/site", "other/site")
     choices = tuple(AskOption(name, name, CHOICE) for name in names)
 
-    assert meant("API", choices) == "acme/api"
-    assert meant("acme/site", choices) == "acme/site"
-    assert meant("site", choices) is None
-    assert meant("", choices) is None
-    assert meant("once", (AskOption("allow/once", "Allow", "allow_once"),)) is None
+    assert find_option("API", choices) == "acme/api"
+    assert find_option("acme/site", choices) == "acme/site"
+    assert find_option("site", choices) is None
+    assert find_option("", choices) is None
+    assert find_option("once", (AskOption("allow/once", "Allow", "allow_once"),)) is None
 
 
 @pytest.mark.parametrize(

@@ -162,9 +162,9 @@ async def test_stop_ends_a_parked_turn_and_its_ask(desk: Desk, clock: ManualCloc
     await desk.reached(1, "cancelled")
     await desk.answer(1, "allow")
 
-    assert desk.deliveries.settled[-1] == ("refused", "this is not needed any more")
+    assert desk.deliveries.settled[-1] == ("refused", "this is no longer needed")
     assert desk.adapters["web:demo"].whispers[0][2] == (
-        "This does not count: this is not needed any more."
+        "This does not count: this is no longer needed."
     )
     await desk.until(lambda: any(post.content.state == "stopped" for post in desk.posts()))
     (stopped,) = (post for post in desk.posts() if post.content.state == "stopped")
@@ -201,10 +201,10 @@ async def test_a_parked_turn_ends_with_its_last_ask(desk: Desk, clock: ManualClo
     await desk.reached(1, "cancelled")
     await desk.answer(1, "allow")
 
-    assert desk.deliveries.settled[-1] == ("refused", "the time to answer this is over")
+    assert desk.deliveries.settled[-1] == ("refused", "the time to answer this has passed")
     await desk.until(lambda: any(p.content.kind == "notice" for p in desk.posts()))
     notices = [p.content.note for p in desk.posts() if p.content.kind == "notice"]
-    assert notices == ["Nobody answered in time: Run make deploy"]
+    assert notices == ["No answer in time: `Run make deploy`"]
     closed = [p.content for p in desk.posts() if p.op == "finish" and p.content.kind == "ask"]
     assert [content.state for content in closed] == ["expired"]
 

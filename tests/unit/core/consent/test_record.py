@@ -23,7 +23,7 @@ def answered(answer: str, kind: str = "permission") -> Ask:
         (record.by_rule("allow kind read", allowed=True), "allowed by rule `allow kind read`"),
         (record.by_rule("deny kind edit", allowed=False), "refused by rule `deny kind edit`"),
         (record.by_grant("edit", "Ann"), "allowed by Ann for this session"),
-        (record.UNANSWERED, "not allowed: nobody answered"),
+        (record.UNANSWERED, "not allowed: no answer"),
         (record.NOT_ASKED, "not asked"),
         ({}, ""),
         (None, ""),

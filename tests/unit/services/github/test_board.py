@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Answered, Heard
+from app.core.inbound import Answered, Heard, Inbound
 from app.core.posts import PostContent
 from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
-from app.services.github import board, buttons
+from app.services.github import board
 from app.services.github.mentions import Identities, Identity
+from tests.support import github_desk
 
 US = Identities.of(
     [Identity("claude", "claude-bridge[bot]", 11), Identity("codex", "codex-bridge[bot]", 12)]
@@ -34,8 +35,8 @@ def pressed(identifier: str, **more: Any) -> bytes:
     return json.dumps(payload | more).encode()
 
 
-def read(body: bytes, agent: str = "claude") -> Answered | Heard | None:
-    return buttons.read("check_run", body, agent, US)
+def read(body: bytes, agent: str = "claude") -> Inbound | None:
+    return github_desk.read("check_run", body, US, agent)
 
 
 @given(
@@ -92,7 +93,6 @@ def test_a_button_that_was_pressed_is_an_answer_or_a_stop_of_whoever_pressed_it(
         pressed("stop", action="completed"),
         pressed("stop", check_run={"id": 5, "external_id": "x", "app": {"slug": "claude-bridge"}}),
         pressed("stop", check_run={"id": 5, "external_id": "7:ab-1", "app": {"slug": "other"}}),
-        pressed("stop", sender=None),
     ],
 )
 def test_what_is_no_button_of_ours_leads_to_nothing(body: bytes) -> None:
@@ -101,5 +101,9 @@ def test_what_is_no_button_of_ours_leads_to_nothing(body: bytes) -> None:
 
 def test_a_button_is_its_own_agents() -> None:
     assert read(pressed("stop"), "codex") is None
+
+
+@pytest.mark.parametrize("body", [b"{", pressed("stop", sender=None)])
+def test_what_nobody_pressed_is_unreadable(body: bytes) -> None:
     with pytest.raises(DeliveryUnreadable):
-        read(b"{")
+        read(body)

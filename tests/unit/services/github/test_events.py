@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DeliveryUnreadable
-from app.services.github import events
+from app.errors import DeliveryRefused, DeliveryUnreadable
+from app.services.github.events import ROUTES
 from app.services.github.mentions import Identities, Identity
-from app.services.github.review import HOW
-from tests.support.github_desk import Desk
+from app.services.github.messages import LABELLED
+from app.services.github.remarks import HOW
+from tests.support.github_desk import Desk, read
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +120,7 @@ async def test_a_label_says_nothing_of_what_others_wrote(desk: Desk) -> None:
 
     (heard,) = await desk.heard()
 
-    assert heard.text == events.LABELLED
+    assert heard.text == LABELLED
     assert heard.speaker.id == "ann"
 
 
@@ -131,14 +132,16 @@ async def test_only_a_stop_is_a_command_when_nobody_is_mentioned(desk: Desk) -> 
     assert [heard.spoken for heard in await desk.heard()] == ["stop", "stop all", "", "", ""]
 
 
-async def test_events_of_another_installation_are_of_no_concern(desk: Desk) -> None:
-    issue = desk.github.open_issue("ann", desk.repository, "Bug", "@claude-bridge look")
+async def test_events_of_another_installation_than_the_only_one_are_refused(desk: Desk) -> None:
+    desk.github.open_issue("ann", desk.repository, "Bug", "@claude-bridge look")
     (event,) = desk.events()
-    mine = str(event.payload["installation"]["id"])
+    delivery = desk.delivery(event)
 
-    assert events.read("issues", event.body, desk.directory.us, mine) is not None
-    assert events.read("issues", event.body, desk.directory.us, "1") is None
-    assert issue.number == 1
+    desk.installations["claude"].only = str(event.payload["installation"]["id"])
+    assert desk.claude.parse(delivery) is not None
+    desk.installations["claude"].only = "1"
+    with pytest.raises(DeliveryRefused, match="GITHUB_INSTALLATIONS"):
+        desk.claude.parse(delivery)
 
 
 async def test_a_transferred_issue_is_not_heard_again(desk: Desk) -> None:
@@ -146,17 +149,17 @@ async def test_a_transferred_issue_is_not_heard_again(desk: Desk) -> None:
     (event,) = desk.events()
     moved = event.payload | {"changes": {"old_issue": {"id": 1}}}
 
-    assert events.read("issues", json.dumps(moved).encode(), desk.directory.us) is None
+    assert read("issues", json.dumps(moved).encode(), desk.directory.us) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"repository": 1}', b'"x"'])
 def test_what_is_no_event_is_said_to_be_unreadable(body: bytes) -> None:
     with pytest.raises(DeliveryUnreadable):
-        events.read("issue_comment", body, US)
+        read("issue_comment", body, US)
 
 
 @given(
-    st.sampled_from([*events.HEARD, "push", "ping"]),
+    st.sampled_from([*ROUTES, "ping"]),
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=20),
         lambda inner: st.dictionaries(
@@ -169,6 +172,6 @@ def test_what_is_no_event_is_said_to_be_unreadable(body: bytes) -> None:
 )
 def test_no_payload_makes_reading_fail_otherwise(event: str, payload: object) -> None:
     try:
-        events.read(event, json.dumps(payload).encode(), US)
+        read(event, json.dumps(payload).encode(), US)
     except DeliveryUnreadable:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,12 +11,12 @@ import pytest
 
 from app.core.types import File
 from app.services.github import files as fetching
-from app.services.github.attached import Hosts, files_in
+from app.services.github.attachment_links import Hosts, files_in
 from app.services.github.files import Files
 from app.services.github.names import Name, Spot
-from app.sim.github.git import Answer
-from app.sim.github.state import Comment, Issue
-from app.sim.github.world import SimulatedGithub
+from tests.sim.github.git import Answer
+from tests.sim.github.state import Comment, Issue
+from tests.sim.github.world import SimulatedGithub
 from tests.support.clock import HastyClock
 from tests.support.github_desk import Desk
 
@@ -27,8 +28,8 @@ PNG = b"\x89PNG\r\n\x1a\n a picture"
 class Counter(Desk):
     """A desk at which one agent fetches files."""
 
-    def fetcher(self, uploads: Path) -> Files:
-        return Files(self.apis["claude"], uploads, Hosts(self.github.url))
+    def fetcher(self, uploads: Path, agent: str = "claude") -> Files:
+        return Files(self.apis[agent], uploads, Hosts(self.github.url))
 
     def dropped(self, name: str, content: bytes) -> tuple[Issue, Comment, File]:
         """Drop a file into a comment."""
@@ -56,7 +57,7 @@ async def test_a_picture_is_fetched_by_its_signed_address_and_without_a_token(
     desk.repository.private = private
     _, _, file = desk.dropped("shot.png", PNG)
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
     assert (tmp_path / "uploads" / found.url).read_bytes() == PNG
     assert (found.name, found.media_type) == (f"{file.name}.png", "image/png")
@@ -64,7 +65,7 @@ async def test_a_picture_is_fetched_by_its_signed_address_and_without_a_token(
     [(path, authorization, status)] = desk.github.assets.asked
     assert (path.startswith("/private-user-images/"), authorization, status) == (True, "", 200)
 
-    again = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    again = await desk.fetcher(tmp_path / "uploads").fetch(file)
     assert again == found
     assert len(desk.github.assets.asked) == 1
 
@@ -74,7 +75,7 @@ async def test_a_file_of_a_public_repository_is_followed_to_where_it_lies(
 ) -> None:
     _, _, file = desk.dropped("log.txt", b"a log")
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
     assert (tmp_path / "uploads" / found.url).read_bytes() == b"a log"
     assert (found.name, found.media_type) == ("log.txt", "text/plain")
@@ -89,7 +90,7 @@ async def test_what_cannot_be_had_is_replaced_by_a_note_that_says_why(
     desk.repository.private = True
     _, _, file = desk.dropped("log.txt", b"a log")
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
     note = (tmp_path / "uploads" / found.url).read_text()
     assert found.name == "log.txt.missing.txt"
@@ -103,34 +104,54 @@ async def test_an_address_that_the_message_does_not_show_is_not_fetched(
     issue, comment, file = desk.dropped("shot.png", PNG)
     desk.github.edit_comment("ann", issue, comment, "never mind")
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
-    assert "does not show it any more" in (tmp_path / "uploads" / found.url).read_text()
+    assert "no longer contains it" in (tmp_path / "uploads" / found.url).read_text()
     assert desk.github.assets.asked == []
 
 
 async def test_a_file_that_is_too_large_is_not_kept(
     desk: Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.github.files.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.download.FILE_BYTES", 10)
     _, _, file = desk.dropped("shot.png", PNG)
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
     assert "it is larger than" in (tmp_path / "uploads" / found.url).read_text()
     assert not (tmp_path / "uploads" / file.url).exists()
 
 
+@pytest.mark.slow
+async def test_two_agents_fetch_the_same_file_at_once_300_times(
+    desk: Counter, tmp_path: Path
+) -> None:
+    _, _, file = desk.dropped("shot.png", PNG)
+
+    for number in range(300):
+        uploads = tmp_path / "uploads" / str(number)
+        found, same = await asyncio.gather(
+            *(desk.fetcher(uploads, agent).fetch(file) for agent in ("claude", "codex"))
+        )
+
+        assert found == same
+        assert (uploads / found.url).read_bytes() == PNG
+        assert {path.name for path in (uploads / file.url).parent.iterdir()} == {
+            file.name,
+            found.name,
+        }
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Answer(302, {"Location": "http://127.0.0.1:9/elsewhere"}, b""), "not on a host of GitHub"),
-        (Answer(302, {"Location": "//evil.example/x"}, b""), "not on a host of GitHub"),
+        (Answer(302, {"Location": "http://127.0.0.1:9/elsewhere"}, b""), "not on a GitHub host"),
+        (Answer(302, {"Location": "//evil.example/x"}, b""), "not on a GitHub host"),
         (
             Answer(302, {"Location": "/private-user-images/1/x?jwt=1"}, b""),
-            "elsewhere all the time",
+            "too many redirects",
         ),
-        (Answer(200, {"Content-Type": "text/html"}, b"sign in"), "signed in only"),
+        (Answer(200, {"Content-Type": "text/html"}, b"sign in"), "signed-in users"),
         (Answer(401, {}, b""), "GitHub answered 401"),
         (Answer(500, {}, b""), "GitHub answered 500"),
     ],
@@ -145,7 +166,7 @@ async def test_nothing_else_than_the_file_is_taken_for_it(
     _, _, file = desk.dropped("shot.png", PNG)
     monkeypatch.setattr(desk.github.assets, "_answer", lambda *_: answer)
 
-    found = await desk.fetcher(tmp_path / "uploads").fetched(file)
+    found = await desk.fetcher(tmp_path / "uploads").fetch(file)
 
     assert why in (tmp_path / "uploads" / found.url).read_text()
     assert [who for _, who, _ in desk.github.assets.asked if who] == []

@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.types import Session, SessionState
-from app.core.workspaces import Head, Proposal, Repository
+from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
-from app.services.github.forge import GithubForge
-from app.services.github.patience import PAUSES
-from app.services.github.repositories import GithubRepositories
-from app.sim.github.answers import Reply
-from tests.support.clock import HastyClock
-from tests.support.github_desk import Desk
+from app.services.github import forge
+from app.services.github.directory import Directory
+from app.services.github.forge import KEPT_SECONDS, GithubForge
+from app.services.github.mentions import Identity
+from app.services.github.retry import PAUSES
+from tests.sim.github.answers import Reply
+from tests.support.clock import ManualClock
+from tests.support.github_desk import BRANCH, Desk, Office
 
 pytestmark = pytest.mark.anyio
 
-BRANCH = "agent/claude/1"
+
+async def no_link(_session: int, _key: SessionKey, _place: PlaceKey) -> bool:
+    return False
+
+
 BROKEN = Reply(502, {"message": "Server Error"})
 
 
-class Office:
-    """A forge, its clock, and the surfaces that it links."""
+async def test_a_pull_request_is_opened_once_and_then_changed(desk: Desk) -> None:
+    office = Office(desk)
 
-    def __init__(self, desk: Desk) -> None:
-        self.clock = HastyClock()
-        self.linked: list[str] = []
-        mine = GithubRepositories("claude", desk.apis["claude"], desk.directory)
-        url = desk.github.url
-        self.forge = GithubForge({"claude": mine}, {}, self.clock, git_url=url, link=self._link)
-        self.repository = Repository("acme/widgets", f"{url}/acme/widgets.git")
-        self._github = desk.github
+    first = await office.propose("A")
+    again = await office.propose("B")
 
-    async def _link(self, session: int, key: SessionKey, place: PlaceKey) -> bool:
-        self.linked.append(f"{session} {key} {place}")
-        return True
+    (made,) = desk.repository.issues.values()
+    assert first == again == made.url
+    assert (made.title, made.body, made.user.login) == ("B", "b", "claude-bridge[bot]")
+    head = await office.head(made)
+    assert head is not None
+    assert head.branch == BRANCH
 
-    async def propose(self) -> str:
-        self._github.git.commit("acme/widgets", BRANCH, {"b.py": "x"}, "Work")
-        said = {"head": BRANCH, "base": "main", "title": "A", "body": "b"}
-        return await self.forge.propose(Proposal(self.repository, "claude", 7, **said))
+
+async def test_the_author_of_commits_is_known_before_a_clone_is_opened_and_stays_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directory = Directory(["claude"])
+    clock = ManualClock()
+    apis: dict[str, Any] = {"claude": None}
+    made = GithubForge(apis, directory, clock, git_url="https://github.test", link=no_link)
+    monkeypatch.setattr(forge, "IDENTITY_SECONDS", 0.01)
+    with pytest.raises(RepositoryError, match="has not said yet who claude is"):
+        await made.author("claude")
+    monkeypatch.undo()
+
+    waiting = asyncio.ensure_future(made.author("claude"))
+    await asyncio.sleep(0)
+    directory.introduce(Identity("claude", "claude-bridge[bot]"))
+    first = await waiting
+    directory.introduce(Identity("claude", "claude-bridge[bot]", 7))
+
+    assert first is not None
+    assert await made.author("claude") == first
+    assert await made.author("codex") is None
 
 
 @pytest.mark.parametrize("reply", [BROKEN, None])
@@ -92,13 +115,105 @@ async def test_a_turn_begins_although_github_hesitates(desk: Desk) -> None:
     office = Office(desk)
     commit = desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
     pull = desk.github.open_pull("ann", desk.repository, "A change", "topic")
-    place = PlaceKey("github", f"acme/widgets:{pull.number}")
     desk.github.fail("GET", "/issues/1$", BROKEN)
     desk.github.fail("POST", "/access_tokens$", BROKEN, times=2)
 
-    head = await office.forge.head(Session(7, desk.key(pull), place, SessionState.IDLE))
+    head = await office.head(pull)
     token = await office.forge.token(office.repository, "claude")
 
     assert head == Head("topic", commit)
     assert token in desk.secrets
     assert len(office.clock.slept) == 3
+
+
+async def test_branches_that_others_rely_on_are_guarded_with_the_reason(desk: Desk) -> None:
+    office = Office(desk)
+    for branch in ("base", "a/b", "pinned", "free"):
+        desk.github.git.commit("acme/widgets", branch, {branch: "x"}, "Work")
+    desk.repository.protected.add("pinned")
+    for head in ("a/b", "pinned"):
+        desk.github.open_pull("ann", desk.repository, head, head, base="base")
+    desk.github.open_pull("ann", desk.repository, "free", "free", base="a/b")
+
+    async def guard(branch: str) -> str:
+        return await office.forge.guard(office.repository, "claude", branch)
+
+    assert await guard("main") == "it is the default branch"
+    assert await guard("pinned") == "it is protected"
+    assert await guard("base") == "2 open pull requests are based on it"
+    assert await guard("a/b") == "the open pull request #3 is based on it"
+    assert await guard("free") == ""
+    assert await guard("agent/claude/new") == ""
+
+
+@pytest.mark.parametrize("path", ["/widgets$", "/branches/", "/pulls$"])
+async def test_a_branch_of_which_github_says_nothing_is_guarded(desk: Desk, path: str) -> None:
+    office = Office(desk)
+    desk.github.fail("GET", path, BROKEN, times=9)
+
+    reason = await office.forge.guard(office.repository, "claude", BRANCH)
+
+    assert reason.startswith("GitHub could not be asked whether it is protected (")
+
+
+async def test_only_branches_on_github_are_looked_up_there(desk: Desk) -> None:
+    office = Office(desk)
+    elsewhere = Repository("acme/widgets", "https://git.example.com/acme/widgets.git")
+
+    assert await office.forge.guard(elsewhere, "claude", "main") == ""
+    assert await office.forge.guard(office.repository, "codex", "main") == ""
+
+
+async def test_all_installations_are_listed_and_what_changed_last_comes_first(desk: Desk) -> None:
+    elsewhere = desk.github.repository("other/thing")
+    archived = desk.github.repository("other/old")
+    archived.archived = True
+    desk.github.install(desk.apps["claude"], elsewhere, archived)
+    suspended = desk.github.install(desk.apps["claude"], desk.github.repository("third/one"))
+    suspended.suspended = True
+    desk.repository.pushed = elsewhere.pushed + 1
+
+    assert await Office(desk).forge.repositories("claude") == ("acme/widgets", "other/thing")
+    assert all(value.startswith("ghs_") for value in desk.secrets)
+    assert desk.secrets != []
+
+
+async def test_a_long_list_is_read_to_its_end(desk: Desk) -> None:
+    more = [desk.github.repository(f"acme/r{number}") for number in range(104)]
+    installation = desk.github.installations[0]
+    installation.repositories |= {each.id for each in more}
+
+    assert len(await Office(desk).forge.repositories("claude")) == 105
+
+
+async def test_one_installation_can_be_all_there_is(desk: Desk) -> None:
+    made = desk.github.install(desk.apps["claude"], desk.github.repository("other/thing"))
+
+    desk.installations["claude"].only = str(made.id)
+    assert await Office(desk).forge.repositories("claude") == ("other/thing",)
+    desk.installations["claude"].only = "1"
+    assert await Office(desk).forge.repositories("claude") == ()
+
+
+async def test_an_answer_is_kept_for_a_while(desk: Desk) -> None:
+    clock = ManualClock()
+    forge = Office(desk, clock).forge
+    await forge.repositories("claude")
+    desk.github.install(desk.apps["claude"], desk.github.repository("other/thing"))
+
+    assert await forge.repositories("claude") == ("acme/widgets",)
+    await clock.advance(KEPT_SECONDS)
+    assert set(await forge.repositories("claude")) == {"acme/widgets", "other/thing"}
+
+
+@pytest.mark.parametrize("reply", [Reply(500, {"message": "oops"}), None])
+async def test_what_github_does_not_say_is_told_with_a_remedy(
+    desk: Desk, reply: Reply | None
+) -> None:
+    forge = Office(desk).forge
+    desk.github.fail("GET", "/installation/repositories", reply)
+
+    with pytest.raises(RepositoryError, match="`repo OWNER/NAME` or `repo none`"):
+        await forge.repositories("claude")
+    assert await forge.repositories("claude") == ("acme/widgets",)
+    assert await forge.repositories("somebody-else") == ()

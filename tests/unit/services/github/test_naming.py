@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from app.core.inbound import Naming
-from app.services.github import naming
+from app.core.inbound import Delivery, Naming
+from app.errors import DeliveryUnreadable
+from app.services.github.events import name_repository, parse
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +24,7 @@ async def test_a_repository_that_got_another_name_is_known_by_its_number(
 
     number, full = desk.repository.id, f"{owner}/{name}"
     told = Naming("github", "git.example", number, full, "acme/widgets")
-    assert naming.read(event.kind, event.body, "git.example") == told
+    assert name_repository(parse(event.kind, event.body), "git.example") == told
 
 
 async def test_any_event_shows_what_a_repository_is_called(desk: Desk) -> None:
@@ -32,12 +33,22 @@ async def test_any_event_shows_what_a_repository_is_called(desk: Desk) -> None:
     (event,) = desk.events()
 
     known = Naming("github", "git.example", desk.repository.id, "acme/widgets")
-    assert naming.read(event.kind, event.body, "git.example") == known
+    assert name_repository(parse(event.kind, event.body), "git.example") == known
+
+
+def test_what_is_about_no_repository_names_none() -> None:
+    assert name_repository(parse("ping", b'{"action": "x"}'), "git.example") is None
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"action": "x"}', b'{"repository": {"id": "x"}}'])
-def test_what_is_about_no_repository_names_none(body: bytes) -> None:
-    assert naming.read("repository", body, "git.example") is None
+async def test_what_is_no_event_of_a_repository_is_unreadable_and_names_none(
+    desk: Desk, body: bytes
+) -> None:
+    delivery = Delivery("github:claude", "one", None, {"event": "repository"}, body, 0.0)
+
+    assert desk.claude.naming(delivery) is None
+    with pytest.raises(DeliveryUnreadable):
+        desk.claude.parse(delivery)
 
 
 def test_a_transfer_from_an_organisation_names_it_as_github_does() -> None:
@@ -47,6 +58,6 @@ def test_a_transfer_from_an_organisation_names_it_as_github_does() -> None:
         "changes": {"owner": {"from": {"organization": {"id": 1, "login": "old"}}}},
     }
 
-    found = naming.read("repository", json.dumps(payload).encode(), "h")
+    found = name_repository(parse("repository", json.dumps(payload).encode()), "h")
 
     assert found == Naming("github", "h", 7, "new/widgets", "old/widgets")

@@ -11,7 +11,6 @@ from app.core.inbound import News
 from app.core.keys import PlaceKey
 from app.core.workspaces import Checked
 from app.errors import DeliveryUnreadable
-from app.services.github import news
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,
@@ -22,7 +21,8 @@ from app.services.github.checks import (
 )
 from app.services.github.mentions import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
-from app.sim.github.state import Check, Status
+from tests.sim.github.state import Check, Status
+from tests.support import github_desk
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN
 
@@ -39,7 +39,10 @@ def example(name: str) -> dict[str, Any]:
 
 
 def read(name: str, payload: dict[str, Any], agent: str = "claude") -> News | None:
-    return news.read(name.partition(".")[0], json.dumps(payload).encode(), agent, US)
+    event, body = name.partition(".")[0], json.dumps(payload).encode()
+    found = github_desk.read(event, body, US, agent)
+    assert found is None or isinstance(found, News)
+    return found
 
 
 def test_events_as_github_sends_them_are_news() -> None:
@@ -70,7 +73,7 @@ def test_what_is_no_news_for_an_agent_is_none() -> None:
     assert [read("push", each) for each in (gone, tag)] == [None, None]
     assert read("check_suite", {**suite, "action": "requested"}) is None
     with pytest.raises(DeliveryUnreadable):
-        news.read("push", b"{", "claude", US)
+        github_desk.read("push", b"{", US)
 
 
 def test_a_status_is_news_of_the_branch_whose_head_it_is_about() -> None:

@@ -30,8 +30,8 @@ def test_progress_shows_plan_tools_words_and_how_to_stop() -> None:
 
     assert shown == (
         "⚙️ **Working** …\n\n"
-        "- [x] look\n- [ ] **fix** ←\n- [ ] test\n\n"
-        "- ✓ `read a.py`\n- … `run 'make'`\n\n"
+        "- [x] `look`\n- [ ] **`fix`** ←\n- [ ] `test`\n\n"
+        "- ✓ `read a.py`\n- … `` run `make` ``\n\n"
         "So far so good.\n\n"
         "<sub>[agent/claude/1](https://github.example/tree) · `@claude-bridge stop` stops it</sub>"
         f"\n\n{MARKER}"
@@ -62,15 +62,16 @@ def test_an_ask_shows_its_options_and_how_to_answer() -> None:
     shown = page(kind="ask", state="open", text="run ```rm```", options=options, free_text=True)
 
     assert "````\nrun ```rm```\n````" in shown
-    assert "- **Allow once**: reply `@claude-bridge Allow once`" in shown
-    assert "- **Reject**: reply `@claude-bridge Reject`" in shown
+    assert "- Reply `@claude-bridge Allow once`" in shown
+    assert "- Reply `@claude-bridge Reject`" in shown
     assert "Any other answer: reply `@claude-bridge …`" in shown
 
 
 def test_an_answered_ask_says_by_whom() -> None:
     shown = page(kind="ask", state="answered", text="run make", note="Ann: Allow once")
 
-    assert shown.startswith("~~run make~~\n\nAnn: Allow once")
+    assert shown.startswith("`Ann: Allow once`\n\n<details><summary>What was asked</summary>")
+    assert "\n```\nrun make\n```\n" in shown
 
 
 @pytest.mark.parametrize(

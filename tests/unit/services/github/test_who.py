@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from app.core.intake.access import Access
-from app.sim.github.answers import Reply
-from app.sim.github.state import Issue
+from tests.sim.github.answers import Reply
+from tests.sim.github.state import Issue
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +95,7 @@ TRIGGERS = [
 @pytest.mark.parametrize("act", TRIGGERS)
 async def test_who_triggers_by_what(desk: Desk, act: Callable[[Desk, str], None]) -> None:
     access = prepare(desk)
+    await desk.accounts.resolve(desk.claude_api.account_id)
     acted: dict[str, list[str]] = {}
 
     for actor, login in ACTORS.items():

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.config import LinearCredentials
 from app.config.sealing import Sealer
 from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
@@ -22,13 +21,14 @@ from app.core.types import Speaker
 from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
 from app.server.metrics import Metrics
+from app.services.common.signatures import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.grants import Grants
-from app.services.linear.webhook import DeliveryStale
-from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.workspace import STALE_SECONDS
+from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
+from tests.sim.linear import App, Linear, LinearSession
+from tests.sim.linear.workspace import STALE_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 
@@ -133,18 +133,9 @@ async def scene(linear: Linear, clock: ManualClock) -> AsyncIterator[Scene]:
     issue = linear.issue("Do this", "say hello")
     session = linear.delegate(issue, app, linear.person("Bob"))
     vault = Vault()
-    adapter = LinearAdapter(
-        "demo", settings(app), api_url=linear.url, clock=clock, vault=vault, is_default=True
-    )
+    adapter = LinearAdapter("demo", settings(app), api_url=linear.url, clock=clock, vault=vault)
     yield Scene(linear, clock, app, session, adapter, vault)
     await adapter.close()
-
-
-async def test_it_has_a_path_of_its_own_and_the_plain_one_as_default(scene: Scene) -> None:
-    other = scene.another()
-
-    assert scene.adapter.paths == ("/webhooks/linear/demo", "/webhooks/linear")
-    assert other.paths == ("/webhooks/linear/demo",)
 
 
 @pytest.mark.parametrize("code", ["INPUT_ERROR", "INTERNAL_SERVER_ERROR"])
@@ -247,7 +238,7 @@ async def test_an_open_question_stays_the_last_word_until_it_is_answered(scene: 
         await scene.send("finish", replace(ask, state="answered", note="Ann: Yes"), "ab-2")
         await scene.send("replace", replace(WORKING, text="Going on"))
 
-    assert scene.said() == ["On it.", "May I?", "Ann: Yes", "Going on"]
+    assert scene.said() == ["On it.", "```\nMay I?\n```", "`Ann: Yes`", "Going on"]
 
 
 async def test_two_hours_of_work_cost_tens_of_calls(scene: Scene) -> None:
@@ -635,7 +626,7 @@ async def test_what_an_agent_made_goes_up_once_and_is_named_in_the_one_response(
             "",
             f"![plot.png]({addresses[b'a plot']})",
             f"[report.md]({addresses[b'a report']}) (8 bytes)",
-            "`gone.md` (8 bytes) lies where the bridge runs.",
+            "`gone.md` (8 bytes) is on the machine that runs the bridge.",
         )
     )
     assert len(scene.session.of_type("response")) == 1

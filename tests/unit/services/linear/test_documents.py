@@ -13,11 +13,10 @@ import graphql
 import pytest
 
 from app.services.linear.api import DocumentName, document
-from app.sim.linear import Linear
-from app.sim.linear.schema import SDL
+from tests.sim.linear import Linear
+from tests.sim.linear.schema import SDL
 
 NAMES = get_args(DocumentName)
-SCALARS = "scalar DateTime scalar DateTimeOrDuration scalar JSON scalar JSONObject "
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def test_every_document_has_a_name_and_every_name_a_document() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_is_valid_for_the_simulated_linear(name: DocumentName) -> None:
-    schema = graphql.build_schema(SCALARS + SDL)
+    schema = graphql.build_schema(SDL)
 
     assert graphql.validate(schema, graphql.parse(document(name))) == []
 
@@ -49,7 +48,7 @@ def test_a_document_is_valid_for_the_published_schema(
 
 
 def test_the_simulated_linear_has_no_name_of_its_own(published: graphql.GraphQLSchema) -> None:
-    own = graphql.build_schema(SCALARS + SDL)
+    own = graphql.build_schema(SDL)
 
     invented = [
         f"{name}.{field}"

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.core.posts import Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
-from app.sim.linear.rules import check_content, check_signal, checked_plan
+from tests.sim.linear.rules import check_content, check_signal, checked_plan
 
 WORKING = PostContent(kind="turn", state="working")
 READ = ToolLine("1", "app.py", "completed", "read")
@@ -161,7 +161,7 @@ def test_an_ask_offers_its_options_by_name_and_id() -> None:
     (step,) = shown(content)
 
     assert isinstance(step.call, Activity)
-    assert step.call.content == {"type": "elicitation", "body": "Run it?"}
+    assert step.call.content == {"type": "elicitation", "body": "```\nRun it?\n```"}
     assert step.call.options == (
         {"label": "Allow once", "value": "allow"},
         {"label": "Reject", "value": "no"},
@@ -171,7 +171,7 @@ def test_an_ask_offers_its_options_by_name_and_id() -> None:
 def test_an_answered_ask_lets_the_session_go_on_and_a_cancelled_one_says_nothing() -> None:
     answered = PostContent(kind="ask", state="answered", text="Run it?", note="Ann: Allow once")
 
-    assert activities(shown(answered)) == [("thought", "Ann: Allow once", True)]
+    assert activities(shown(answered)) == [("thought", "`Ann: Allow once`", True)]
     assert shown(replace(answered, state="cancelled")) == []
 
 

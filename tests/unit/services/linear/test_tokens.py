@@ -12,16 +12,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import SecretStr
 
-from app.config import LinearCredentials
 from app.config.sealing import Sealer
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grant, Grants
-from app.sim.linear import App, Linear
-from app.sim.linear.oauth import GRACE_SECONDS, GRANTED_SECONDS
+from app.services.linear.settings import LinearCredentials
 from app.store.stores import Stores
 from app.vault import Vault
+from tests.sim.linear import App, Linear
+from tests.sim.linear.oauth import GRACE_SECONDS, GRANTED_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 
@@ -151,9 +151,9 @@ async def test_a_file_is_fetched_with_a_renewed_token(bench: Bench) -> None:
     async with bench.run() as run:
         await run.install()
         bench.app.tokens.clear()
-        content = await run.api.download(path, most=100)
+        chunks = [chunk async for chunk in run.api.download(path)]
 
-    assert content == b"a door"
+    assert b"".join(chunks) == b"a door"
     assert run.asked() == ["authorization_code", "refresh_token"]
 
 

@@ -14,16 +14,16 @@ import pytest
 from pydantic import SecretStr
 
 from app.acp.elicitation import consent
-from app.config import LinearCredentials
 from app.core.inbound import Delivery
 from app.core.ports import AgentListener
 from app.core.updates import TextUpdate
 from app.errors import AgentLoginNeeded, StoreUnavailable
 from app.server.front import Front
 from app.services.linear.adapter import LinearAdapter
-from app.sim.linear import App, Linear, LinearSession
-from app.sim.linear.hooks import HookDelivery
+from app.services.linear.settings import LinearCredentials
 from app.vault import Vault
+from tests.sim.linear import App, Linear, LinearSession
+from tests.sim.linear.hooks import HookDelivery
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, at_once, running_desk
 
@@ -96,7 +96,7 @@ async def run(
         api_url=linear.url,
         clock=clock,
         vault=Vault(),
-        is_default=True,
+        paths=("/webhooks/linear",),
     )
     front = Front(_nowhere, lambda delivery: way.take(delivery), clock, hosts=["bridge.test"])
     front.open([adapter])
@@ -164,7 +164,7 @@ async def test_an_account_is_linked_where_the_agent_says_and_the_work_goes_on(
         (question,) = session.of_type("elicitation")
         assert question.signal == "auth"
         assert question.signal_metadata == {"url": TRACKER, "providerName": "tracker.example.com"}
-        assert question.body.endswith("Reply `Done` or `Decline` here afterwards.")
+        assert question.body.endswith("Then reply `Done` or `Decline` here.")
         assert session.response == "done, thank you"
 
 
@@ -273,7 +273,7 @@ async def test_what_arrives_before_it_is_known_who_the_agent_is_waits_and_is_the
 
             by_name = {row.delivery_id: (row.state, row.reason) for row in rows}
             refused = by_name[strange.headers["Linear-Delivery"]]
-            assert refused == ("failed", "this organisation is not the agent's")
+            assert refused == ("failed", "webhook belongs to another organisation")
             assert len(way.desk.launcher.told("prompt")) == 1
 
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
-from app.core.adapters import FileSource, InvitedAdapter, ListeningAdapter
 from app.core.clock import SystemClock
 from app.core.inbound import Changed, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, File, Speaker
 from app.errors import PostRejected, ServiceRefused, StoreUnavailable
-from app.services.slack import people
 from app.services.slack.adapter import SlackAdapter
-from app.services.slack.api import bypasses_proxy, is_slacks
+from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.sim.slack import SCOPES, App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.slack import slack_adapter
@@ -101,12 +99,6 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         yield made
 
 
-async def test_it_is_an_adapter_that_listens_and_brings_files(scene: Scene) -> None:
-    assert isinstance(scene.adapter, ListeningAdapter)
-    assert isinstance(scene.adapter, FileSource)
-    assert isinstance(scene.adapter, InvitedAdapter)
-
-
 async def test_its_trouble_is_over_while_it_has_a_line(scene: Scene) -> None:
     before = scene.adapter.trouble
     async with scene.listening():
@@ -130,19 +122,54 @@ async def test_a_frame_is_acknowledged_only_once_it_is_kept(scene: Scene) -> Non
     assert len(scene.taken) == 2  # the mention, and the message that it came with
 
 
-async def test_what_is_said_in_a_thread_is_kept_in_order_however_long_a_look_up_takes(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+async def test_an_envelope_is_stored_and_acknowledged_before_anything_is_asked_of_slack(
+    scene: Scene,
 ) -> None:
-    monkeypatch.setattr(people, "NAME_SECONDS", 0.5)
+    file = scene.slack.file("a.txt", b"inside")
     async with scene.listening():
-        thread = scene.slack.say(scene.ann, scene.channel, "root")
-        await scene.until(lambda: scene.slack.acknowledged)
-        scene.slack.stall("users.info")
-        scene.slack.say(scene.slack.person("Bob"), scene.channel, "!first", thread=thread)
+        asked = len(scene.slack.calls)
+        for method in ("users.info", "conversations.replies"):
+            scene.slack.stall(method, times=1000)
+        thread = scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> hi", files=[file])
         scene.slack.say(scene.ann, scene.channel, "!second", thread=thread)
-        await scene.until_heard("!first", "!second")
+        await scene.until(lambda: len(scene.slack.acknowledged) == 3)
 
-    assert scene.heard() == ["!first", "!second"]
+        assert len(scene.slack.calls) == asked
+        assert [each.waiting for each in scene.slack.stalls.values()] == [0, 0]
+    assert scene.heard() == ["@claude hi", "@claude hi", "!second"]
+
+
+async def test_names_and_files_are_looked_up_when_a_stored_mention_is_read(scene: Scene) -> None:
+    bob = scene.slack.person("Bob")
+    file = scene.slack.file("a.txt", b"inside")
+    async with scene.listening():
+        text = f"<@{scene.app.user}> ask <@{bob}>"
+        scene.slack.say(scene.ann, scene.channel, text, files=[file])
+        await scene.until(lambda: len(scene.slack.acknowledged) == 2)
+    mention = next(each for each in scene.taken if b"app_mention" in each.body)
+    stored = scene.adapter.parse(mention)
+    assert isinstance(stored, Heard)
+    scene.slack.fail("conversations.replies", status=500, times=1)
+
+    heard = await scene.adapter.gather(stored)
+
+    assert (stored.speaker.name, stored.files) == (scene.ann, ())
+    assert (heard.speaker, heard.text) == (Speaker(scene.ann, "Ann"), "@claude ask @Bob")
+    assert [each.name for each in heard.files] == ["a.txt"]
+
+
+async def test_a_stored_mention_is_read_as_it_is_where_slack_tells_nothing(scene: Scene) -> None:
+    async with scene.listening():
+        scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> hi")
+        await scene.until(lambda: len(scene.slack.acknowledged) == 2)
+    mention = next(each for each in scene.taken if b"app_mention" in each.body)
+    stored = scene.adapter.parse(mention)
+    assert isinstance(stored, Heard)
+    scene.slack.fail("*", error="missing_scope")
+
+    heard = await scene.adapter.gather(stored)
+
+    assert (heard.speaker, heard.text) == (Speaker(scene.ann, scene.ann), "@claude hi")
 
 
 @pytest.mark.parametrize("how", ["cut", "silence", "refresh"])
@@ -358,7 +385,7 @@ async def test_a_file_that_lies_elsewhere_is_not_fetched_and_the_token_stays_her
 
         assert elsewhere.downloads == []
     words = (scene.folder / "uploads" / note.url).read_text()
-    assert f"outside of Slack, at {address}" in words
+    assert f"outside Slack, at {address}" in words
 
 
 @pytest.mark.parametrize(
@@ -377,7 +404,7 @@ async def test_a_file_that_lies_elsewhere_is_not_fetched_and_the_token_stays_her
     ],
 )
 def test_the_token_is_shown_to_slack_only(url: str, base_url: str, own: bool) -> None:
-    assert is_slacks(url, base_url) == own
+    assert is_slack_address(url, base_url) == own
 
 
 async def test_two_agents_that_are_shown_one_file_both_get_it_whole(scene: Scene) -> None:

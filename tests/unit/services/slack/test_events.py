@@ -26,8 +26,10 @@ KNOWN = Known(
 
 
 def read(frame: Any, known: Known = KNOWN, bots: tuple[str, ...] = ()) -> Inbound | None:
-    delivery = Delivery("slack:claude", "Ev1", None, known.headers(), orjson.dumps(frame), 0.0)
-    return Reader("claude", bots, SEAL.open).read(delivery)
+    """Read a frame as it is stored, then again with the names of people, as the adapter does."""
+    reader = Reader("claude", bots, SEAL.open)
+    stored = Delivery("slack:claude", "Ev1", None, known.headers(), orjson.dumps(frame), 0.0)
+    return None if reader.read(stored) is None else reader.interpret(frame, known)
 
 
 def event(**event: Any) -> dict[str, Any]:

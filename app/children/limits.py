@@ -1,0 +1,78 @@
+"""Defines a session's resource limits: those the kernel enforces, and those the bridge watches.
+
+Address space is never limited: V8 and other runtimes reserve tens of gigabytes that they never use.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MEBIBYTE: Final = 1024**2
+_SCRATCH_SHARE: Final = 4
+"""Each folder for temporary files is in memory and gets this share of the memory limit."""
+_OOM_SCORE: Final = 500
+"""Halfway to "always first": a small agent still outlives a build that takes all the memory."""
+_OWN_CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
+"""Inside a container: what the container may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """What one session may use."""
+
+    processes: int
+    """Processes and threads."""
+    memory_bytes: int
+    """Of all its processes together, with what is in its /tmp, /var/tmp and /dev/shm."""
+    open_files: int
+    """Of each process."""
+    file_bytes: int
+    """Of each file that is written."""
+    disk_bytes: int
+    """In its workspace and its home."""
+
+    @property
+    def words(self) -> tuple[tuple[str, int], ...]:
+        """What `entry` sets before the agent starts."""
+        return (
+            ("nofile", self.open_files),
+            ("fsize", self.file_bytes),
+            ("core", 0),
+            # Counted per user and user namespace: per session where bubblewrap makes a namespace,
+            # per agent where the agent has its own user id, not at all for root.
+            ("nproc", self.processes),
+            ("oom", _OOM_SCORE),
+        )
+
+    @property
+    def description(self) -> str:
+        """The limits, described for people."""
+        return (
+            f"{self.processes} processes, {_size(self.memory_bytes)} of memory and "
+            f"{_size(self.disk_bytes)} of disk per session, measured by the bridge; "
+            f"{self.open_files} open files per process and {_size(self.file_bytes)} per file, "
+            "enforced by the kernel"
+        )
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How large each folder for temporary files may get."""
+        return self.memory_bytes // _SCRATCH_SHARE
+
+
+def _size(number: int) -> str:
+    mebibytes = number // MEBIBYTE
+    return f"{mebibytes / 1024:.3g} GiB" if mebibytes >= 1024 else f"{mebibytes} MiB"
+
+
+def default_memory_bytes() -> int:
+    """Return half of the memory that the bridge may use."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        allowed = int(_OWN_CGROUP.read_text())
+    except (OSError, ValueError):
+        allowed = physical
+    return min(physical, allowed) // 2

@@ -1,0 +1,1 @@
+"""Connects an isolated child: an HTTP proxy outside its sandbox, and forwarded ports."""

@@ -1,0 +1,195 @@
+"""Reads /proc: which processes run, their descendants, and their markers.
+
+A pid is not a process: nothing is signalled unless its start time is still the one read.
+Where there is no /proc, the table is empty and callers fall back to process groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from app.children.environment import MARKER
+
+_DEAD: Final = frozenset("ZX")
+_MARK: Final = f"{MARKER}=".encode()
+_READ_BYTES: Final = 65536
+"""More than nearly every environment, so that one call is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One process as /proc shows it."""
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    group: int
+    session: int
+    ticks: int
+    """Start in clock ticks since boot: with pid and boot id it identifies a process for good."""
+    tasks: int
+    """How many threads it has, itself included."""
+    resident_pages: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        return self.state not in _DEAD
+
+
+ProcTable = dict[int, Entry]
+
+
+def new_marker(bridge: str) -> str:
+    """Return a marker for one child; the part before the dot is the bridge's."""
+    return f"{bridge}.{secrets.token_hex(8)}"
+
+
+def entry_of(pid: int) -> Entry | None:
+    """Return the process with this pid, or None."""
+    text = (_read(f"/proc/{pid}/stat") or b"").decode(errors="replace")
+    # The name is in parentheses and may itself contain spaces and parentheses.
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    if not rest:
+        return None
+    # proc(5): `rest` begins with field 3, num_threads is 20, starttime 22, rss 24.
+    state, parent, group, session, *others = rest.split(maxsplit=22)
+    tasks, ticks, pages = (int(others[field - 7]) for field in (20, 22, 24))
+    return Entry(pid, name, state, int(parent), int(group), int(session), ticks, tasks, pages)
+
+
+def read_proc_table() -> ProcTable:
+    """Return every visible process; blocks for a few milliseconds."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return {}
+    return {pid: entry for pid in numbers if (entry := entry_of(pid)) is not None}
+
+
+def started(entry: Entry | None) -> str:
+    """Return boot id and start time as one opaque word, empty if unknown."""
+    return f"{_boot()}:{entry.ticks}" if entry is not None else ""
+
+
+def marker_of(pid: int) -> str | None:
+    """Return a process's marker, None if none can be read, empty if in doubt.
+
+    In the middle of an exec an environment reads as empty for some microseconds.
+    """
+    environment = _read(f"/proc/{pid}/environ")
+    if environment == b"":
+        return ""
+    if environment is None or _MARK not in environment:
+        return None
+    for variable in environment.split(b"\0"):
+        if variable.startswith(_MARK):
+            return variable[len(_MARK) :].decode(errors="replace")
+    return None
+
+
+def with_descendants(proc_table: ProcTable, found: Iterable[int]) -> set[int]:
+    """Return these pids and all their descendants, never the bridge or its parents.
+
+    A child that dropped its environment is still found through its parent.
+    """
+    children: dict[int, list[int]] = {}
+    for entry in proc_table.values():
+        children.setdefault(entry.parent, []).append(entry.pid)
+    family: set[int] = set()
+    waiting = list(found)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in family:
+            family.add(pid)
+            waiting.extend(children.get(pid, ()))
+    return family - _own_line(proc_table)
+
+
+def signal_exactly(entry: Entry, number: signal.Signals) -> bool:
+    """Signal exactly this process, not one that reuses its pid; return whether it was there."""
+    try:
+        handle = os.pidfd_open(entry.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return _signal_checked(entry, number)  # a kernel or seccomp filter without pidfd
+    try:
+        if _is_still(entry):
+            signal.pidfd_send_signal(handle, number)
+            return True
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def reap_orphans(
+    proc_table: ProcTable, *, killed: Collection[int], groups: Collection[int]
+) -> None:
+    """Collect zombies that became the bridge's because it is process 1 of a container.
+
+    Never a group leader: that is a child, and asyncio collects children itself.
+    """
+    for entry in proc_table.values():
+        is_ours = entry.pid in killed or entry.group in groups or entry.session in groups
+        if entry.parent == os.getpid() and not entry.alive and is_ours and entry.pid not in groups:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(entry.pid, os.WNOHANG)
+
+
+def _is_still(entry: Entry) -> bool:
+    now = entry_of(entry.pid)
+    return now is not None and now.ticks == entry.ticks
+
+
+def _signal_checked(entry: Entry, number: signal.Signals) -> bool:
+    if not _is_still(entry):
+        return False
+    try:
+        os.kill(entry.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _own_line(proc_table: Mapping[int, Entry]) -> set[int]:
+    line = {0, 1}
+    pid = os.getpid()
+    while pid not in line:
+        line.add(pid)
+        entry = proc_table.get(pid)
+        pid = entry.parent if entry is not None else 0
+    return line
+
+
+@cache
+def _boot() -> str:
+    return (_read("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
+
+
+def _read(path: str) -> bytes | None:
+    """Return a /proc file if it can be read; plain os calls, since a sweep makes hundreds."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        content = b""
+        while part := os.read(file, _READ_BYTES):
+            content += part
+    except OSError:
+        return None
+    else:
+        return content
+    finally:
+        os.close(file)

@@ -1,0 +1,118 @@
+"""Reads and writes files below one folder whose content may be hostile: follows no link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+_FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Tree:
+    """The files below a folder, by paths relative to it."""
+
+    def __init__(self, root: Path, *, user: int | None = None) -> None:
+        """Use an existing folder; `user` owns what is created, if the bridge runs as root."""
+        self._root = root
+        self._user = user
+
+    def stat(self, path: PurePosixPath) -> os.stat_result | None:
+        """Return the status of a path itself; None if nothing is there."""
+        try:
+            with self._folder(path.parent) as folder:
+                return os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return None
+
+    def files(self, path: PurePosixPath) -> Iterator[PurePosixPath]:
+        """List the plain files at a path: itself, or all below it."""
+        found = self.stat(path)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            yield path
+        elif found is not None and stat.S_ISDIR(found.st_mode):
+            with self._folder(path) as folder:
+                names = sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor
+            for name in names:
+                yield from self.files(path / name)
+
+    def read(self, path: PurePosixPath, limit: int = -1) -> bytes:
+        """Read a plain file, at most this many bytes.
+
+        Raises:
+            OSError: there is none.
+        """
+        with self._folder(path.parent) as folder:
+            file = os.open(path.name, _READ, dir_fd=folder)
+        with open(file, "rb") as content:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise FileNotFoundError(str(path))
+            return content.read(limit)
+
+    def write(
+        self, path: PurePosixPath, content: bytes, like: os.stat_result | None = None
+    ) -> None:
+        """Write a new file, replacing what is there; `like` gives its mode and age.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.remove(path)
+        mode = 0o600 if like is None else 0o600 | (stat.S_IMODE(like.st_mode) & 0o100)
+        with self._folder(path.parent, make=True) as folder:
+            file = os.open(path.name, _NEW, mode, dir_fd=folder)
+        with open(file, "wb", buffering=0) as target:  # noqa: PTH123 - a descriptor
+            target.write(content)
+            if self._user is not None:
+                os.fchown(file, self._user, self._user)
+            if like is not None:
+                os.utime(file, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+    def make_folder(self, path: PurePosixPath) -> None:
+        """Create a folder and its parents."""
+        with self._folder(path, make=True):
+            pass
+
+    def remove(self, path: PurePosixPath) -> None:
+        """Remove what is at a path.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        found = self.stat(path)
+        if found is None:
+            return
+        with self._folder(path.parent) as folder:
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(path.name, dir_fd=folder)
+            else:
+                os.unlink(path.name, dir_fd=folder)
+
+    @contextmanager
+    def _folder(self, path: PurePosixPath, *, make: bool = False) -> Iterator[int]:
+        """Open a folder step by step; with `make`, replace what is not a folder by one."""
+        here = os.open(self._root, _FOLDER)
+        try:
+            for name in path.parts:
+                if make:
+                    self._ensure(here, name)
+                above, here = here, os.open(name, _FOLDER, dir_fd=here)
+                os.close(above)
+            yield here
+        finally:
+            os.close(here)
+
+    def _ensure(self, folder: int, name: str) -> None:
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                return
+            os.unlink(name, dir_fd=folder)
+        os.mkdir(name, 0o700, dir_fd=folder)
+        if self._user is not None:
+            os.chown(name, self._user, self._user, dir_fd=folder, follow_symlinks=False)

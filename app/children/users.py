@@ -1,0 +1,50 @@
+"""Assigns user ids to the agents of a bridge that runs as root, and gives them their files.
+
+An id is never reused for another agent: the files of a removed agent stay its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_FILE: Final = "agent-users.json"
+_IDS: Final = range(60578, 61184)
+"""Not assigned by Debian, Fedora or systemd (systemd.io/UIDS-GIDS); containers map them."""
+
+
+def allocate_users(data_dir: Path, agents: Iterable[str]) -> dict[str, int]:
+    """Return the user id of each agent, the same as last time; new ones are stored.
+
+    Raises:
+        OSError: the list cannot be read or written.
+    """
+    file = data_dir / _FILE
+    known = json.loads(file.read_text()) if file.exists() else {}
+    free = iter(sorted(set(_IDS) - set(known.values())))
+    users = known | {agent: next(free) for agent in agents if agent not in known}
+    if users != known:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(users, indent=2))
+        new.replace(file)
+    return users
+
+
+def give(path: Path, user: int | None, *, always: bool = False) -> None:
+    """Make a user the owner of a path and all in it, without following links.
+
+    Does nothing if the user owns the path itself already, unless `always`.
+    """
+    if user is None or (not always and os.lstat(path).st_uid == user):
+        return
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        for _, folders, files, folder in os.fwalk(path, follow_symlinks=False):
+            for name in (*folders, *files):
+                os.chown(name, user, user, dir_fd=folder, follow_symlinks=False)
+    # Last: if this is interrupted, the next call starts over.
+    os.chown(path, user, user, follow_symlinks=False)

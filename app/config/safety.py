@@ -1,0 +1,153 @@
+"""Refuses configurations that are unsafe as a whole, although each setting is well-formed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from app.config.fields import PAGE, is_loopback, is_plain_and_remote
+from app.config.ownership import is_others, others_can_write
+from app.config.roster import Roster
+from app.config.settings import Settings
+from app.errors import ConfigurationError
+
+
+def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) -> None:
+    """Refuse to be open to more people than the operator chose.
+
+    Raises:
+        ConfigurationError: for the first thing that is wrong.
+    """
+    public = not is_loopback(settings.host)
+    token, key = settings.bridge_admin_token, settings.bridge_secret_key
+    if public and token is None:
+        raise ConfigurationError(
+            "HOST",
+            "is open to other machines, but BRIDGE_ADMIN_TOKEN is not set",
+            "Set BRIDGE_ADMIN_TOKEN to a long random string, or HOST to 127.0.0.1.",
+        )
+    if token is not None and token == key:
+        raise ConfigurationError(
+            "BRIDGE_SECRET_KEY",
+            "is the same as BRIDGE_ADMIN_TOKEN",
+            "Set it to a different random string: the token must not be able to sign.",
+        )
+    if settings.allowed_users_only and not settings.allowed_users:
+        raise ConfigurationError(
+            "ALLOWED_USERS_ONLY",
+            "is true, but ALLOWED_USERS is empty",
+            "Name people in ALLOWED_USERS, or remove it.",
+        )
+    beyond = [service for service in services if service != PAGE] or ["a public HOST"] * public
+    if beyond and roster.unasked:
+        named = roster.source == "AGENTS_JSON"
+        raise ConfigurationError(
+            "AGENTS_JSON",
+            f"agent {roster.unasked[0]!r} would run without isolation, open to {beyond[0]}",
+            'Write "home": "own" in its entry, or "sandbox": "none" to run it without isolation.'
+            if named
+            else 'Add it there to isolate it, with "sandbox": "none" to run it without isolation.',
+        )
+
+
+def check_transport(settings: Settings, base_url: str) -> None:
+    """Refuse logins over plain HTTP unless the operator allows them.
+
+    Raises:
+        ConfigurationError: others could read logins on the network.
+    """
+    if is_plain_and_remote(base_url) and not settings.allow_plain_http:
+        raise ConfigurationError(
+            "BRIDGE_BASE_URL",
+            "uses plain http to another machine, so others could read logins on the network",
+            "Write an https address that leads here, or set ALLOW_PLAIN_HTTP=true if the "
+            "network itself is private.",
+        )
+
+
+def check_homes(roster: Roster, data_dir: Path) -> None:
+    """Refuse homes in which an agent would read the bridge's files or another agent's.
+
+    Raises:
+        ConfigurationError: for the first such home.
+    """
+    seen: dict[Path, str] = {}
+    bridge = data_dir.resolve()
+    for name, agent in roster.agents.items():
+        if not isinstance(agent.home, Path):
+            continue
+        home = agent.home.resolve()
+        if _overlap(home, bridge):
+            raise ConfigurationError(
+                "AGENTS_JSON",
+                f"agent {name!r}: home overlaps with DATA_DIR, where the bridge keeps its secrets",
+                'Write "own", or a folder outside DATA_DIR.',
+            )
+        other = next((seen[each] for each in seen if _overlap(home, each)), None)
+        if other is not None:
+            raise ConfigurationError(
+                "AGENTS_JSON",
+                f"the agents {other!r} and {name!r} would share a home, with logins and history",
+                'Write "own", or a separate folder for each.',
+            )
+        seen[home] = name
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def data_folder(settings: Settings, home: Path) -> Path:
+    """Return DATA_DIR.
+
+    Raises:
+        ConfigurationError: it is not a folder that the bridge alone can use.
+    """
+    if settings.data_dir is None:
+        path = home / ".local/share/agent-bridge"
+    elif settings.data_dir.startswith("~/"):
+        path = home / settings.data_dir.removeprefix("~/")
+    else:
+        path = Path(settings.data_dir)
+    if not path.is_absolute():
+        raise ConfigurationError(
+            "DATA_DIR",
+            "is not an absolute path, so it would depend on the folder the bridge starts in",
+            "Start it with / or ~/.",
+        )
+    # Agents see nothing of DATA_DIR, so it cannot be a folder that is used for anything else.
+    if path == home or path in home.parents:
+        raise ConfigurationError(
+            "DATA_DIR", "is or contains your home", "Give the bridge its own folder."
+        )
+    if not _can_be_written(path):
+        raise ConfigurationError(
+            "DATA_DIR", "is not a writable folder", "Choose one that the bridge owns."
+        )
+    if path.exists():
+        _check_owner(path)
+    return path
+
+
+def _check_owner(path: Path) -> None:
+    about = path.stat()
+    if is_others(about, os.geteuid()):
+        raise ConfigurationError(
+            "DATA_DIR",
+            "belongs to another user, who could replace its content",
+            "Choose a folder that the bridge's user owns, or one that does not exist yet.",
+        )
+    if others_can_write(about):
+        raise ConfigurationError(
+            "DATA_DIR",
+            "is writable by other users, who could replace its content",
+            "Run chmod 700 on it, or choose a folder that does not exist yet.",
+        )
+
+
+def _can_be_written(path: Path) -> bool:
+    try:
+        existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    except OSError:
+        return False
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

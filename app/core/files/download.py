@@ -1,0 +1,82 @@
+"""Downloads an attachment into the uploads: whole or not at all, bounded in size and time.
+
+Several agents may download the same attachment at once, so each writes to its own `.part`
+file and then renames it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from app.core.files.names import HEAD_BYTES, picture_type
+from app.core.types import File
+from app.errors import PostError, ServiceRefused
+
+logger = logging.getLogger(__name__)
+
+FILE_BYTES: Final = 20 * 1024 * 1024
+"""Size limit of one attachment, the same as on the page."""
+DOWNLOAD_SECONDS: Final = 60.0
+"""How long an agent waits for one attachment before it starts without it."""
+
+
+class FileRefused(PostError):
+    """The platform does not give out or accept a file."""
+
+
+async def download(
+    file: File, chunks: AsyncGenerator[bytes, None], uploads: Path, *, service: str
+) -> File:
+    """Store an attachment unless it is stored already; on failure store a note with the reason."""
+    path = uploads / file.url
+    try:
+        async with asyncio.timeout(DOWNLOAD_SECONDS), aclosing(chunks):
+            if not await asyncio.to_thread(path.is_file):
+                await _store(path, _limit_size(chunks))
+    except (PostError, ServiceRefused, TimeoutError) as error:
+        why = str(error) or f"it took longer than {DOWNLOAD_SECONDS:g} s"
+        logger.warning("could not fetch %s from %s: %s", file.name, service, why)
+        note = path.with_name(f"{path.name}.missing.txt")
+        words = f"{file.name} was attached, but could not be fetched from {service}: {why}\n"
+        await _store(note, _once(words.encode()))
+        url = f"{note.parent.name}/{note.name}"
+        return replace(file, name=note.name, media_type="text/plain", url=url)
+    return await asyncio.to_thread(_detect_picture, file, path)
+
+
+async def _store(path: Path, chunks: AsyncIterator[bytes]) -> None:
+    part = path.with_name(f"{uuid4().hex}.part")
+    await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+    try:
+        with await asyncio.to_thread(part.open, "wb") as target:
+            async for chunk in chunks:
+                await asyncio.to_thread(target.write, chunk)
+        await asyncio.to_thread(part.replace, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def _limit_size(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > FILE_BYTES:
+            raise FileRefused(f"it is larger than {FILE_BYTES // 1024 // 1024} MB")
+        yield chunk
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def _detect_picture(file: File, path: Path) -> File:
+    """Set the media type of a picture by its first bytes: many have no telling name."""
+    with path.open("rb") as stored:
+        return replace(file, media_type=picture_type(stored.read(HEAD_BYTES)) or file.media_type)

@@ -1,0 +1,385 @@
+"""Decides what each message leads to: who may trigger, who acts, and what everyone else is told.
+
+What one message leads to is one commit, and nothing is announced before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from app.core.adapters import Adapter
+from app.core.commands import Command, parse
+from app.core.consent.ledger import Ledger
+from app.core.inbound import (
+    Accepted,
+    Answered,
+    AskAnswer,
+    Changed,
+    Corrected,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Heard,
+)
+from app.core.intake.access import UNCHECKED, Access
+from app.core.intake.floor import Floor, decide
+from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.core.ports import Clock
+from app.core.posts import NewPost, PostContent
+from app.core.retry import persist, retry
+from app.core.session_manager import SessionManager
+from app.core.stores.inbox import IntakeStore
+from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
+from app.errors import BridgeError, PostError, SpeakerUnknown
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TOO_LATE = "Too late: the agent is already working on your original message."
+UNREAD = "Couldn't read your edit, so your original message counts. Please send the change again."
+EXPOSED = (
+    "Your message contains a secret that this bridge knows. It is hidden everywhere except in what "
+    "the agent reads. If others can see your message here, rotate the secret."
+)
+ANSWERS = "answers an ask"
+WHISPER_SECONDS = 10.0
+"""How long a private message may take; nothing depends on it."""
+ASK_AGAIN_SECONDS = 60.0
+"""How often a platform that cannot identify a person is asked again."""
+HELD_SECONDS = 6 * 86_400.0
+"""How long a message is held back for that: after six days its speaker has given up."""
+
+
+class Dispatcher:
+    """Decides on everything said in a place, for all adapters."""
+
+    def __init__(
+        self,
+        decisions: IntakeStore,
+        manager: SessionManager,
+        ledger: Ledger,
+        *,
+        adapters: Mapping[str, Adapter],
+        access: Access,
+        untagged: Untagged,
+        clock: Clock,
+        vault: Vault,
+    ) -> None:
+        self._decisions = decisions
+        self._manager = manager
+        self._ledger = ledger
+        self._adapters = adapters
+        self._access = access
+        self._untagged = untagged
+        self._clock = clock
+        self._vault = vault
+
+    def untagged(self, place: PlaceKey) -> Floor:
+        """Tell who would answer a message without a mention, and why."""
+        unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
+        return decide(unmentioned, self._decisions.place(place), self._untagged)
+
+    async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
+        """Decide on a message and commit that; returns a reason if there is nothing to commit."""
+        if self._decisions.decided(heard.place, heard.message_id):
+            return "this message was decided on before"
+        adapter = self._adapters[delivery.adapter]
+        heard = storable(await self._gather(delivery, adapter, heard))
+        view = self._decisions.place(heard.place)
+        floor = decide(heard, view, self._untagged)
+        if heard.overheard and not floor.agents and not view.present:
+            return "addressed to no agent here"
+        command = None if heard.speaker.kind == "agent" else parse(heard.words)
+        if command is not None:
+            return await self._carry_out(command, delivery, heard, floor)
+        return await self._hand_on(delivery, heard, floor)
+
+    async def correct(
+        self, delivery: Delivery, changed: Changed
+    ) -> tuple[DeliveryState, str] | None:
+        """Apply an edit to a queued message; say when it is too late.
+
+        Returns what became of the delivery, if nothing was written.
+        """
+        adapter = self._adapters[delivery.adapter]
+        key = SessionKey(changed.place.service, changed.external, adapter.agent)
+        try:
+            whole = await self._reread(adapter, changed)
+        except PostError as error:
+            await self._whisper(adapter, key, changed.speaker, UNREAD)
+            return "failed", f"the edit could not be read: {error}"
+        if whole is None:
+            return "done", "another agent's app reports it"
+        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
+        self._manager.show_correction(changed.place, corrected)
+        if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
+            await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+        return None
+
+    async def answer(self, answered: Answered) -> str | None:
+        """Give an answer to the ledger if its speaker may trigger the agent.
+
+        Returns why it does not count, if so.
+        """
+        try:
+            why = await self._refusal_of(answered)
+            if why is None:
+                speaker = await self._name_speaker(answered)
+                await persist(
+                    self._clock,
+                    self._ledger.answer,
+                    answered.ask,
+                    self._ledger.option(answered.ask, answered.option),
+                    speaker.name,
+                    speaker=speaker.id,
+                    on_page=False,
+                )
+        except BridgeError as error:
+            why = str(error)
+        return why
+
+    async def turn_down(self, delivery: Delivery, answered: Answered, why: str) -> None:
+        """Tell the person who answered that it does not count."""
+        key = self._ledger.surface(answered.ask)
+        if key is not None:
+            words = f"This does not count: {why}."
+            await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
+
+    async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
+        """Record that a message failed, and tell the place; returns the text."""
+        words = f"This message could not be processed ({cause}). Please send it again."
+        notice = _notice(delivery, heard, "bridge", words)
+        decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
+        await self._manager.admit(decision)
+        return words
+
+    async def _carry_out(
+        self, command: Command, delivery: Delivery, heard: Heard, floor: Floor
+    ) -> Accepted:
+        """Apply a command to the agents that its speaker may trigger."""
+        if command.name == "stop" and not heard.mentions:
+            at_work = self._manager.at_work(heard.place)
+            floor = Floor(at_work, "an untagged stop stops every agent")
+        allowed, posts = await self._admit(delivery, heard, floor)
+        if not floor.agents:
+            posts = await self._refuse_here(delivery, heard)
+        if heard.pressed and posts and not allowed:
+            return await self._refuse_in_private(delivery, heard, posts)
+        return await self._manager.command(command, delivery, heard, allowed, posts)
+
+    async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
+        """Pass a message to the agents its speaker may trigger, or to their open asks."""
+        allowed, posts = await self._admit(delivery, heard, floor)
+        sessions = self._manager.sessions(heard.place) if allowed else ()
+        here = [each for each in sessions if each.key.agent in allowed]
+        answers = self._answers(heard, here)
+        answering = {answer.request.agent_name for answer in answers}
+        waiting = [each for each in here if each.key.agent not in answering]
+        posts += self._reminders(delivery, heard, waiting)
+        posts += self._warning(delivery, heard)
+        outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
+        requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
+        reason = floor.reason if allowed or not floor.agents else "refused"
+        silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
+        accepted = await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                outcome,
+                ANSWERS if answers else reason,
+                requests,
+                posts,
+                silence=silence,
+                answers=answers,
+            )
+        )
+        self._ledger.settle(accepted.answered)
+        return accepted
+
+    def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
+        """Find the asks that a whole message answers: the usual way on some services."""
+        if heard.speaker.kind == "agent" or heard.files:
+            return ()
+        found = self._ledger.find_answered(sessions, heard.words)
+        return tuple(
+            AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
+        )
+
+    def _reminders(
+        self, delivery: Delivery, heard: Heard, sessions: Sequence[Session]
+    ) -> tuple[NewPost, ...]:
+        """Remind people of what an agent needs to know before it can begin."""
+        unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
+        return tuple(
+            _notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
+        )
+
+    def _warning(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
+        """Tell a person who sent a secret what happens to it."""
+        if heard.speaker.kind != "person" or not self._vault.contains(heard.text):
+            return ()
+        return (_notice(delivery, heard, "secret", EXPOSED),)
+
+    async def _admit(
+        self, delivery: Delivery, heard: Heard, floor: Floor
+    ) -> tuple[tuple[str, ...], tuple[NewPost, ...]]:
+        """Split the addressed agents into those that act and notices about the others."""
+        allowed: list[str] = []
+        posts: list[NewPost] = []
+        for agent in floor.agents:
+            adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+            away = await self._absence(adapter, delivery, heard)
+            if adapter is None or away is not None:
+                words = f"{agent} is not available here{away or ''}."
+                posts.append(_notice(delivery, heard, agent, words))
+                continue
+            if heard.withdrawn:
+                allowed.append(agent)
+                continue
+            why = await self._refusal(delivery, adapter, heard)
+            if why is None:
+                allowed.append(agent)
+            elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
+                say = _notice if why == UNCHECKED else _refusal
+                posts.append(say(delivery, heard, agent, f"{agent} did not act: {why}."))
+        return tuple(allowed), tuple(posts)
+
+    async def _absence(
+        self, adapter: Adapter | None, delivery: Delivery, heard: Heard
+    ) -> str | None:
+        """Say why an addressed agent is not in the place itself."""
+        if adapter is None or adapter.service_name == delivery.adapter:
+            return None
+        why = await adapter.absence(heard)
+        return None if why is None else f": {why}"
+
+    async def _refuse_in_private(
+        self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
+    ) -> Accepted:
+        """Tell the person who pressed a button in private that it does not count, every time."""
+        refused = Decision(delivery.seq, heard, "refused", "refused")
+        accepted = await self._manager.admit(refused)
+        adapter = self._adapters[delivery.adapter]
+        for post in () if accepted.repeated else posts:
+            await self._whisper(adapter, post.target, heard.speaker, post.content.note)
+        return accepted
+
+    async def _refuse_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
+        """Refuse a command for the place itself if its speaker may trigger no agent."""
+        adapter = self._adapters[delivery.adapter]
+        why = await self._refusal(delivery, adapter, heard)
+        return () if why is None else (_refusal(delivery, heard, "bridge", f"Not done: {why}."),)
+
+    async def _gather(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> Heard:
+        """Complete a message; if its platform does not answer, it waits as in `_refusal`."""
+        try:
+            return await self._retry(delivery, heard, lambda: adapter.gather(heard))
+        except SpeakerUnknown:
+            return heard
+
+    async def _refusal(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> str | None:
+        """Find out why a speaker may not trigger; if the platform cannot tell, the message waits.
+
+        It stays in the inbox meanwhile, and so do later messages of the same place. Where an agent
+        is at work, nothing waits: the next message may be a stop.
+        """
+        speaker, place = heard.speaker, heard.place
+        try:
+            return await self._retry(
+                delivery, heard, lambda: self._access.refusal(adapter, speaker, place)
+            )
+        except SpeakerUnknown:
+            return UNCHECKED
+
+    async def _retry(self, delivery: Delivery, heard: Heard, call: Callable[[], Awaitable[T]]) -> T:
+        def pauses() -> Iterator[float]:
+            until = delivery.received_at + HELD_SECONDS
+            while self._clock.now() < until and not self._manager.at_work(heard.place):
+                yield ASK_AGAIN_SECONDS
+
+        return await retry(self._clock, call, pauses(), on=SpeakerUnknown)
+
+    async def _refusal_of(self, answered: Answered) -> str | None:
+        session = self._ledger.session(answered.ask)
+        adapter = self._adapters.get(session.key.adapter)
+        if adapter is None:
+            return f"{session.key.agent} is no longer here"
+        return await self._access.refusal(adapter, answered.speaker, session.place)
+
+    async def _name_speaker(self, answered: Answered) -> Speaker:
+        """Look up the name of the person who answered, where the event has only the id."""
+        adapter = self._adapters[self._ledger.session(answered.ask).key.adapter]
+        return await adapter.name_speaker(answered.speaker)
+
+    async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
+        """Complete a message of which a part changed, if it was ever heard."""
+        known = self._decisions.decided(changed.place, changed.message_id)
+        return await adapter.reread(changed) if known else changed
+
+    def _tells(self, adapter: Adapter, place: PlaceKey, corrected: Corrected) -> bool:
+        """Tell whether this adapter speaks about an edit: every adapter here hears of it."""
+        agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
+        return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
+
+    async def _whisper(
+        self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
+    ) -> None:
+        """Send a private message; nothing waits for it, so it is tried once."""
+        try:
+            async with asyncio.timeout(WHISPER_SECONDS):
+                await adapter.whisper(key, speaker, self._vault.redact(words))
+        except Exception as error:  # noqa: BLE001 - it is decided, told or not
+            logger.info("no private message to %s: %s", speaker.id, error)
+
+
+def storable(heard: Heard) -> Heard:
+    """Replace lone surrogates, which JSON may carry and no database keeps."""
+    speaker = replace(heard.speaker, id=_whole(heard.speaker.id), name=_whole(heard.speaker.name))
+    return replace(
+        heard,
+        speaker=speaker,
+        text=_whole(heard.text),
+        title=_whole(heard.title),
+        message_id=_whole(heard.message_id),
+    )
+
+
+def _whole(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
+    return BridgeSessionRequest(
+        external_session_id=heard.external,
+        service_name=heard.place.service,
+        agent_name=agent,
+        prompt=heard.text,
+        speaker=heard.speaker,
+        message_id=heard.message_id,
+        surface=heard.place,
+        files=heard.files,
+        descriptive_name=heard.title,
+    )
+
+
+def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Say something in the place as the agent that heard the message."""
+    hearer = delivery.adapter.partition(":")[2]
+    target = SessionKey(heard.place.service, heard.external, hearer)
+    content = PostContent(
+        kind="notice", note=words, asker=heard.speaker.id, message_id=heard.message_id
+    )
+    return NewPost(f"notice:{heard.place}:{heard.message_id}:{agent}", target, content)
+
+
+def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
+    """Refuse a person once per conversation: a stranger cannot make an agent post forever."""
+    notice = _notice(delivery, heard, agent, words)
+    name = f"refusal:{notice.target}:{agent}:{heard.speaker.id}"
+    return replace(notice, key=name)

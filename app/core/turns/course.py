@@ -1,0 +1,47 @@
+"""Keeps the phase of one running turn, and the task that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.core.turns.phase import CLOSED, Event, Phase, advance
+
+
+class Course:
+    """How far one turn has come."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.PREPARING
+        self._task = asyncio.current_task()
+        self._not_parking = asyncio.Event()
+        self._not_parking.set()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing the agent says or asks counts any more."""
+        return self.phase in CLOSED
+
+    def take(self, event: Event) -> bool:
+        """Apply an event; returns whether it changed the phase."""
+        before, self.phase = self.phase, advance(self.phase, event)
+        if self.phase is Phase.PARKING:
+            self._not_parking.clear()
+        else:
+            self._not_parking.set()
+        return self.phase is not before
+
+    async def wait_for_parking(self) -> None:
+        """Wait while the store decides whether the turn is parked."""
+        await self._not_parking.wait()
+
+    def cancel(self) -> None:
+        """Cancel the task that runs the turn."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def recover(self) -> bool:
+        """Take back a cancellation that came from the turn itself; returns whether it did."""
+        if self.phase not in {Phase.PARKED, Phase.STOPPING} or self._task is None:
+            return False
+        self._task.uncancel()
+        return True

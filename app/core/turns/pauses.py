@@ -1,0 +1,75 @@
+"""Pauses a turn until a person lets it go on, or until its provider's limit is over."""
+
+from __future__ import annotations
+
+from app.core.consent.offers import with_colleagues
+from app.core.consent.terms import Terms
+from app.core.keys import adapter_name
+from app.core.retry import persist
+from app.core.turns.display import TurnDisplay
+from app.core.turns.limits.obstacles import Obstacle, pause
+from app.core.turns.turn_context import TurnContext
+from app.core.types import Turn
+from app.core.updates import AskRequest
+
+
+class TurnPauses:
+    """Pauses one turn."""
+
+    def __init__(
+        self, context: TurnContext, turn: Turn, terms: Terms, display: TurnDisplay
+    ) -> None:
+        self._context = context
+        self._turn = turn
+        self._terms = terms
+        self._display = display
+
+    async def wait_for(self, found: Obstacle) -> bool:
+        """Pause until the agent's provider lets it work; False if the turn was stopped."""
+        now = self._context.clock.now()
+        resume_at = found.until if self._terms.resume else None
+        request = pause(self._turn.surface.agent, found, now, resumes=resume_at is not None)
+        request = with_colleagues(request, self._colleagues())
+        return await self.ask(request, until=found.until or now, resume_at=resume_at)
+
+    async def ask(
+        self,
+        request: AskRequest,
+        *,
+        until: float,
+        resume_at: float | None = None,
+        note: str = "",
+    ) -> bool:
+        """Pause until a person says go on, and ask for that; False if the turn was stopped."""
+        context = self._context
+        await self._display.router.close()
+        content = self._display.content("waiting", note=note or request.title)
+        posts = await persist(
+            context.clock,
+            context.turns.pause,
+            self._turn.id,
+            content,
+            context.ledger.presentable(request),
+            deadline=until + self._terms.ask_seconds,
+            resume_at=resume_at,
+        )
+        if posts is None:
+            return False
+        self._display.wait(content)
+        context.outbox.send(*posts)
+        context.ledger.watch()
+        return True
+
+    def _colleagues(self) -> list[str]:
+        """List the agents that could take this turn over: present here and not told of it yet."""
+        context, surface = self._context, self._turn.surface
+        told = context.turns.hearers(self._turn.id)
+        here = {
+            agent: context.adapters.get(adapter_name(surface.service, agent))
+            for agent in context.terms
+        }
+        return [
+            agent
+            for agent, adapter in here.items()
+            if adapter is not None and adapter.is_shared(surface) and agent not in told
+        ]

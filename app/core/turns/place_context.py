@@ -1,0 +1,98 @@
+"""Gathers what people and other agents said in a place since this agent was last told.
+
+Each message is told once and is never an instruction: the prompt marks all of it as data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.core.adapters import Adapter
+from app.core.stores.sessions import TranscriptStore
+from app.core.turns.prompt import Said
+from app.core.types import Earlier, File, Message, Session, Turn
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+PLATFORM_SECONDS = 10.0
+"""How long a platform may take to list earlier messages: people wait for the answer."""
+FILES = 20
+"""How many files of earlier messages are fetched, the last ones."""
+NOT_READ = "(Earlier messages here could not be read.)"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceContext:
+    """The context of a turn's messages."""
+
+    said: tuple[Said, ...]
+    files: tuple[File, ...]
+    upto: int
+    """The last row of the transcript that this covers."""
+
+
+class Surroundings:
+    """Finds the context of a turn in the transcript and on the platform itself."""
+
+    def __init__(
+        self,
+        transcript: TranscriptStore,
+        adapters: Mapping[str, Adapter],
+        vault: Vault,
+        *,
+        messages: int,
+    ) -> None:
+        """Gather at most this many messages, the last ones."""
+        self._transcript = transcript
+        self._adapters = adapters
+        self._vault = vault
+        self._messages = messages
+
+    async def gather(
+        self, session: Session, turn: Turn, messages: Sequence[Message]
+    ) -> PlaceContext:
+        """Gather what the agent has not been told yet."""
+        overheard = await self._transcript.overheard(turn.id, limit=self._messages)
+        earlier: Sequence[Earlier] = ()
+        said: list[Said] = []
+        if not overheard.introduced and self._messages:
+            try:
+                earlier = await self._read_earlier(session, turn, messages)
+            except Exception as error:  # noqa: BLE001 - the agent is told, and works without it
+                logger.warning("cannot read the earlier messages of %s: %s", turn.surface, error)
+                said.append(Said("bridge", NOT_READ))
+        said += [Said(each.speaker.name, each.text) for each in earlier if each.text]
+        said += [Said(entry.speaker, entry.text) for entry in overheard.entries]
+        redact = self._vault.redact
+        return PlaceContext(
+            said=tuple(
+                Said(redact(each.name), redact(each.text)) for each in said[-self._messages :]
+            )
+            if self._messages
+            else (),
+            files=tuple(file for each in earlier for file in each.files)[-FILES:],
+            upto=overheard.upto,
+        )
+
+    async def _read_earlier(
+        self, session: Session, turn: Turn, messages: Sequence[Message]
+    ) -> Sequence[Earlier]:
+        """Read messages that only the platform has; those of agents are in the transcript."""
+        adapter = self._adapters.get(turn.surface.adapter)
+        if adapter is None or not messages:
+            return ()
+        async with asyncio.timeout(PLATFORM_SECONDS):
+            found = await adapter.earlier(turn.surface, messages[0].message_id)
+        names = [each.message_id for each in found]
+        known = await self._transcript.known(session.place, names)
+        return [
+            each
+            for each in found
+            if each.message_id not in known
+            and each.speaker.kind != "agent"
+            and (each.text or each.files)
+        ]

@@ -1,0 +1,62 @@
+"""Bundles what every turn needs: stores, agents, the outbox and the operator's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from app.core.adapters import Adapter
+from app.core.consent.ledger import Ledger
+from app.core.consent.terms import Terms
+from app.core.feed import Feed
+from app.core.files.attachments import Attachments
+from app.core.files.outgoing import Outgoing
+from app.core.keys import PlaceKey
+from app.core.outbox import Outbox
+from app.core.ports import Clock, Counters
+from app.core.posts import Verbosity
+from app.core.repo_provider import RepoProvider
+from app.core.stores.inbox import IntakeStore
+from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.turns.agents import LiveAgents
+from app.core.turns.choice import RepositoryChoice
+from app.core.turns.place_context import Surroundings
+from app.core.types import Session
+from app.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What every turn needs."""
+
+    places: IntakeStore
+    turns: TurnStore
+    sessions: SessionStore
+    transcript: TranscriptStore
+    posts: PostStore
+    live: LiveAgents
+    workspaces: RepoProvider
+    choice: RepositoryChoice
+    attachments: Attachments
+    outgoing: Outgoing
+    surroundings: Surroundings
+    ledger: Ledger
+    outbox: Outbox
+    feed: Feed
+    clock: Clock
+    counters: Counters
+    vault: Vault
+    check_room: Callable[[], Awaitable[None]]
+    """Raises RepositoryError when the disk has no room for more work."""
+    verbosity: Verbosity | None
+    """How much a place sees by default; None leaves it to the service."""
+    page: Callable[[PlaceKey], str]
+    """The address of a place's page; empty if only this machine could open it."""
+    place_prompt: Callable[[PlaceKey], str]
+    """What the operator adds to the first prompt of a conversation in a place."""
+    adapters: Mapping[str, Adapter]
+    speaking_of: Callable[[Session], AbstractContextManager[None]]
+    """Adds agent and session to every line that is logged meanwhile."""
+    terms: Mapping[str, Terms]
+    """What the operator has set for each agent."""

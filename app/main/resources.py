@@ -1,0 +1,107 @@
+"""Opens a bridge's resources: the DATA_DIR lock, its secrets, agents' shelters, the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app import logs
+from app.agents.admission import Admission
+from app.agents.isolation import Shelter, shelter_all
+from app.children.hardening import make_undumpable, raise_file_limit
+from app.children.network.outside import Outside
+from app.config import (
+    BridgeSecrets,
+    Configuration,
+    ensure_secrets,
+    forget_process_secrets,
+)
+from app.core.clock import SystemClock
+from app.core.ports import Clock
+from app.server.metrics import Metrics
+from app.services import find_area
+from app.store.database import Database, locked
+from app.store.guarding import Guard, put_on_guard
+from app.store.stores import Stores
+from app.vault import Vault
+
+if TYPE_CHECKING:
+    from app.config.sealing import Sealer
+
+Wrap = Callable[[Stores], Stores]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources of one bridge."""
+
+    configuration: Configuration
+    secrets: BridgeSecrets
+    vault: Vault
+    database: Database
+    stores: Stores
+    shelters: dict[str, Shelter]
+    admission: Admission
+    clock: Clock
+    metrics: Metrics
+
+
+@contextmanager
+def open_resources(
+    configuration: Configuration,
+    *,
+    clock: Clock | None = None,
+    wrap: Wrap | None = None,
+    outside: Outside | None = None,
+) -> Iterator[Resources]:
+    """Open the resources: lock, secrets, shelters, store.
+
+    `outside` is what agents with their own network connect to, if not the internet.
+
+    Raises:
+        DataDirInUse: another bridge holds DATA_DIR.
+        ConfigurationError: an agent cannot be isolated as required.
+        StoreUnavailable: the database cannot be used.
+    """
+    clock = clock or SystemClock()
+    with locked(configuration.data_dir):
+        secrets = ensure_secrets(configuration)
+        vault = Vault([*configuration.secret_values(), *secrets.values()])
+        logs.configure(configuration.log_level, configuration.log_format, vault)
+        make_undumpable()
+        raise_file_limit()
+        forget_process_secrets(configuration)
+        shelters = shelter_all(configuration, outside)
+        database = Database(configuration.database_url)
+        put_on_guard(database.engine.dialect, Guard(vault, lambda: _sealer(secrets)))
+        database.open()
+        try:
+            stores = Stores.on(database, clock.now, find_area)
+            yield Resources(
+                configuration=configuration,
+                secrets=secrets,
+                vault=vault,
+                database=database,
+                stores=wrap(stores) if wrap is not None else stores,
+                shelters=shelters,
+                admission=Admission(configuration, shelters),
+                clock=clock,
+                metrics=Metrics(),
+            )
+        finally:
+            database.close()
+
+
+def _sealer(secrets: BridgeSecrets) -> Sealer:
+    # The import takes 0.05 s and is needed only when a secret is stored.
+    from app.config.sealing import Sealer  # noqa: PLC0415
+
+    return Sealer(secrets.secret_key)
+
+
+def bridge_id(configuration: Configuration) -> str:
+    """Return the id of a DATA_DIR's bridge, for the markers of its processes."""
+    return hashlib.sha256(str(configuration.data_dir.resolve()).encode()).hexdigest()[:16]

@@ -1,0 +1,342 @@
+"""Joins the parts that decide and do the work; each is built on first use.
+
+Nothing runs yet: the caller starts the parts in order, and stops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from app import logs
+from app.agents.isolation import homes_root
+from app.children.disk import DiskSpace
+from app.children.users import give
+from app.children.warden import Warden
+from app.core.adapters import Adapter
+from app.core.consent.ledger import Ledger
+from app.core.feed import Feed
+from app.core.files.attachments import Attachments
+from app.core.files.outgoing import Outgoing
+from app.core.folders import Folders
+from app.core.intake.dispatch import Dispatcher
+from app.core.intake.listeners import Listeners
+from app.core.intake.reader import Intake
+from app.core.outbox import Outbox
+from app.core.ports import Forge
+from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.proposals import Proposals
+from app.core.repositories.renames import Renames
+from app.core.session_manager import SessionManager
+from app.core.turns.agents import LiveAgents
+from app.core.turns.choice import RepositoryChoice
+from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.place_context import Surroundings
+from app.core.turns.turn_context import TurnContext
+from app.core.types import Session
+from app.main.launching import LateLauncher, acp_launcher
+from app.main.resources import Resources, bridge_id
+from app.main.terms import (
+    access_of,
+    authors_of,
+    directory_of,
+    fetched_as,
+    file_link_of,
+    idle_seconds,
+    own_limits,
+    page_of,
+    place_prompts,
+    terms_of,
+    variables_of,
+)
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.sandboxed_git import SandboxedGit
+
+
+class Joined:
+    """The parts of one bridge, each built from the others."""
+
+    def __init__(
+        self,
+        base: Resources,
+        adapters: Sequence[Adapter],
+        *,
+        timeouts: Mapping[str, float],
+        forge: Forge | None,
+    ) -> None:
+        self._base = base
+        self._configuration = base.configuration
+        self._stores = base.stores
+        self._timeouts = timeouts
+        self._forge = forge
+        self._disk = DiskSpace(base.configuration.data_dir)
+        self._directory = directory_of(base.configuration)
+        self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
+        self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        self.uploads = base.configuration.data_dir / "uploads"
+
+    @cached_property
+    def feed(self) -> Feed:
+        """Tells followers what happens."""
+        return Feed(self._stores.transcript, self._stores.sessions)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """Sends posts."""
+        base = self._base
+        return Outbox(self._stores.posts, self.adapters, base.clock, base.vault, base.metrics)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Records asks and their answers."""
+        return Ledger(
+            self._stores.asks,
+            self._stores.sessions,
+            self.outbox,
+            self.feed,
+            self._base.vault,
+            clock=self._base.clock,
+            submit=lambda session: self.engine.submit(session),
+            page=page_of(self._configuration),
+        )
+
+    @cached_property
+    def checkouts(self) -> GitCheckouts:
+        """Runs git: mirrors, clones and the gates that they push to."""
+        configuration, person = self._configuration, self._configuration.surroundings
+        git, names = Git(person, bridge_id(configuration)), self._stores.names
+        isolation = {
+            name: SandboxedGit(
+                shelter.sandbox,
+                shelter.confinement,
+                replace(shelter, own={}).environment,
+                shelter.home_of,
+                partial(self._base.admission.admit, name),
+                shelter.network,
+            )
+            for name, shelter in self._base.shelters.items()
+        }
+        return GitCheckouts(
+            configuration.data_dir / "gates",
+            isolation,
+            git,
+            Mirrors(
+                configuration.data_dir / "mirrors",
+                git,
+                self._forge,
+                person,
+                disk=self._disk,
+                shallow=fetched_as("shallow", configuration, self._directory, names.now),
+                partial=fetched_as("partial", configuration, self._directory, names.now),
+            ),
+            tokens=self._forge,
+            vault=self._base.vault,
+            person=person,
+            variables=self._variables,
+            guard=None if self._forge is None else self._forge.guard,
+        )
+
+    def _give(self, path: Path, agent: str) -> None:
+        """Give a path to an agent that has its own user."""
+        shelter = self._base.shelters.get(agent)
+        give(path, shelter.user if shelter else None)
+
+    @cached_property
+    def workspaces(self) -> RepoProvider:
+        """Opens the workspaces of sessions."""
+        configuration, stores = self._configuration, self._stores
+        folders = Folders(
+            configuration.data_dir / "workspaces",
+            self.uploads,
+            homes_root(configuration),
+            self._give,
+        )
+        shipping = Shipping(
+            {name: entry.ship for name, entry in configuration.agents.items()},
+            authors_of(configuration),
+            self._forge,
+        )
+        clones = Clones(
+            folders.root,
+            self.checkouts,
+            stores.checkouts,
+            stores.transcript,
+            shipping,
+            clock=self._base.clock,
+            vault=self._base.vault,
+        )
+        return RepoProvider(
+            folders,
+            clones,
+            self.checkouts,
+            stores.decisions,
+            stores.sessions,
+            directory=self._directory,
+            names=stores.names,
+            variables=self._variables,
+        )
+
+    @cached_property
+    def launcher(self) -> LateLauncher:
+        """Starts agents."""
+        return LateLauncher(lambda: acp_launcher(self._base, self.warden, self._timeouts))
+
+    @cached_property
+    def warden(self) -> Warden:
+        """Watches agents' resource use."""
+        return Warden(self._disk)
+
+    @cached_property
+    def live(self) -> LiveAgents:
+        """Keeps the running agents."""
+        return LiveAgents(
+            self.launcher,
+            self.workspaces,
+            self._stores.sessions,
+            self._base.clock,
+            self._base.vault,
+            max_processes=self._configuration.limits.max_processes,
+            idle_seconds=idle_seconds(self._configuration),
+            of_agent=own_limits(self._configuration, "max_processes"),
+        )
+
+    @cached_property
+    def engine(self) -> EmbeddedTurnEngine:
+        """Runs turns."""
+        return EmbeddedTurnEngine(
+            self._turn_context,
+            max_turns=self._configuration.limits.max_turns,
+            of_agent=own_limits(self._configuration, "max_turns"),
+        )
+
+    @cached_property
+    def _turn_context(self) -> TurnContext:
+        configuration, stores, base = self._configuration, self._stores, self._base
+        return TurnContext(
+            places=stores.decisions,
+            turns=stores.turns,
+            sessions=stores.sessions,
+            transcript=stores.transcript,
+            posts=stores.posts,
+            live=self.live,
+            workspaces=self.workspaces,
+            choice=self._choice,
+            attachments=Attachments(self.adapters),
+            outgoing=self._outgoing,
+            surroundings=Surroundings(
+                stores.transcript, self.adapters, base.vault, messages=configuration.place_context
+            ),
+            ledger=self.ledger,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=base.clock,
+            counters=base.metrics,
+            vault=base.vault,
+            check_room=self._disk.check_room,
+            verbosity=configuration.verbosity,
+            page=page_of(configuration),
+            place_prompt=place_prompts(configuration),
+            adapters=self.adapters,
+            speaking_of=_speaking_of,
+            terms={name: terms_of(configuration, name) for name in configuration.agents},
+        )
+
+    @cached_property
+    def _choice(self) -> RepositoryChoice:
+        return RepositoryChoice(
+            self._stores.decisions,
+            self._stores.sessions,
+            self._directory,
+            self._base.clock,
+            adapters=self.adapters,
+            list_repositories=None if self._forge is None else self._forge.repositories,
+        )
+
+    @cached_property
+    def _outgoing(self) -> Outgoing:
+        return Outgoing(
+            self.uploads,
+            self._stores.posts,
+            self.adapters,
+            self._base.vault,
+            link=file_link_of(self._configuration),
+        )
+
+    @cached_property
+    def manager(self) -> SessionManager:
+        """Manages sessions and commands."""
+        return SessionManager(
+            self._stores.decisions,
+            self._stores.sessions,
+            self._stores.turns,
+            engine=self.engine,
+            live=self.live,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            directory=self._directory,
+        )
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """Decides what happens to each message."""
+        return Dispatcher(
+            self._stores.decisions,
+            self.manager,
+            self.ledger,
+            adapters=self.adapters,
+            access=access_of(self._configuration),
+            untagged=self._configuration.untagged_replies,
+            clock=self._base.clock,
+            vault=self._base.vault,
+        )
+
+    @cached_property
+    def intake(self) -> Intake:
+        """Reads deliveries."""
+        return Intake(
+            self._stores.deliveries,
+            self.dispatcher,
+            adapters=self.adapters,
+            clock=self._base.clock,
+            proposals=self._proposals,
+            renames=self._renames,
+        )
+
+    @cached_property
+    def _proposals(self) -> Proposals:
+        return Proposals(
+            self._stores.proposals,
+            self.checkouts,
+            self.ledger,
+            self.outbox,
+            self.feed,
+            adapters=self.adapters,
+            clock=self._base.clock,
+            offer_seconds=self._configuration.limits.ask_hours * 3600,
+        )
+
+    @cached_property
+    def _renames(self) -> Renames:
+        return Renames(
+            self._stores.names,
+            self.checkouts,
+            adapters=self.adapters.values(),
+            directory=self._directory,
+            clock=self._base.clock,
+        )
+
+    @cached_property
+    def listeners(self) -> Listeners:
+        """Listens to platforms that have a socket."""
+        return Listeners(self.adapters.values(), self.intake, self._base.clock)
+
+
+def _speaking_of(session: Session) -> AbstractContextManager[None]:
+    return logs.bind(agent=session.key.agent, session=str(session.key))

@@ -1,0 +1,181 @@
+"""Runs git and other commands on a clone in the isolation of its agent.
+
+A clone belongs to its agent, with everything that its configuration, hooks and filters may do. So
+the bridge never runs git there itself; the output from inside is untrusted, limited and checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from app.children.homes import Home
+from app.children.layout import Confinement
+from app.children.network.access import Witness
+from app.children.network.link import Link, NetworkPlan
+from app.children.proc_table import new_marker
+from app.children.process import Child, spawn
+from app.children.sandbox import Sandbox
+from app.children.stop import StopSteps, spawn_linked, stop
+from app.children.users import give
+from app.errors import AgentNotStarted, GitFailed
+from app.repos.git import as_environment, clean_up
+
+CLONE_SECONDS: Final = 600.0
+"""How long git may take in a clone: the checkout of a very large repository."""
+OUTPUT_BYTES: Final = 8 * 1024 * 1024
+"""The longest output that is read from inside: more than the status of fifty thousand files."""
+_CHUNK_BYTES: Final = 65536
+_STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
+
+# For the agent's own sake, not for the bridge's: a hook that hangs must not hold up its work.
+_QUIET: Final = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "commit.gpgSign": "false",
+    "push.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "advice.detachedHead": "false",
+    "protocol.allow": "never",
+    "protocol.file.allow": "always",
+    "credential.helper": "",
+    # All cores write files, where there are many.
+    "checkout.workers": "0",
+    "checkout.thresholdForParallelism": "1000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxedGit:
+    """How one agent is confined, without its keys."""
+
+    sandbox: Sandbox
+    confinement: Confinement
+    environment: Callable[[str], Mapping[str, str]]
+    """Makes the environment of a process, given the marker that it must hold."""
+    home: Callable[[str], Home]
+    """Gives the home of a session, by its name."""
+    admit: Callable[[], Awaitable[None]] | None = None
+    """Raises AgentNotStarted if nothing may start in this isolation."""
+    network: NetworkPlan | None = None
+    """What its agent can connect to, if it has its own network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """One workspace, entered in its agent's isolation."""
+
+    isolation: SandboxedGit
+    workspace: Path
+    home: str
+    """The name of its session's home."""
+    visible: tuple[Path, ...]
+    """What else can be read inside: the mirror, the door of the gate."""
+    bridge: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    async def git(
+        self,
+        *arguments: str,
+        seconds: float = CLONE_SECONDS,
+        limit: int = OUTPUT_BYTES,
+        more: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Run git in the workspace and return what it wrote.
+
+        Raises:
+            GitFailed: it ended with an error, wrote too much or took too long.
+        """
+        status, written, words = await self.run(
+            "git", *arguments, seconds=seconds, limit=limit, name=f"git {arguments[0]}", more=more
+        )
+        if status != 0:
+            raise GitFailed(f"git {arguments[0]}", words)
+        return written
+
+    async def run(
+        self,
+        *argv: str,
+        seconds: float,
+        limit: int,
+        name: str = "",
+        more: Mapping[str, str] | None = None,
+        witness: Witness | None = None,
+    ) -> tuple[int, bytes, str]:
+        """Run a command in the workspace; returns its status, output and last error output.
+
+        `more` adds variables and never replaces those that it has anyway. With a witness, which is
+        told what was refused, it has its agent's network; without one it has none.
+
+        Raises:
+            GitFailed: it could not run, wrote too much or took too long.
+        """
+        name = name or argv[0]
+        isolation = self.isolation
+        home = await asyncio.to_thread(isolation.home, self.home)
+        environment = {
+            **(more or {}),
+            **isolation.environment(new_marker(self.bridge)),
+            "HOME": str(home.path),
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_EDITOR": "true",
+            **as_environment(_QUIET | dict(self.settings)),
+        }
+        confinement = replace(
+            isolation.confinement,
+            home=home.path,
+            workspace=self.workspace,
+            readonly=(*isolation.confinement.readonly, *home.readonly),
+            visible=(*isolation.confinement.visible, *self.visible),
+        )
+        await asyncio.to_thread(give, self.workspace, confinement.user)
+        try:
+            if isolation.admit is not None:
+                await isolation.admit()
+            child = await self._spawn(argv, confinement, name, environment, witness)
+        except AgentNotStarted as error:
+            raise GitFailed(name, str(error)) from error
+        try:
+            async with asyncio.timeout(seconds):
+                child.close_input()
+                written = bytearray()
+                while data := await child.stdout.read(_CHUNK_BYTES):
+                    written += data
+                    if len(written) > limit:
+                        raise GitFailed(name, f"wrote more than {limit} bytes")
+                status = await child.wait()
+                return status, bytes(written), child.last_words()
+        except TimeoutError:
+            raise GitFailed(name, f"timed out after {seconds:g} s") from None
+        finally:
+            # No process outlives the first one of a sandbox; without a sandbox it may.
+            alone = child.guarded and child.link is None
+            await (clean_up(child) if alone else stop(child, steps=_STEPS))
+
+    async def _spawn(
+        self,
+        argv: Sequence[str],
+        confinement: Confinement,
+        name: str,
+        environment: Mapping[str, str],
+        witness: Witness | None,
+    ) -> Child:
+        wrap = self.isolation.sandbox.wrap
+        if self.isolation.network is None or witness is None:
+            command = await asyncio.to_thread(wrap, argv, confinement)
+            return await spawn(command, name=name, env=environment, cwd=self.workspace)
+        link = Link(self.isolation.network, name)
+        link.tell(witness)
+        try:
+            linked = replace(confinement, handover=link.handover)
+            command = await asyncio.to_thread(wrap, argv, linked)
+            return await spawn_linked(command, link, name=name, env=environment, cwd=self.workspace)
+        except BaseException:
+            await link.close()
+            raise

@@ -1,0 +1,142 @@
+"""Makes log-in links that work once, and the signed cookies that they are exchanged for.
+
+A link is stored as its hash only, and a cookie counts only as long as its log-in lasts. On this
+machine the page has a host name that only its visitors know: cookies are sent to every port of a
+host, and agents may listen on some.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from urllib.parse import urlsplit
+
+from itsdangerous import BadData, URLSafeSerializer
+from pydantic import SecretStr
+
+from app.core.ports import Clock
+from app.core.stores.housekeeping import LoginStore
+from app.server.guesses import Guesses
+from app.vault import Vault
+
+LINK_SECONDS = 15 * 60
+"""How long a link can be opened: it is printed where a person looks at that moment."""
+LOGIN_SECONDS = 30 * 24 * 3600
+"""How long a log-in lasts: a new link is one command away."""
+TOKEN_BYTES = 32
+"""256 bits cannot be guessed."""
+
+_COOKIE = "agent_bridge"
+_SIGNED_FOR = "agent-bridge log-in at "
+_HOST_OF = b"agent-bridge host of the page"
+_HOST_BYTES = 10
+"""80 bits cannot be guessed, and their 16 letters still fit on a line."""
+_FORM_OF = "agent-bridge form of "
+
+
+class LoginLinks:
+    """Makes links, exchanges them for cookies, and recognises those cookies."""
+
+    def __init__(
+        self,
+        logins: LoginStore,
+        clock: Clock,
+        vault: Vault,
+        *,
+        base_url: str,
+        secret_key: SecretStr,
+    ) -> None:
+        self._logins = logins
+        self._clock = clock
+        self._vault = vault
+        self._key = secret_key.get_secret_value().encode()
+        self._serializer = URLSafeSerializer(
+            self._key,
+            # For this address only: others may have seen a cookie for another address.
+            salt=f"{_SIGNED_FOR}{base_url}",
+            signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
+        )
+        self.guesses = Guesses(clock.monotonic)
+        self.base_url = base_url
+        self.host = urlsplit(base_url).netloc.lower()
+        self.secure = urlsplit(base_url).scheme == "https"
+        self.cookie_name = _cookie_name(base_url)
+
+    async def make_link(self) -> str:
+        """Make a link that logs in the first person who opens it.
+
+        Raises:
+            StoreUnavailable: it could not be stored.
+        """
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._vault.register(token)
+        await self._logins.offer(_hash(token), until=self._clock.now() + LINK_SECONDS)
+        return self.link(token)
+
+    def link(self, token: str) -> str:
+        """Name the address of a token's link."""
+        return f"{self.base_url}/login/{token}"
+
+    def is_open(self, token: str) -> bool:
+        """Return whether the link of a token can be used; this does not use it up."""
+        return self._logins.is_open(_hash(token))
+
+    async def exchange(self, token: str) -> str | None:
+        """Use up a token's link; returns the cookie's value, None if the link does not work."""
+        until = self._clock.now() + LOGIN_SECONDS
+        login = await self._logins.begin(_hash(token), until=until)
+        if login is None:
+            return None
+        cookie = str(self._serializer.dumps(login))
+        self._vault.register(cookie)
+        return cookie
+
+    def login_of(self, cookie: str) -> str | None:
+        """Return the log-in of a cookie; None if it is not ours or has ended."""
+        try:
+            login = self._serializer.loads(cookie)
+        except BadData:
+            return None
+        if not isinstance(login, str) or not self._logins.lasts(login):
+            return None
+        self._vault.register(cookie)  # a cookie from an earlier run is first seen here
+        return login
+
+    def form_token(self, login: str) -> str:
+        """Make the token that only our own pages of this log-in can send."""
+        return hmac.new(self._key, f"{_FORM_OF}{login}".encode(), hashlib.sha256).hexdigest()
+
+    async def close(self, login: str) -> None:
+        """End a log-in."""
+        await self._logins.revoke(login)
+
+    async def close_all(self) -> None:
+        """End every log-in and every link."""
+        await self._logins.revoke_all()
+
+
+def private_host(secret_key: SecretStr) -> str:
+    """Return the page's host name on this machine, the same at every start.
+
+    An agent that knew the name could lead a browser to it on the agent's own port, with the cookie.
+    Browsers resolve every name in `.localhost` to this machine.
+    """
+    key = secret_key.get_secret_value().encode()
+    digest = hmac.new(key, _HOST_OF, hashlib.sha256).digest()[:_HOST_BYTES]
+    return f"bridge-{base64.b32encode(digest).decode().lower()}.localhost"
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _cookie_name(base_url: str) -> str:
+    """Name the cookie: hosts share theirs among all ports, so two bridges need two names.
+
+    The prefix makes browsers refuse one that was set without TLS or for a parent domain.
+    """
+    address = urlsplit(base_url)
+    name = _COOKIE if address.port is None else f"{_COOKIE}_{address.port}"
+    return f"__Host-{name}" if address.scheme == "https" else name

@@ -1,0 +1,164 @@
+"""Handles page actions: send a message, answer an ask, stop an agent, run or drop the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated, Final, Literal
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Form, HTTPException, Request
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.datastructures import FormData, UploadFile
+
+from app.errors import Conflict, StoreUnavailable
+from app.server.login import SignedInRoute, Visitor, visitor
+from app.server.page import queries, uploads
+from app.server.page.view.mentions import Names
+from app.server.page.view.views import path_of, stoppable
+from app.server.parts import Parts, PartsOf
+from app.server.shapes import NAME, TEXT_CHARACTERS
+from app.services.web import events
+
+SETTLE_SECONDS: Final = 30.0
+"""How long a page waits for the outcome of a message; the message is stored in any case."""
+TITLE_CHARACTERS: Final = 70
+"""The longest title: what the list and the header can show."""
+FIELDS: Final = 10
+TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
+BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
+"""The size limit of one message with its files."""
+
+
+_MARKS: Final = re.compile(r"[`*#>]+")
+
+
+class FormRoute(SignedInRoute):
+    """A route for forms: never reads the body of a stranger or one that is too large."""
+
+    def check(self, request: Request) -> None:
+        """Check the announced length."""
+        length = request.headers.get("content-length", "")
+        if not length.isdigit():
+            raise HTTPException(411, "send a Content-Length header")
+        if int(length) > BODY_BYTES:
+            raise HTTPException(413, "the message is too large; send fewer or smaller files")
+
+
+router = APIRouter(include_in_schema=False, route_class=FormRoute)
+Who = Annotated[Visitor, Depends(visitor)]
+
+
+@router.post("/send")
+async def send(request: Request, parts: PartsOf, who: Who) -> Response:
+    """Send a message, in an existing thread or in a new one."""
+    async with request.form(
+        max_files=uploads.FILES, max_fields=FIELDS, max_part_size=TEXT_BYTES
+    ) as form:
+        said = await _read_message(parts, who, form)
+    await _settle(parts, said)
+    path = path_of(events.place_key(said.thread))
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse({"path": path}, headers={"Cache-Control": "no-store"})
+    return RedirectResponse(path, 303)
+
+
+async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Said:
+    """Read a message from a form, and store its files."""
+    text, thread = _read_text(form), _field(form, "thread")
+    sent = [
+        item for item in form.getlist("files") if isinstance(item, UploadFile) and item.filename
+    ]
+    if not text and not sent:
+        raise HTTPException(422, "the message is empty; write something or attach a file")
+    if thread and not re.fullmatch(NAME, thread):
+        raise HTTPException(422, "this is not a thread of the page")
+    try:
+        files = await uploads.keep(parts.uploads, sent)
+    except uploads.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    names = queries.cast_of(parts).names
+    return events.Said(
+        thread=thread or uuid4().hex[:12],
+        text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
+        spoken=names.after(text),
+        speaker_id=who.name,
+        speaker_name=who.name,
+        mentions=await _find_agents(parts, names, text, _field(form, "to"), new=not thread),
+        files=files,
+        title=_title(names, text) or text or files[0].name,
+    )
+
+
+@router.post("/asks/{ask}")
+async def answer(parts: PartsOf, who: Who, ask: int, option: Annotated[str, Form()]) -> Response:
+    """Answer an ask; the first answer counts."""
+    await parts.ledger.answer(ask, option, who.name)
+    return Response(status_code=204)
+
+
+@router.post("/stop/t/{service}/{name:path}")
+async def stop(
+    parts: PartsOf,
+    _who: Who,
+    service: str,
+    name: str,
+    session: Annotated[int | None, Form()] = None,
+) -> Response:
+    """Stop one agent of a thread, or all of them; queued messages are held."""
+    for each in parts.sessions.in_place(queries.place_key(service, name)):
+        if stoppable(each) and session in {None, each.id}:
+            await parts.manager.stop(each.id)
+    return Response(status_code=204)
+
+
+@router.post("/queue/{session}/{what}")
+async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "drop"]) -> Response:
+    """Run the messages queued for an agent now, or drop them."""
+    if not parts.turns.waiting(session):
+        raise Conflict("nothing is queued any more")
+    await parts.manager.queue(session, what)
+    return Response(status_code=204)
+
+
+async def _settle(parts: Parts, said: events.Said) -> None:
+    """Send a message through the same intake as messages from platforms, for the default agent."""
+    carrier = next(card.name for card in parts.agents.values() if card.default)
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            await parts.intake.settle(events.delivery(said, carrier, now=parts.clock.now()))
+    except TimeoutError:
+        raise StoreUnavailable("the message is stored and will be handled later") from None
+
+
+async def _find_agents(
+    parts: Parts, names: Names, text: str, to: str, *, new: bool
+) -> tuple[str, ...]:
+    """Return the agents a message is for: mentioned, picked, or in a new thread the usual one."""
+    if mentioned := names.mentioned(text):
+        return mentioned
+    if to in parts.agents:
+        return (to,)
+    return (await queries.usual_agent(parts),) if new else ()
+
+
+def _read_text(form: FormData) -> str:
+    text = _field(form, "text").replace("\r\n", "\n").strip()
+    if len(text) > TEXT_CHARACTERS:
+        raise HTTPException(
+            413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
+        )
+    return text
+
+
+def _title(names: Names, text: str) -> str:
+    """Return the first line, without Markdown marks, cut between two words."""
+    line = _MARKS.sub("", names.after(text).partition("\n")[0]).strip()
+    if len(line) <= TITLE_CHARACTERS:
+        return line
+    return line[:TITLE_CHARACTERS].rpartition(" ")[0].rstrip(" ,;:.") + " …"
+
+
+def _field(form: FormData, name: str) -> str:
+    value = form.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,184 @@
+"""Serves the page, its event stream, and the full content of shortened tool calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from app.errors import NotFound
+from app.server.login import Visitor, visitor
+from app.server.page import queries
+from app.server.page.assets import addresses
+from app.server.page.stream import Stream
+from app.server.page.view import render
+from app.server.page.view.blocks import Call
+from app.server.page.view.render import Renderer
+from app.server.page.view.views import Cast, Missing, Page, Place, path_of
+from app.server.parts import Parts, PartsOf
+
+ARTICLES: Final = 60
+"""Messages and turns that a page shows at first: more than people scroll through."""
+THREADS: Final = 100
+"""Threads in the list at first."""
+EXAMPLES: Final = (
+    "Hello! What can you do?",
+    "What is in your folder?",
+    "Write a small script that prints the date.",
+)
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # With `no-referrer` a browser hides its origin even from us, and a plain form is refused.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+router = APIRouter(include_in_schema=False)
+Who = Annotated[Visitor, Depends(visitor)]
+Threads = Annotated[int, Query(ge=1, le=5_000)]
+Articles = Annotated[int, Query(ge=1, le=100_000)]
+
+
+@router.get("/")
+async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREADS) -> HTMLResponse:
+    """Show the list of threads and an empty message box."""
+    cast = queries.cast_of(parts)
+    picked = to if to in cast.agents else await queries.usual_agent(parts)
+    listed = await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
+    shown = Page(
+        cast=cast,
+        threads=listed,
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        events=f"/events?threads={threads}",
+        missing=tuple(Missing(each.title, each.install) for each in parts.missing),
+        troubles=queries.troubles_of(parts),
+        examples=cast[picked].examples or EXAMPLES,
+        picked=picked,
+    )
+    return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/t/{service}/{name:path}")
+async def read_thread(
+    parts: PartsOf,
+    who: Who,
+    service: str,
+    name: str,
+    *,
+    articles: Articles = ARTICLES,
+    threads: Threads = THREADS,
+) -> HTMLResponse:
+    """Show a thread."""
+    cast = queries.cast_of(parts)
+    try:
+        key = queries.place_key(service, name)
+    except NotFound:
+        return await _not_found(parts, who, cast, threads)
+    first = await parts.transcript.window(key, articles=articles)
+    reading = await queries.read_thread(parts, key, begin=first)
+    place = await queries.place_of(parts, cast, key, reading.fold)
+    if place is None:
+        return await _not_found(parts, who, cast, threads)
+    renderer = Renderer(cast, place.path)
+    blocks = reading.fold.blocks
+    log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
+    here = f"{place.path}?articles={articles}"
+    shown = Page(
+        cast=cast,
+        threads=await queries.threads_of(
+            parts, cast, key, threads, f"{here}&threads={threads * 5}"
+        ),
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        place=place,
+        log=log,
+        events=f"/events{place.path}?begin={first}&threads={threads}",
+        after=reading.last,
+        earlier=_earlier(place, articles, blocks[0].id) if first and blocks else "",
+    )
+    return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/events")
+async def follow_list(
+    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS
+) -> StreamingResponse:
+    """Follow the list of threads."""
+    more = f"/?threads={threads * 5}"
+    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who)), 0)
+
+
+@router.get("/events/t/{service}/{name:path}")
+async def follow_thread(
+    request: Request,
+    parts: PartsOf,
+    who: Who,
+    service: str,
+    name: str,
+    *,
+    begin: int = 0,
+    after: int = 0,
+    threads: Threads = THREADS,
+    last_event_id: Annotated[int | None, Header()] = None,
+) -> StreamingResponse:
+    """Follow a thread after a row number, for a page that shows it from the row `begin`."""
+    key = queries.place_key(service, name)
+    more = f"{path_of(key)}?threads={threads * 5}"
+    watched = Stream(parts, key, begin, threads, more, _welcome(request, parts, who))
+    return _stream(watched, max(after, last_event_id or 0))
+
+
+@router.get("/whole/t/{service}/{name:path}")
+async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
+    """Show the full input and output of a tool call."""
+    key = queries.place_key(service, name)
+    found = await parts.transcript.read_place(key, after=row - 1, limit=1)
+    if not found or found[0].id != row or found[0].kind != "tool":
+        raise NotFound("tool call", row)
+    call = Call("", row, found[0].data, "", "")
+    renderer = Renderer(queries.cast_of(parts), path_of(key))
+    made = await asyncio.to_thread(renderer.call_whole, call)
+    return HTMLResponse(made, headers=HEADERS)
+
+
+async def _not_found(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HTMLResponse:
+    shown = Page(
+        cast=cast,
+        threads=await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}"),
+        csrf=who.csrf,
+        visitor=who.name,
+        assets=addresses(),
+        events=f"/events?threads={threads}",
+    )
+    words = "Thread not found."
+    return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)
+
+
+def _earlier(place: Place, articles: int, first: str) -> str:
+    """Return the address of a longer page, at the point where this one begins."""
+    return f"{place.path}?articles={articles * 4}#{first}"
+
+
+def _welcome(request: Request, parts: Parts, who: Visitor) -> Callable[[], bool]:
+    """Make a function that returns whether a log-in is still valid; the admin token always is."""
+    cookie = request.cookies.get(parts.door.cookie_name, "")
+    return lambda: not who.login or parts.door.login_of(cookie) is not None
+
+
+def _stream(watched: Stream, after: int) -> StreamingResponse:
+    return StreamingResponse(
+        watched.events(after),
+        media_type="text/event-stream",
+        headers={**HEADERS, "X-Accel-Buffering": "no"},
+    )

@@ -1,0 +1,232 @@
+// The message box: sending, names after @, files, drafts; and the keys and drawers of the page.
+"use strict";
+(() => {
+  const form = document.getElementById("composer");
+  const text = document.getElementById("text");
+  const drawers = ["left", "right"];
+
+  // Drawers on small screens.
+  const veil = document.getElementById("veil");
+  const show = (which) => {
+    for (const each of drawers) {
+      document.body.classList.toggle(`open-${each}`, each === which);
+      document.querySelector(`[data-drawer=${each}]`)?.setAttribute("aria-expanded", String(each === which));
+    }
+    veil.hidden = !which;
+    if (which) document.getElementById(which).querySelector("a, button")?.focus();
+  };
+  const opened = () => drawers.find((each) => document.body.classList.contains(`open-${each}`));
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-drawer]");
+    if (button) show(opened() === button.dataset.drawer ? null : button.dataset.drawer);
+    if (event.target === veil) show(null);
+  });
+
+  const typing = (element) => element.matches("input, textarea, select, [contenteditable]");
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && opened()) {
+      const which = opened();
+      show(null);
+      document.querySelector(`[data-drawer=${which}]`)?.focus();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.key === "n" || event.key === "N") { event.preventDefault(); location.href = "/"; }
+    if (event.key === "/" && text) { event.preventDefault(); text.focus(); }
+  });
+
+  if (!form) return;
+  const thread = form.querySelector("[name=thread]")?.value || "";
+  const to = document.getElementById("to");
+  const picker = document.getElementById("files");
+  const list = document.getElementById("chosen");
+  const names = document.getElementById("names");
+  const box = form.querySelector(".box");
+  const agents = [...document.querySelectorAll("#agents option")].map((option) => ({
+    name: option.value, title: option.textContent, letters: option.dataset.letters, colour: option.dataset.colour,
+  }));
+  const FILES = 10;
+  const FILE_BYTES = 20 * 1024 * 1024;
+  let files = [];
+
+  const grow = () => {
+    if (CSS.supports("field-sizing", "content")) return;
+    text.style.height = "auto";
+    text.style.height = `${text.scrollHeight}px`;
+  };
+
+  // A draft outlives a reload.
+  const draft = `draft:${thread}`;
+  text.value ||= sessionStorage.getItem(draft) || "";
+  const keepDraft = () => {
+    if (text.value) sessionStorage.setItem(draft, text.value); else sessionStorage.removeItem(draft);
+  };
+
+  // Names after @.
+  let found = [];
+  let chosen = 0;
+  const before = () => text.value.slice(0, text.selectionStart);
+  const wanted = () => before().match(/(?:^|[\s(])@([\w-]*)$/)?.[1];
+  const hideNames = () => {
+    names.hidden = true;
+    text.removeAttribute("aria-activedescendant");
+  };
+  const drawNames = () => {
+    names.replaceChildren(...found.map((agent, index) => {
+      const item = document.createElement("li");
+      item.id = `name-${index}`;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", String(index === chosen));
+      const face = document.createElement("div");
+      face.className = `face c${agent.colour}`;
+      face.textContent = agent.letters;
+      face.setAttribute("aria-hidden", "true");
+      const title = document.createElement("span");
+      title.textContent = agent.title;
+      const name = document.createElement("small");
+      name.textContent = `@${agent.name}`;
+      item.append(face, title, name);
+      item.addEventListener("mousedown", (event) => { event.preventDefault(); choose(index); });
+      return item;
+    }));
+    text.setAttribute("aria-activedescendant", `name-${chosen}`);
+  };
+  const suggest = () => {
+    const part = wanted()?.toLowerCase();
+    found = part === undefined ? [] : agents.filter(({ name, title }) =>
+      name.startsWith(part) || title.toLowerCase().startsWith(part));
+    chosen = 0;
+    names.hidden = !found.length;
+    if (found.length) drawNames(); else hideNames();
+  };
+  const choose = (index) => {
+    const start = before().length - wanted().length;
+    text.setRangeText(`${found[index].name} `, start, text.selectionStart, "end");
+    hideNames();
+    text.focus();
+    keepDraft();
+  };
+  const mention = (name) => {
+    const space = text.value && !/\s$/.test(text.value) ? " " : "";
+    text.setRangeText(`${space}@${name} `, text.value.length, text.value.length, "end");
+    text.focus();
+    keepDraft();
+  };
+
+  text.addEventListener("input", () => { grow(); suggest(); keepDraft(); });
+  text.addEventListener("blur", hideNames);
+  text.addEventListener("keydown", (event) => {
+    if (!names.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) {
+      event.preventDefault();
+      chosen = (chosen + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length;
+      drawNames();
+    } else if (!names.hidden && ["Enter", "Tab"].includes(event.key)) {
+      event.preventDefault();
+      choose(chosen);
+    } else if (event.key === "Escape") {
+      if (names.hidden) text.blur(); else hideNames();
+    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+
+  // Files: picked, pasted or dropped.
+  const drawFiles = () => {
+    list.replaceChildren(...files.map((file, index) => {
+      const item = document.createElement("li");
+      item.className = "file";
+      const name = document.createElement("bdi");
+      name.textContent = file.name;
+      const remove = document.createElement("button");
+      remove.type = "button";
+      remove.textContent = "×";
+      remove.setAttribute("aria-label", `Remove ${file.name}`);
+      remove.addEventListener("click", () => { files.splice(index, 1); drawFiles(); text.focus(); });
+      item.append(name, remove);
+      return item;
+    }));
+  };
+  const add = (more) => {
+    window.bridge.complain("");
+    for (const file of more) {
+      if (files.length >= FILES) window.bridge.complain(`At most ${FILES} files at once.`);
+      else if (file.size > FILE_BYTES) window.bridge.complain(`${file.name} is larger than 20 MB.`);
+      else files.push(file);
+    }
+    drawFiles();
+  };
+  document.getElementById("attach").addEventListener("click", () => picker.click());
+  picker.addEventListener("change", () => { add(picker.files); picker.value = ""; text.focus(); });
+  text.addEventListener("paste", (event) => {
+    if (!event.clipboardData.files.length) return;
+    event.preventDefault();
+    add(event.clipboardData.files);
+  });
+  const main = document.querySelector("main");
+  main.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    box.classList.add("over");
+  });
+  main.addEventListener("dragleave", (event) => { if (!main.contains(event.relatedTarget)) box.classList.remove("over"); });
+  main.addEventListener("drop", (event) => {
+    box.classList.remove("over");
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    add(event.dataTransfer.files);
+  });
+
+  // Sending. The text stays in the box until the bridge has stored it.
+  let sending = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (sending || (!text.value.trim() && !files.length)) return;
+    sending = true;
+    form.classList.add("sending");
+    window.bridge.complain("");
+    const fields = new FormData();
+    fields.set("text", text.value);
+    fields.set("thread", thread);
+    fields.set("to", to?.value || "");
+    for (const file of files) fields.append("files", file);
+    try {
+      const answer = await window.bridge.post("/send", fields);
+      text.value = "";
+      files = [];
+      keepDraft();
+      drawFiles();
+      grow();
+      if (thread) {
+        if (to) to.value = "";
+        window.bridge.toEnd();
+      } else {
+        location.href = (await answer.json()).path;
+      }
+    } catch (error) {
+      window.bridge.complain(`Not sent: ${error.message}`);
+    } finally {
+      sending = false;
+      form.classList.remove("sending");
+      text.focus();
+    }
+  });
+
+  // A new thread: pick an agent, try an example. In a thread: mention one.
+  const pressed = () => {
+    for (const card of document.querySelectorAll("[data-pick]")) {
+      card.setAttribute("aria-pressed", String(card.dataset.pick === to.value));
+    }
+  };
+  to?.addEventListener("change", pressed);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button?.dataset.pick) { to.value = button.dataset.pick; pressed(); text.focus(); }
+    if (button?.dataset.example) { text.value = button.dataset.example; grow(); keepDraft(); text.focus(); }
+    if (button?.dataset.mention) { show(null); mention(button.dataset.mention); }
+  });
+
+  pressed();
+  grow();
+  if (matchMedia("(hover: hover)").matches) text.focus();
+})();

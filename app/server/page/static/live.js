@@ -1,0 +1,288 @@
+// Keeps the page up to date: blocks of the thread, text as it is written, state.
+// Text that has no row yet is removed when the stream breaks, so that a page that reconnects is
+// right.
+"use strict";
+(() => {
+  const body = document.body;
+  const log = document.getElementById("log");
+  const scroll = document.getElementById("scroll");
+  const latest = document.getElementById("latest");
+  const connection = document.getElementById("connection");
+  const csrf = document.querySelector("meta[name=csrf]").content;
+  const NEAR = 90;                       // pixels from the end that still count as the end
+  const WAITS = [300, 600, 1200, 2500, 5000];
+  const unsettled = new Map();           // id → the element as its last row left it, or null
+
+  let after = Number(body.dataset.after);
+  let failures = 0;
+  let source = null;
+  let following = true;
+
+  const parsed = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    return template.content.firstElementChild;
+  };
+
+  // Times are written in UTC; people read them in their own zone.
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const localise = (root) => {
+    const today = new Date().toDateString();
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const moment = new Date(time.dateTime);
+      time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
+      time.title = moment.toLocaleString();
+    }
+  };
+
+  // A block that a person opened or closed stays so when it is replaced.
+  const keepFolds = (old, fresh) => {
+    const pairs = [old, ...old.querySelectorAll("details[id]")];
+    for (const each of pairs) {
+      if (each.tagName !== "DETAILS" || each.dataset.touched === undefined) continue;
+      const twin = fresh.id === each.id ? fresh : fresh.querySelector(`#${CSS.escape(each.id)}`);
+      if (twin) { twin.open = each.open; twin.dataset.touched = ""; }
+    }
+  };
+  document.addEventListener("click", (event) => {
+    const summary = event.target.closest("summary");
+    if (summary) summary.parentElement.dataset.touched = "";
+  });
+
+  const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR;
+  const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+  scroll.addEventListener("scroll", () => {
+    following = atEnd();
+    latest.hidden = following;
+  }, { passive: true });
+  latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
+
+  const place = ({ id, home, html }) => {
+    const old = document.getElementById(id);
+    if (!html) { old?.remove(); return true; }
+    const fresh = parsed(html);
+    localise(fresh);
+    if (old) {
+      keepFolds(old, fresh);
+      old.replaceWith(fresh);
+      return true;
+    }
+    const parent = document.getElementById(home);
+    if (!parent) return false;
+    const live = parent.querySelector(":scope > [id$='-live']");
+    if (live && live.id !== id) live.before(fresh); else parent.append(fresh);
+    return true;
+  };
+
+  const keepingView = (change) => {
+    const stay = following;
+    change();
+    if (stay) toEnd(); else latest.hidden = atEnd();
+  };
+
+  const takeBlocks = (patches) => keepingView(() => {
+    for (const patch of patches) {
+      // A block that was shown before it had a row moves to where its row puts it.
+      if (unsettled.get(patch.id) === null) document.getElementById(patch.id)?.remove();
+      unsettled.delete(patch.id);
+      if (!place(patch)) { reload(); return; }
+    }
+    hideWaiting();
+  });
+
+  const takeLive = (patches) => keepingView(() => {
+    for (const patch of patches) {
+      if (!unsettled.has(patch.id)) unsettled.set(patch.id, document.getElementById(patch.id));
+      place(patch);
+    }
+  });
+
+  const takeBackLive = () => {
+    for (const [id, before] of unsettled) {
+      const now = document.getElementById(id);
+      if (now && before && now !== before) now.replaceWith(before);
+      else if (now && !before) now.remove();
+    }
+    unsettled.clear();
+  };
+
+  // A message that waits is shown once, below the thread.
+  const hideWaiting = () => {
+    const waiting = new Set();
+    for (const each of document.querySelectorAll("[data-messages]")) {
+      for (const id of each.dataset.messages.split(" ")) if (id) waiting.add(id);
+    }
+    for (const each of log.querySelectorAll(":scope > article[hidden]")) {
+      if (!waiting.has(each.id)) each.hidden = false;
+    }
+    for (const id of waiting) {
+      const element = document.getElementById(id);
+      if (element) element.hidden = true;
+    }
+  };
+
+  const fill = (element, html) => {
+    if (element.innerHTML === html) return;
+    const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const chosen = element.tagName === "SELECT" ? element.value : null;
+    element.innerHTML = html;
+    if (chosen !== null) element.value = chosen;
+    if (element.tagName === "SELECT" && element.selectedIndex < 0) element.selectedIndex = 0;
+    hint();
+    localise(element);
+    if (focused) element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  };
+
+  const hint = () => {
+    const words = document.querySelector("#to option[data-hint]")?.dataset.hint;
+    if (words) document.getElementById("text").placeholder = words;
+  };
+
+  const takeState = (panels) => keepingView(() => {
+    for (const [name, html] of Object.entries(panels)) {
+      const element = document.getElementById(name);
+      if (element) fill(element, html);
+    }
+    hideWaiting();
+    showInTitle();
+  });
+
+  const title = document.title;
+  const showInTitle = () => {
+    const dot = document.querySelector("#state > .dot");
+    document.title = (dot?.classList.contains("wait") ? "● " : "") + title;
+    log.setAttribute("aria-busy", String(Boolean(dot?.classList.contains("work"))));
+  };
+
+  const reload = () => {
+    const last = Number(sessionStorage.getItem("reloaded") || 0);
+    if (Date.now() - last < 10000) return;
+    sessionStorage.setItem("reloaded", String(Date.now()));
+    location.reload();
+  };
+
+  let retry = null;
+  const connectIn = (milliseconds) => {
+    clearTimeout(retry);
+    retry = setTimeout(connect, milliseconds);
+  };
+
+  const connect = () => {
+    const address = body.dataset.events;
+    if (!address) return;
+    source?.close();
+    source = new EventSource(`${address}&after=${after}`);
+    source.addEventListener("open", () => {
+      failures = 0;
+      connection.hidden = true;
+    });
+    source.addEventListener("blocks", (event) => {
+      takeBlocks(JSON.parse(event.data));
+      after = Number(event.lastEventId) || after;
+    });
+    source.addEventListener("live", (event) => takeLive(JSON.parse(event.data)));
+    source.addEventListener("state", (event) => {
+      takeState(JSON.parse(event.data));
+      if (resting) rest();
+    });
+    source.addEventListener("error", () => {
+      source.close();
+      takeBackLive();
+      const wait = WAITS[Math.min(failures, WAITS.length - 1)];
+      failures += 1;
+      if (failures > 1) {
+        connection.textContent = "The bridge is not responding. Retrying …";
+        connection.hidden = false;
+      }
+      if (failures === 2 || failures % 5 === 0) askWhy();
+      connectIn(wait * (0.8 + Math.random() * 0.4));
+    });
+  };
+
+  // A browser holds six connections per host. A hidden page closes its connection and only polls,
+  // so that its title still shows when a person is needed.
+  const REST_AFTER = 60000;
+  const LOOK_EVERY = 20000;
+  let resting = false;
+  let nap = null;
+  const rest = () => {
+    resting = true;
+    source?.close();
+    takeBackLive();
+    connectIn(LOOK_EVERY);
+  };
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(nap);
+    if (document.hidden) nap = setTimeout(rest, REST_AFTER);
+    else if (resting) { resting = false; connectIn(0); }
+  });
+
+  // An event stream does not say why it was refused; an expired log-in needs a person.
+  const askWhy = async () => {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.status === 401) location.reload();
+    } catch { /* unreachable: the next attempt follows */ }
+  };
+
+  const post = async (address, fields) => {
+    const answer = await fetch(address, {
+      method: "POST",
+      headers: { "X-CSRF-Token": csrf, Accept: "application/json" },
+      body: fields,
+    });
+    if (!answer.ok) {
+      const problem = await answer.json().catch(() => ({}));
+      throw new Error(problem.detail || `The bridge answered ${answer.status}.`);
+    }
+    return answer;
+  };
+
+  const complain = (words) => {
+    const problem = document.getElementById("problem");
+    if (problem) problem.textContent = words;
+  };
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-post], button[data-all], button[data-say]");
+    if (!button || button.disabled) return;
+    button.disabled = true;
+    complain("");
+    try {
+      if (button.dataset.all) {
+        const answer = await fetch(button.dataset.all);
+        if (!answer.ok) throw new Error(`The bridge answered ${answer.status}.`);
+        document.getElementById(button.dataset.into).innerHTML = await answer.text();
+        return;
+      }
+      const fields = new FormData();
+      if (button.dataset.say) {
+        fields.set("text", button.dataset.say);
+        fields.set("thread", document.querySelector("#composer [name=thread]")?.value || "");
+        await post("/send", fields);
+        return;
+      }
+      for (const name of ["option", "session"]) {
+        if (button.dataset[name] !== undefined) fields.set(name, button.dataset[name]);
+      }
+      await post(button.dataset.post, fields);
+    } catch (error) {
+      complain(error.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+
+  window.bridge = { post, complain, toEnd: () => { following = true; toEnd(); } };
+
+  localise(document);
+  hint();
+  hideWaiting();
+  showInTitle();
+  if (log.childElementCount && !location.hash) toEnd();
+  following = atEnd();
+  connect();
+  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+})();

@@ -1,0 +1,107 @@
+"""Streams updates to an open page: blocks as rows arrive, text as it is written, state changes.
+
+Rows carry their number, so that a page that reconnects continues where it was. Text without a row
+is sent without a number, and the page removes it when the stream breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from app.core.feed import News
+from app.core.keys import PlaceKey
+from app.server.page import queries
+from app.server.page.view import render
+from app.server.page.view.patches import Patches
+from app.server.page.view.render import Renderer
+from app.server.page.view.thread import Fold
+from app.server.page.view.views import Cast, path_of
+from app.server.parts import Parts
+
+LOOK_SECONDS = 2.0
+"""How often a page checks the other threads, if anything happened anywhere."""
+QUIET_LOOKS = 7
+"""Checks without news after which a stream sends a keep-alive: below the timeouts of proxies."""
+SETTLE_SECONDS = 0.1
+"""How long a message takes to become a running turn: until then it would flash up as waiting."""
+NOWHERE = PlaceKey("web", "")
+"""A place without messages, for a page without a thread."""
+
+
+@dataclass
+class Stream:
+    """The stream of one open page, and what it has sent."""
+
+    parts: Parts
+    key: PlaceKey | None
+    begin: int
+    threads: int
+    more: str
+    welcome: Callable[[], bool]
+    """Returns whether the viewer is still signed in."""
+    _panels: dict[str, str] = field(default_factory=dict)
+    _stirs: int = -1
+    _next_list: float = 0.0
+    _quiet: int = 0
+
+    async def events(self, after: int) -> AsyncIterator[bytes]:
+        """Yield everything after a row number, then all news, until the page is closed."""
+        yield b"retry: 1000\n\n"
+        cast = queries.cast_of(self.parts)
+        fold = Fold(lambda _session: "")
+        if self.key is not None:
+            reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
+            fold = reading.fold
+        where = path_of(self.key) if self.key is not None else ""
+        patches = Patches(fold, Renderer(cast, where))
+        place = self.key or NOWHERE
+        async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
+            if not self.welcome():
+                return
+            for event in await _to_events(news, patches):
+                yield event
+            if news.unfinished:
+                continue
+            if any(row.kind == "message" for row in news.rows):
+                await self.parts.clock.sleep(SETTLE_SECONDS)
+            cast = queries.cast_of(self.parts)
+            for event in await self._state(fold, cast):
+                yield event
+
+    async def _state(self, fold: Fold, cast: Cast) -> list[bytes]:
+        """Return the panels around the thread that changed."""
+        made: dict[str, str] = {}
+        if self.key is not None:
+            place = await queries.place_of(self.parts, cast, self.key, fold)
+            made = render.place_panels(place, cast) if place is not None else {}
+        now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
+        if stirs != self._stirs and now >= self._next_list:
+            self._stirs, self._next_list = stirs, now + LOOK_SECONDS
+            listed = await queries.threads_of(self.parts, cast, self.key, self.threads, self.more)
+            made["threads"] = render.threads_panel(listed, cast)
+        fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
+        self._panels.update(fresh)
+        self._quiet = 0 if fresh else self._quiet + 1
+        if fresh:
+            return [_event("state", fresh)]
+        return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
+
+
+async def _to_events(news: News, patches: Patches) -> list[bytes]:
+    """Render rows and unfinished text as events, in a thread since long ones take a while."""
+    if news.rows:
+        made = await asyncio.to_thread(patches.rows, news.rows)
+        return [_event("blocks", made, number=news.rows[-1].id)]
+    if news.unfinished:
+        made = await asyncio.to_thread(patches.unfinished, news.unfinished)
+        return [_event("live", made)] if made else []
+    return []
+
+
+def _event(name: str, data: object, *, number: int | None = None) -> bytes:
+    begin = f"id: {number}\n" if number is not None else ""
+    return f"{begin}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"

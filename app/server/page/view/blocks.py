@@ -1,0 +1,161 @@
+"""Defines the blocks of a thread on the page, each with its own id in the document.
+
+`id` names the element of a block, `home` the element it is appended to when it is new. Both are
+made from stored numbers, so that every page gives a block the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.core.ask_view import AskView
+
+NOTHING = AskView("")
+LOG = "log"
+"""The element that holds the whole thread."""
+
+
+@dataclass(slots=True)
+class Said:
+    """A message."""
+
+    id: str
+    speaker: str
+    text: str
+    at: float
+    files: tuple[Mapping[str, str], ...] = ()
+    to: tuple[str, ...] = ()
+    home: str = LOG
+
+
+@dataclass(slots=True)
+class Note:
+    """A notice from the bridge."""
+
+    id: str
+    text: str
+    home: str = LOG
+    agent: str = ""
+    failed: bool = False
+    silence: bool = False
+    """Whether it says why no agent answers."""
+    files: tuple[Mapping[str, str], ...] = ()
+    """Files that an agent made for people."""
+
+
+@dataclass(slots=True)
+class Words:
+    """A piece of an agent's text or thoughts."""
+
+    id: str
+    kind: Literal["text", "thought"]
+    text: str
+    home: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """The current steps of a turn's plan."""
+
+    id: str
+    steps: tuple[Mapping[str, str], ...]
+    home: str
+
+
+@dataclass(slots=True)
+class Call:
+    """The current state of a tool call, and the calls of its sub-agent."""
+
+    id: str
+    row: int
+    data: Mapping[str, Any]
+    home: str
+    kind: str
+    """Its kind when it began: a later update does not move it."""
+    decided: str = ""
+    """Who or what allowed or refused it."""
+    inside: list[Block] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The element that holds the calls of its sub-agent."""
+        return f"{self.id}-in"
+
+    @property
+    def title(self) -> str:
+        """The title of the call."""
+        return str(self.data.get("title") or self.data.get("kind") or "tool")
+
+    @property
+    def status(self) -> str:
+        """The status of the call."""
+        return str(self.data.get("status") or "pending")
+
+
+@dataclass(slots=True)
+class Batch:
+    """Calls of one harmless kind in a row, shown as one line."""
+
+    id: str
+    home: str
+    calls: list[Call] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Question:
+    """An ask: a question for a person to decide."""
+
+    id: str
+    ask: int
+    agent: str
+    title: str
+    options: tuple[Mapping[str, str], ...]
+    call: str
+    at: float
+    home: str
+    free_text: bool = False
+    """Whether it takes any text."""
+    view: AskView = NOTHING
+    """The question, and what it is about word for word."""
+    url: str = ""
+    """The address that a person should open."""
+    carded: bool = False
+    """Whether its call has a card, which also shows the decision."""
+    state: str = "open"
+    answer: str = ""
+    note: str = ""
+    closed: float = 0.0
+
+
+@dataclass(slots=True)
+class Head:
+    """The agent of a turn, with duration and cost."""
+
+    id: str
+    agent: str
+    began: float
+    ended: float
+    home: str
+    cost: float | None = None
+    currency: str = ""
+
+
+@dataclass(slots=True)
+class Turn:
+    """Everything one agent did in one turn."""
+
+    id: str
+    agent: str
+    head: Head
+    home: str = LOG
+    body: list[Block] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The element that holds the blocks of the turn."""
+        return f"{self.id}-body"
+
+
+Block = Said | Note | Words | Plan | Call | Batch | Question | Head | Turn

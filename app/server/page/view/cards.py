@@ -1,0 +1,100 @@
+"""Prepares the content of a tool card: input, output and changed lines; pure.
+
+Everything shown here comes from an agent or from a file, so characters that would hide or reorder
+others are made visible.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.diff import Line, compare
+
+LINES = 60
+"""Lines that a card shows at first: a screen. The rest is one click away."""
+CHARACTERS = 8_000
+DIFF_LINES = 200
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+_WORKSPACE = re.compile(r"^.*/workspaces/\d+-[a-z0-9-]+/")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The beginning of a text, and how many lines are left out."""
+
+    text: str
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after, as lines."""
+
+    path: str
+    lines: tuple[Line, ...]
+    added: int
+    removed: int
+    left: int = 0
+
+
+def visible(text: str) -> str:
+    """Remove colours and make characters visible that hide or reorder others."""
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+
+
+def short_path(path: str) -> str:
+    """Return a path relative to its workspace."""
+    return visible(_WORKSPACE.sub("", path))
+
+
+def excerpt(text: str, *, whole: bool = False) -> Excerpt:
+    """Show the beginning of a long text."""
+    text = visible(text).strip("\n")
+    if whole:
+        return Excerpt(text)
+    lines = text.split("\n")
+    shown = "\n".join(lines[:LINES])
+    if len(shown) <= CHARACTERS:
+        return Excerpt(shown, max(0, len(lines) - LINES))
+    return Excerpt(shown[:CHARACTERS], max(1, len(lines) - shown[:CHARACTERS].count("\n") - 1))
+
+
+def given(value: Any) -> str:
+    """Write the input of a tool: its command alone, else one line per name."""
+    if value is None or value == {} or value == "":
+        return ""
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, str) else _json(value)
+    command = value.get("command")
+    if isinstance(command, str):
+        return command
+    if isinstance(command, list):
+        return " ".join(map(str, command))
+    return "\n".join(
+        f"{name}: {each if isinstance(each, str) else _json(each)}" for name, each in value.items()
+    )
+
+
+def change(diff: Mapping[str, Any], *, whole: bool = False) -> Change:
+    """Compare a file before and after."""
+    lines = compare(diff.get("old"), diff.get("new"))
+    most = len(lines) if whole else DIFF_LINES
+    return Change(
+        path=short_path(str(diff.get("path", ""))),
+        lines=tuple(Line(line.kind, visible(line.text)) for line in lines[:most]),
+        added=sum(line.kind == "add" for line in lines),
+        removed=sum(line.kind == "del" for line in lines),
+        left=max(0, len(lines) - most),
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,226 @@
+"""Renders Markdown from people and agents as HTML that can do nothing but show.
+
+Two walls: the parser lets no HTML through, and its output is cleaned against an allow-list. Nothing
+is ever loaded from elsewhere: a picture becomes a link, a link without an address becomes text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from html import escape
+from itertools import pairwise
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+CACHED = 500
+"""Pieces of text whose HTML is cached: the pages that are open, a few megabytes."""
+PIECE_CHARACTERS = 6_000
+"""The size from which the beginning of a text is final, so that only its end is rendered again."""
+
+MARKS = 10_000
+"""Markdown characters in one piece: parsing more takes seconds, and people write far fewer."""
+
+SCHEMES = {"http", "https", "mailto"}
+TAGS = {
+    *("p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "s", "a", "span"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+ATTRIBUTES = {"a": {"href"}, "span": {"title"}, "ol": {"start"}}
+ALIGNED = {"center", "right"}
+CLASSES = {"span": {"at", "path"}, "th": ALIGNED, "td": ALIGNED}
+
+_ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
+_BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^]+", re.IGNORECASE)
+_AFTER_ADDRESS = ".,;:!?*_~"
+_MARK = re.compile(r"[\[\]<>*_`~|&!\\]")
+_TASK = re.compile(r"\[([ xX])\] ")
+
+
+@lru_cache(CACHED)
+def html(text: str, at: re.Pattern[str] | None = None, *, breaks: bool = False) -> str:
+    """Render a text; `at` finds the names to highlight, `breaks` keeps line ends as typed."""
+    if _is_overloaded(text):
+        return f"<pre>{escape(text)}</pre>"
+    return _clean(_parser(breaks).render(text, {"at": at}))
+
+
+def prose(text: str) -> str:
+    """Return a text without its code."""
+    if _is_overloaded(text):
+        return ""
+    tokens = _parser(breaks=False).parse(text, {"at": None})
+    return "\n".join(
+        "".join(_words(child) for child in token.children or ())
+        for token in tokens
+        if token.type == "inline"
+    )
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a long text between its outermost blocks, so that each piece renders the same alone."""
+    cut = len(text) > PIECE_CHARACTERS and not _is_overloaded(text)
+    starts = _block_starts(text) if cut else ()
+    begin = 0
+    for start in starts:
+        if start - begin > PIECE_CHARACTERS:
+            yield text[begin:start]
+            begin = start
+    yield text[begin:]
+
+
+def _is_overloaded(text: str) -> bool:
+    return len(text) > MARKS and len(_MARK.findall(text)) > MARKS
+
+
+def _clean(made: str) -> str:
+    return nh3.clean(
+        made,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        allowed_classes=CLASSES,
+        url_schemes=SCHEMES,
+        link_rel="noopener noreferrer nofollow",
+        set_tag_attribute_values={"a": {"target": "_blank"}, "pre": {"tabindex": "0"}},
+    )
+
+
+class _Parser(MarkdownIt):
+    """Accepts every link, so that one without a valid address can be shown as its text."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's own name
+        return True
+
+
+@cache
+def _parser(breaks: bool) -> MarkdownIt:
+    parser = _Parser("commonmark", {"html": False, "breaks": breaks})
+    parser.enable(["table", "strikethrough"])
+    parser.core.ruler.push("show_only", _show_only)
+    return parser
+
+
+@cache
+def _block_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+@lru_cache(CACHED)
+def _block_starts(text: str) -> tuple[int, ...]:
+    """Return where each outermost block begins, except the first."""
+    if "\r" in text or "\0" in text:
+        return ()  # the parser would count lines differently
+    lines = [token.map[0] for token in _block_parser().parse(text) if not token.level and token.map]
+    offsets = [0]
+    for line in text.split("\n"):
+        offsets.append(offsets[-1] + len(line) + 1)
+    return tuple(offsets[line] for line in lines if line)
+
+
+def _words(token: Token) -> str:
+    if token.type in {"softbreak", "hardbreak"}:
+        return "\n"
+    return " " if token.type == "code_inline" else token.content
+
+
+def _show_only(state: StateCore) -> None:
+    """Remove everything from the parsed text that would do more than show."""
+    mark = _marker(state.env.get("at"))
+    for before, token in pairwise([None, *state.tokens]):
+        assert token is not None
+        if token.type in {"th_open", "td_open"}:
+            _align(token)
+        elif token.type == "inline" and token.children:
+            item = before is not None and before.type == "paragraph_open" and before.level
+            if item and (task := _TASK.match(token.children[0].content)):
+                box = "☐ " if task[1] == " " else "☑ "
+                token.children[0].content = box + token.children[0].content[task.end() :]
+            token.children = list(_make_harmless(token.children, mark))
+
+
+def _align(token: Token) -> None:
+    """Replace the parser's inline style, which the page forbids, by a class."""
+    style = str(token.attrs.pop("style", ""))
+    if (side := style.removeprefix("text-align:")) in ALIGNED:
+        token.attrs["class"] = side
+
+
+def _make_harmless(tokens: list[Token], mark: Callable[[str], Iterator[Token]]) -> Iterator[Token]:
+    """Turn pictures into links, links without an address into text; mark names and addresses."""
+    inside: list[str] = []
+    for token in tokens:
+        if token.type == "image":
+            yield from _picture(token, linked="a" not in inside)
+        elif token.type == "link_open":
+            opened = _link(str(token.attrGet("href") or ""))
+            inside.append(opened.tag)
+            yield opened
+        elif token.type == "link_close":
+            yield Token("link_close", inside.pop(), -1)
+        elif token.type == "text" and "a" not in inside:
+            yield from mark(token.content)
+        else:
+            yield token
+
+
+def _link(address: str) -> Token:
+    if _ADDRESS.match(address):
+        return Token("link_open", "a", 1, attrs={"href": address})
+    return Token("link_open", "span", 1, attrs={"class": "path", "title": address})
+
+
+def _picture(token: Token, *, linked: bool) -> Iterator[Token]:
+    address = str(token.attrGet("src") or "")
+    words = Token("text", "", 0, content=token.content or address or "picture")
+    if not linked:
+        yield words
+        return
+    opened = _link(address)
+    yield from (opened, words, Token("link_close", opened.tag, -1))
+
+
+def _marker(at: re.Pattern[str] | None) -> Callable[[str], Iterator[Token]]:
+    """Make a function that marks names and bare addresses in plain text."""
+
+    def mark(words: str) -> Iterator[Token]:
+        begin = 0
+        for start, end, tokens in _finds(words, at):
+            if start >= begin:
+                yield Token("text", "", 0, content=words[begin:start])
+                yield from tokens
+                begin = end
+        yield Token("text", "", 0, content=words[begin:])
+
+    return mark
+
+
+def _finds(words: str, at: re.Pattern[str] | None) -> list[tuple[int, int, list[Token]]]:
+    found: list[tuple[int, int, list[Token]]] = []
+    for name in at.finditer(words) if at is not None else ():
+        opened = Token("span_open", "span", 1, attrs={"class": "at"})
+        inner = [opened, _text(name[0]), Token("span_close", "span", -1)]
+        found.append((name.start(), name.end(), inner))
+    for match in _BARE_ADDRESS.finditer(words):
+        address = _without_closing(match[0])
+        inner = [_link(address), _text(address), Token("link_close", "a", -1)]
+        found.append((match.start(), match.start() + len(address), inner))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _text(words: str) -> Token:
+    return Token("text", "", 0, content=words)
+
+
+def _without_closing(address: str) -> str:
+    """Remove the punctuation that ends the sentence rather than the address."""
+    address = address.rstrip(_AFTER_ADDRESS)
+    while address.endswith(")") and address.count(")") > address.count("("):
+        address = address[:-1].rstrip(_AFTER_ADDRESS)
+    return address

@@ -1,0 +1,174 @@
+"""Renders blocks, panels and pages as HTML; pure.
+
+All outside text is escaped, or has gone through `markdown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from app.core.consent import wording
+from app.core.visible import reveal_line
+from app.server.page.view import cards, markdown, views
+from app.server.page.view.blocks import Block, Call
+from app.server.page.view.views import Cast, Page, Place, ThreadList
+from app.server.page.view.workspace import Workspace
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
+_SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
+_OPEN_DIFF_LINES = 40
+"""Changed lines that are shown without a click: about a screen."""
+
+
+class Renderer:
+    """Renders the blocks of a thread, with the agents of one bridge."""
+
+    def __init__(self, cast: Cast, place: str = "") -> None:
+        """Take the agents, and the path of the thread, from which full cards are fetched."""
+        self._cast = cast
+        self._place = place
+        self._at = cast.names.pattern
+        self._macros: Any = _environment().get_template("blocks.html").module
+
+    def block(self, block: Block) -> str:
+        """Render one block with its content."""
+        macro = getattr(self._macros, type(block).__name__.lower())
+        return str(macro(block, self))
+
+    def call_whole(self, call: Call) -> str:
+        """Render the full input and output of a call."""
+        return str(self._macros.call_body(call, self, self.changes(call, whole=True), True))
+
+    def markdown(self, text: str, *, breaks: bool = False) -> Markup:
+        """Render a message."""
+        return Markup(markdown.html(text, self._at, breaks=breaks))  # noqa: S704 - cleaned there
+
+    def agent(self, name: str) -> views.Agent:
+        """Look up an agent."""
+        return self._cast[name]
+
+    def mentions(self, text: str) -> bool:
+        """Return whether a message mentions an agent."""
+        return self._at.search(text) is not None
+
+    @property
+    def place(self) -> str:
+        """The path of the thread."""
+        return self._place
+
+    def changes(self, call: Call, *, whole: bool = False) -> list[cards.Change]:
+        """Compare the files that a call changed."""
+        return [cards.change(diff, whole=whole) for diff in call.data.get("diffs") or ()]
+
+
+def page(shown: Page) -> str:
+    """Render a whole page."""
+    return _environment().get_template("page.html").render(page=shown)
+
+
+def missing_page(shown: Page, words: str) -> str:
+    """Render a page that says what was not found."""
+    return _environment().get_template("page.html").render(page=shown, lost=words)
+
+
+def workspace(shown: Workspace) -> str:
+    """Render the page of a workspace."""
+    return _environment().get_template("workspace.html").render(shown=shown)
+
+
+def place_panels(place: Place, cast: Cast) -> dict[str, str]:
+    """Render the panels around a thread, by the id of their element."""
+    return {name: _panel(name, place, cast) for name in ("state", "status", "side", "to")}
+
+
+def threads_panel(threads: ThreadList, cast: Cast) -> str:
+    """Render the list of threads."""
+    return _panel("threads", threads, cast)
+
+
+def _panel(name: str, shown: Place | ThreadList, cast: Cast) -> str:
+    macros: Any = _environment().get_template("panels.html").module
+    return str(getattr(macros, name)(shown, cast)).strip()
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        clock=_clock,
+        duration=views.duration,
+        excerpt=cards.excerpt,
+        given=cards.given,
+        fact_gap=wording.gap,
+        fact_label=wording.label,
+        reveal=reveal_line,
+        short_path=cards.short_path,
+        visible=cards.visible,
+    )
+    made.globals.update(
+        money=views.money,
+        kind_of=_kind_of,
+        noun_of=_noun_of,
+        tone_of=_tone_of,
+        opened=_opened,
+        source_of=_source_of,
+        is_picture=_is_picture,
+        notes=wording.notes,
+    )
+    return made
+
+
+def _clock(at: float) -> Markup:
+    """Render a time, for the page to show in the reader's time zone."""
+    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
+    return Markup('<time datetime="{}">{}</time>').format(
+        moment.isoformat(), moment.strftime("%H:%M")
+    )
+
+
+def _kind_of(call: Call) -> str:
+    kind = str(call.data.get("kind") or call.kind)
+    return _SHOWN_KINDS.get(kind, kind)
+
+
+def _noun_of(call: Call) -> str:
+    return _NOUNS.get(call.kind, "calls")
+
+
+def _opened(changes: list[cards.Change]) -> bool:
+    """Return whether changes are few enough to show at once."""
+    return 0 < sum(len(change.lines) for change in changes) <= _OPEN_DIFF_LINES
+
+
+def _tone_of(option: Mapping[str, str], options: tuple[Mapping[str, str], ...]) -> str:
+    """Highlight the first option that allows; among plain choices none."""
+    if not any(str(each.get("kind", "")).startswith("reject") for each in options):
+        return ""
+    allowing = [each for each in options if str(each.get("kind", "")).startswith("allow")]
+    return "main" if allowing and option is allowing[0] else ""
+
+
+def _source_of(file: Mapping[str, str]) -> str:
+    """Return the address of an attachment; only files uploaded to the page have one."""
+    folder, _, name = file.get("url", "").partition("/")
+    if not (folder.isalnum() and name) or "/" in name:
+        return ""
+    return f"/uploads/{folder}/{views.in_path(name)}"
+
+
+def _is_picture(file: Mapping[str, str]) -> bool:
+    return file.get("media_type", "") in {"image/png", "image/jpeg", "image/gif", "image/webp"}

@@ -1,0 +1,305 @@
+"""Folds the rows of a place into blocks, one row after another; pure.
+
+The result depends on the rows alone, never on when they came or how many at once: a page that was
+opened later shows the same as one that stayed open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from app.core.ask_view import kept_view
+from app.core.consent import record
+from app.core.feed import Unfinished
+from app.core.types import Entry
+from app.server.page.view import markdown
+from app.server.page.view.blocks import (
+    Batch,
+    Block,
+    Call,
+    Head,
+    Note,
+    Plan,
+    Question,
+    Said,
+    Turn,
+    Words,
+)
+
+BATCH_CALLS = 25
+"""Calls shown as one line; a longer row becomes several lines, so that each renders quickly."""
+HARMLESS = {"read", "search", "fetch", "think", "other"}
+"""Kinds of calls that are shown together; a call that changes something is always shown alone."""
+PREVIEW_CHARACTERS = 30_000
+"""The largest growing text that is shown between two rows, some ten times a second."""
+
+
+class Fold:
+    """A thread, folded from the rows read so far."""
+
+    def __init__(self, agent_of: Callable[[int], str], *, whole: bool = True) -> None:
+        """Begin a thread; `whole` says that nothing came before the first row."""
+        self.blocks: list[Block] = []
+        self.usage: dict[int, Mapping[str, Any]] = {}
+        """The last report of each session about its tokens and cost."""
+        self.questions: dict[int, Question] = {}
+        self._agent_of = agent_of
+        self._whole = whole
+        self._turns: dict[int, Turn] = {}
+        self._plans: dict[str, Plan] = {}
+        self._broken: set[str] = set()
+        self._calls: dict[tuple[int, str], Call] = {}
+        self._told: dict[str, float] = {}
+        self._seen: dict[int, float] = {}
+        self._spent: dict[int, float] = {}
+        self._up: dict[str, Block] = {}
+        self._changed: dict[str, Block] = {}
+
+    def add(self, rows: Iterable[Entry]) -> list[Block]:
+        """Fold rows in and return the outermost blocks to render again."""
+        self._changed = {}
+        for row in rows:
+            self._take(row)
+        return [block for block in self._changed.values() if not self._is_covered(block)]
+
+    def preview(self, unfinished: Unfinished) -> Block | None:
+        """Show text that has no row yet, where its row will be; the fold does not change."""
+        turn = self._turns.get(unfinished.turn)
+        if turn is None:
+            turn = self._begin(unfinished.session, unfinished.turn, at=0.0)
+            turn.body.append(_live(turn, unfinished))
+            return turn
+        last = self._open_words(turn, unfinished.kind)
+        if last is None:
+            return _live(turn, unfinished)
+        if len(last.text) + len(unfinished.text) > PREVIEW_CHARACTERS:
+            return None
+        return replace(last, text=last.text + unfinished.text)
+
+    def find(self, block_id: str) -> Block | None:
+        """Return a block of a turn by its id, if there is one."""
+        return next(
+            (each for turn in self._turns.values() for each in turn.body if each.id == block_id),
+            None,
+        )
+
+    def _take(self, row: Entry) -> None:
+        if row.kind == "message":
+            self._take_message(row)
+        elif row.turn is not None and row.session is not None:
+            if row.kind == "notice" and not row.text:
+                return  # only for programs
+            turn = self._turn(row)
+            self._take_work(turn, row)
+            self._clock(turn, row)
+        elif row.kind == "notice" and row.text:
+            agent = self._agent_of(row.session) if row.session is not None else row.speaker
+            silence = bool(row.data.get("silence"))
+            self._put(self.blocks, Note(f"n{row.id}", row.text, agent=agent, silence=silence))
+
+    def _take_message(self, row: Entry) -> None:
+        to = tuple(row.data.get("to", ()))
+        self._told.update(dict.fromkeys(to, row.at))
+        files = tuple(row.data.get("files", ()))
+        self._put(self.blocks, Said(f"m{row.id}", row.speaker, row.text, row.at, files, to))
+
+    def _take_work(self, turn: Turn, row: Entry) -> None:
+        match row.kind:
+            case "text" | "thought":
+                self._take_words(turn, row)
+            case "tool":
+                self._take_call(turn, row)
+            case "plan":
+                self._take_plan(turn, row)
+            case "ask":
+                self._take_question(turn, row)
+            case "usage":
+                self._take_usage(turn, row)
+            case "notice":
+                failed = row.data.get("end") == "failed"
+                files = tuple(row.data.get("files", ()))
+                note = Note(f"n{row.id}", row.text, turn.place, turn.agent, failed, files=files)
+                self._put(turn.body, note, turn)
+
+    def _turn(self, row: Entry) -> Turn:
+        assert row.turn is not None
+        assert row.session is not None
+        turn = self._turns.get(row.turn)
+        if turn is None:
+            turn = self._turns[row.turn] = self._begin(row.session, row.turn, at=row.at)
+            self._put(self.blocks, turn)
+            self._up[turn.head.id] = turn
+        return turn
+
+    def _begin(self, session: int, number: int, *, at: float) -> Turn:
+        """Begin a turn at the time of its message, or when the turn before it ended."""
+        agent = self._agent_of(session)
+        known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
+        began = min(at, max(known, default=at))
+        name = f"t{number}"
+        return Turn(name, agent, Head(f"{name}-head", agent, began, began, name))
+
+    def _clock(self, turn: Turn, row: Entry) -> None:
+        assert row.session is not None
+        self._seen[row.session] = row.at
+        head = turn.head
+        if _clocked(head, head.ended) != _clocked(head, row.at):
+            self._mark(head)
+        head.ended = row.at
+
+    def _take_words(self, turn: Turn, row: Entry) -> None:
+        assert row.kind in {"text", "thought"}
+        last = self._open_words(turn, row.kind)
+        if last is None:
+            kind: Literal["text", "thought"] = "text" if row.kind == "text" else "thought"
+            last = Words(f"w{row.id}", kind, row.text, turn.place)
+            self._broken.discard(turn.id)
+            self._put(turn.body, last, turn)
+        else:
+            last.text += row.text
+            self._mark(last)
+        if row.kind == "text":
+            last.text, *more = markdown.pieces(last.text)
+            for number, text in enumerate(more, 1):
+                piece = Words(f"w{row.id}-{number}", "text", text, turn.place)
+                self._put(turn.body, piece, turn)
+
+    def _open_words(self, turn: Turn, kind: str) -> Words | None:
+        """Return the block that more text of this kind is appended to."""
+        last = turn.body[-1] if turn.body else None
+        if not isinstance(last, Words) or last.kind != kind or turn.id in self._broken:
+            return None
+        return last
+
+    def _take_call(self, turn: Turn, row: Entry) -> None:
+        assert row.turn is not None
+        key = (row.turn, str(row.data["call"]))
+        known = self._calls.get(key)
+        decided = record.words(row.data.get("decided"))
+        if known is not None:
+            known.row, known.data = row.id, row.data
+            known.decided = decided or known.decided
+            self._mark(known)
+            return
+        parent = self._calls.get((row.turn, str(row.data.get("parent"))))
+        kind = row.data.get("kind") or "other"
+        call = Call(f"c{row.id}", row.id, row.data, turn.place, kind, decided)
+        if parent is None:
+            self._put_call(turn.body, call, turn)
+        else:
+            call.home = parent.place
+            self._put_call(parent.inside, call, parent)
+            if len(parent.inside) == 1:
+                self._mark(parent)
+        self._calls[key] = call
+
+    def _put_call(self, into: list[Block], call: Call, up: Turn | Call) -> None:
+        if call.kind not in HARMLESS:
+            self._put(into, call, up)
+            return
+        batch = into[-1] if into else None
+        if not _can_take(batch, call):
+            batch = Batch(f"b{call.row}", call.home)
+            self._put(into, batch, up)
+        assert isinstance(batch, Batch)
+        call.home = batch.id
+        batch.calls.append(call)
+        self._up[call.id] = batch
+        self._mark(batch)
+
+    def _take_plan(self, turn: Turn, row: Entry) -> None:
+        steps = tuple(row.data.get("steps", ()))
+        known = self._plans.get(turn.id)
+        if known is not None:
+            known.steps = steps
+            self._broken.add(turn.id)
+            self._mark(known)
+            return
+        known = self._plans[turn.id] = Plan(f"{turn.id}-plan", steps, turn.place)
+        self._put(turn.body, known, turn)
+
+    def _take_question(self, turn: Turn, row: Entry) -> None:
+        data = row.data
+        number = int(data["ask"])
+        known = self.questions.get(number)
+        if known is None:
+            known = self.questions[number] = Question(
+                f"a{number}",
+                number,
+                turn.agent,
+                row.text if data["state"] == "open" else "",
+                tuple(data.get("options", ())),
+                str(data.get("call", "")),
+                row.at,
+                turn.place,
+                bool(data.get("free_text")),
+                kept_view(row.text, data),
+                str(data.get("url", "")),
+            )
+            self._put(turn.body, known, turn)
+        if data["state"] != "open":
+            known.state, known.note = str(data["state"]), row.text
+            known.answer, known.closed = str(data.get("answer", "")), row.at
+            self._mark(known)
+        call = self._calls.get((row.turn or 0, known.call))
+        if call is not None:
+            known.carded = True
+            self._mark(known)
+            call.decided = known.note if known.state == "answered" else ""
+            self._mark(call)
+
+    def _take_usage(self, turn: Turn, row: Entry) -> None:
+        assert row.session is not None
+        known = self.usage.get(row.session, {})
+        fresh = {name: value for name, value in row.data.items() if value is not None}
+        self.usage[row.session] = {**known, **fresh}
+        cost = fresh.get("cost")
+        if cost is None:
+            return
+        base = self._spent.get(row.session, 0.0 if self._whole else None)
+        if base is not None and (turn.head.cost is not None or cost != base):
+            # A restarted agent counts from zero again.
+            grown = cost - base if cost >= base else cost
+            turn.head.cost = (turn.head.cost or 0.0) + grown
+            turn.head.currency = str(fresh.get("currency") or turn.head.currency)
+            self._mark(turn.head)
+        self._spent[row.session] = cost
+
+    def _put(self, into: list[Block], block: Block, up: Block | None = None) -> None:
+        into.append(block)
+        if up is not None:
+            self._up[block.id] = up
+        self._mark(block)
+
+    def _mark(self, block: Block) -> None:
+        """Mark a block to be rendered again; for a call in a batch, mark the batch."""
+        up = self._up.get(block.id)
+        if isinstance(up, Batch):
+            block = up
+        self._changed[block.id] = block
+
+    def _is_covered(self, block: Block) -> bool:
+        """Return whether a block that contains this one is rendered again."""
+        up = self._up.get(block.id)
+        while up is not None and up.id not in self._changed:
+            up = self._up.get(up.id)
+        return up is not None
+
+
+def _clocked(head: Head, at: float) -> tuple[int, int]:
+    """Return what a head shows of a time: when, and how long after the start."""
+    return int(at), int(at - head.began)
+
+
+def _can_take(batch: Block | None, call: Call) -> bool:
+    return (
+        isinstance(batch, Batch)
+        and len(batch.calls) < BATCH_CALLS
+        and batch.calls[0].kind == call.kind
+    )
+
+
+def _live(turn: Turn, unfinished: Unfinished) -> Words:
+    return Words(f"{turn.id}-live", unfinished.kind, unfinished.text, turn.place)

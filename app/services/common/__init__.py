@@ -1,0 +1,1 @@
+"""Mechanisms that services share; a service may import these, never another service."""

@@ -1,0 +1,42 @@
+"""Holds the identities of our agents on one platform, shared by its adapters.
+
+Which agent answers is decided once for all agents, so each adapter must know all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+OTHERS_SECONDS: Final = 10.0
+"""Time limit to wait for the identities of the other agents at the start."""
+
+IdentityT = TypeVar("IdentityT")
+
+
+class Roster(Generic[IdentityT]):
+    """The agents that are set up on a platform, and the identities known so far."""
+
+    def __init__(self, agents: Iterable[str]) -> None:
+        self._events = {agent: asyncio.Event() for agent in agents}
+        self.known: dict[str, IdentityT] = {}
+        """The identities known so far, by agent."""
+
+    def add(self, agent: str, identity: IdentityT) -> None:
+        """Set an agent's identity."""
+        self.known[agent] = identity
+        self._events[agent].set()
+
+    async def wait(self, agent: str) -> IdentityT:
+        """Wait until an agent's identity is known."""
+        await self._events[agent].wait()
+        return self.known[agent]
+
+    async def wait_for_all(self) -> None:
+        """Wait until all identities are known, for a bounded time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OTHERS_SECONDS):
+                for each in self._events.values():
+                    await each.wait()

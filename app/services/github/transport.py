@@ -1,0 +1,167 @@
+"""Sends requests to GitHub's REST API, keeps its rate limits and translates its errors.
+
+When no answer came, the call may have succeeded: such errors are raised unchanged, so that callers
+look for the result before they repeat the call. Only a clear refusal or delay becomes a PostError.
+
+GitHub limits the content that is created: 80 requests a minute and 500 an hour. Progress leaves
+room for results, so that an answer never waits behind a plan update.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import httpx
+from gidgethub import BadRequest, RateLimitExceeded
+from gidgethub.httpx import GitHubAPI
+from gidgethub.sansio import accept_format
+
+from app.core.ports import Clock
+from app.errors import PostDelayed, PostRejected
+
+REQUESTER = "agent-bridge"
+CALL_SECONDS = 15.0
+"""How long one call may take: GitHub itself gives up after ten."""
+PAGE = 100
+"""Things per page, the most that GitHub gives."""
+MOST_PAGES = 30
+"""Pages of a list that is read whole: GitHub shows no more than 3,000 files of a pull request."""
+LIMITED_SECONDS = 60.0
+"""How long to wait after a rate limit error that does not say how long."""
+MINUTE_SECONDS = 60.0
+HOUR_SECONDS = 3600.0
+A_MINUTE = 75
+"""Five under GitHub's limit: its minute is not ours."""
+AN_HOUR = 480
+"""Twenty under GitHub's limit, for the same reason."""
+PROGRESS_SHARE = 0.6
+"""How much of that progress may use."""
+
+PLAIN = accept_format()
+"""Asks for GitHub's default format."""
+Method = Literal["post", "patch"]
+
+
+class Gone(PostRejected):
+    """GitHub has no such thing, or does not show it to us."""
+
+
+class Unauthorized(PostDelayed):
+    """GitHub rejects the token or the App's JWT."""
+
+
+class Transport:
+    """The connection to GitHub; each call brings its own JWT or token."""
+
+    def __init__(self, clock: Clock, api_url: str) -> None:
+        self._clock = clock
+        self.client = httpx.AsyncClient(
+            timeout=CALL_SECONDS,
+            follow_redirects=True,
+            # Certificates take 0.1 s to load, which plain HTTP on loopback need not pay.
+            verify=api_url.startswith("https:"),
+            trust_env=api_url.startswith("https:"),
+        )
+        self._github = GitHubAPI(self.client, REQUESTER, base_url=api_url)
+
+    async def get(
+        self,
+        path: str,
+        variables: Mapping[str, str] | None = None,
+        *,
+        jwt: str | None = None,
+        token: str | None = None,
+        accept: str = PLAIN,
+    ) -> Any:
+        """Read something."""
+        with self._translate_refusals(path):
+            return await self._github.getitem(
+                path, dict(variables or {}), accept=accept, jwt=jwt, oauth_token=token
+            )
+
+    async def send(
+        self,
+        method: Method,
+        path: str,
+        data: Any,
+        *,
+        jwt: str | None = None,
+        token: str | None = None,
+    ) -> Any:
+        """Create or change something."""
+        call = self._github.post if method == "post" else self._github.patch
+        with self._translate_refusals(path):
+            return await call(path, data=data, jwt=jwt, oauth_token=token)
+
+    async def iterate(self, path: str, *, jwt: str) -> AsyncGenerator[dict[str, Any], None]:
+        """Read a list, page by page."""
+        with self._translate_refusals(path):
+            async for item in self._github.getiter(path, jwt=jwt, iterable_key=None):
+                yield item
+
+    @contextmanager
+    def _translate_refusals(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except RateLimitExceeded as error:
+            until = error.rate_limit.reset_datetime.timestamp() - self._clock.now()
+            raise PostDelayed(
+                "GitHub's hourly rate limit is used up", retry_after=max(1.0, until)
+            ) from error
+        except BadRequest as error:
+            raise _refusal(path, error) from error
+
+
+class Pace:
+    """What one installation wrote during the last hour."""
+
+    def __init__(self) -> None:
+        self._written: deque[float] = deque()
+        self._not_before = 0.0
+
+    def wait(self, now: float, *, progress: bool = False) -> float:
+        """Tell how many seconds the next write must wait."""
+        while self._written and self._written[0] <= now - HOUR_SECONDS:
+            self._written.popleft()
+        share = PROGRESS_SHARE if progress else 1.0
+        return max(
+            0.0,
+            self._not_before - now,
+            self._until_room(now, int(A_MINUTE * share), MINUTE_SECONDS),
+            self._until_room(now, int(AN_HOUR * share), HOUR_SECONDS),
+        )
+
+    def wrote(self, now: float) -> None:
+        """Count a write."""
+        self._written.append(now)
+
+    def rest(self, until: float) -> None:
+        """Write nothing before a time: GitHub said so."""
+        self._not_before = max(self._not_before, until)
+
+    def _until_room(self, now: float, allowed: int, seconds: float) -> float:
+        if len(self._written) < allowed:
+            return 0.0
+        return self._written[-allowed] + seconds - now
+
+
+def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
+    what = f"GitHub refused {path.partition('?')[0]}: {error}"
+    headers = error.headers or {}
+    retry_after = headers.get("retry-after", "")
+    match int(error.status_code):
+        case 401:
+            return Unauthorized(f"{what}. Check GITHUB_APP_ID and GITHUB_PRIVATE_KEY.")
+        case 403 | 429 if retry_after.isdigit():
+            return PostDelayed(what, retry_after=float(retry_after))
+        case 429:
+            return PostDelayed(what, retry_after=LIMITED_SECONDS)
+        case 403 if "rate limit" in str(error).lower():
+            return PostDelayed(what, retry_after=LIMITED_SECONDS)
+        case 404 | 410:
+            return Gone(what)
+        case _:
+            return PostRejected(what)

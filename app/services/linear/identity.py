@@ -1,0 +1,123 @@
+"""Identifies an agent on Linear, and reports why Linear does not accept it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import repeat
+from typing import Any, Final
+
+from app.core.ports import Clock
+from app.core.retry import retry
+from app.errors import PostError, ServiceRefused
+from app.services.common.identity import Roster
+from app.services.linear.api import LinearApi
+from app.services.linear.auth import Tokens
+from app.services.linear.settings import LinearCredentials
+from app.services.linear.webhook import Identity
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 60.0
+"""Pause before the next try when Linear cannot be reached and names no time."""
+REFUSED_SECONDS: Final = 300.0
+"""Pause before the next try when Linear issues no token: an admin may allow it meanwhile."""
+
+
+class Identification:
+    """One agent's identity in a workspace."""
+
+    def __init__(
+        self,
+        name: str,
+        api: LinearApi,
+        tokens: Tokens,
+        clock: Clock,
+        credentials: LinearCredentials,
+    ) -> None:
+        self._name = name
+        self._api = api
+        self._tokens = tokens
+        self._clock = clock
+        self._expected = credentials.agent_id
+        self._installed = asyncio.Event()
+        self._roster: Roster[Identity] = Roster([name])
+        self.refused = ""
+        """Why Linear does not accept the agent, with the remedy; empty if it does."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """The agent's identity, once it is known."""
+        return self._roster.known.get(self._name)
+
+    async def identify(self) -> None:
+        """Look up the agent's identity; waits until Linear is back, or the agent is installed.
+
+        Raises:
+            ServiceRefused: only a restart with other settings can help.
+        """
+        while True:
+            self._installed.clear()
+            try:
+                await retry(self._clock, self._ask_linear, repeat(RETRY_SECONDS))
+            except ServiceRefused as error:
+                if not self._tokens.installable:
+                    raise
+                if self.refused != str(error):
+                    logger.error("%s", error)  # noqa: TRY400 - it says all that there is to know
+                self.refused = str(error)
+                await self._wait_for_change()
+            else:
+                return
+
+    async def wait(self) -> Identity:
+        """Wait until `identify` or `install` has found the agent's identity."""
+        return await self._roster.wait(self._name)
+
+    async def install(self, code: str, back: str) -> str:
+        """Install with the code that Linear gave an admin; returns the agent and its workspace.
+
+        Raises:
+            ServiceRefused: Linear issues no token for it.
+            PostError: not now, or Linear refuses the new token.
+        """
+        await self._api.install(code, back)
+        self._installed.set()
+        viewer = await self._ask_linear()
+        return f"{viewer['name']} in {viewer['organization']['name']}"
+
+    async def check_token(self) -> None:
+        """Call Linear, so that a token that no longer works is reported as trouble."""
+        try:
+            await self._api.call("viewer")
+        except (PostError, ServiceRefused) as error:
+            logger.warning("%s", error)
+
+    async def _wait_for_change(self) -> None:
+        """Wait until an admin installs the agent, or may have granted it a token."""
+        async with asyncio.TaskGroup() as group:
+            waits = {
+                group.create_task(self._installed.wait()),
+                group.create_task(self._clock.sleep(REFUSED_SECONDS)),
+            }
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for each in waits:
+                each.cancel()
+
+    async def _ask_linear(self) -> dict[str, Any]:
+        viewer: dict[str, Any] = (await self._api.call("viewer"))["viewer"]
+        if self._expected is not None and viewer["id"] != self._expected:
+            raise ServiceRefused(
+                self._name,
+                "LINEAR_AGENT_ID is not the token's user",
+                "Remove LINEAR_AGENT_ID: the bridge looks it up.",
+            )
+        if not viewer["app"]:
+            raise ServiceRefused(
+                self._name,
+                "the token belongs to a person, not to an agent",
+                "Install the application with actor=app and use the token it gives you.",
+            )
+        self._roster.add(self._name, Identity(viewer["id"], viewer["organization"]["id"]))
+        self.refused = ""
+        return viewer

@@ -1,0 +1,129 @@
+"""The value that plugs a service into the bridge: its name, its settings and its functions.
+
+Importing a service's package must be fast: heavy modules are imported by the functions given here,
+when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import SecretStr
+
+from app.config import AgentEntry, Configuration, KnownService
+from app.core.keys import AreaOf, PlaceKey, no_area
+
+if TYPE_CHECKING:  # half of the core, which many commands do not need
+    from app.core.adapters import Adapter
+    from app.core.findings import Finding
+    from app.core.ports import Clock, Forge
+    from app.core.stores.housekeeping import SealedStore
+    from app.core.stores.inbox import DeliveryStore
+    from app.core.stores.repositories import NameStore, ProposalStore
+    from app.core.stores.sessions import SessionStore
+    from app.vault import Vault
+
+
+class ServiceStores(Protocol):
+    """The part of the store that services use."""
+
+    @property
+    def deliveries(self) -> DeliveryStore:
+        """Inbound deliveries."""
+
+    @property
+    def sessions(self) -> SessionStore:
+        """The sessions."""
+
+    @property
+    def sealed(self) -> SealedStore:
+        """Secrets that a platform issued to the bridge."""
+
+    @property
+    def names(self) -> NameStore:
+        """Names of repositories."""
+
+    @property
+    def proposals(self) -> ProposalStore:
+        """The pull requests of sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildContext:
+    """What a service builds its adapters from."""
+
+    configuration: Configuration
+    secret_key: SecretStr
+    """The bridge's own key, to sign and to seal with."""
+    vault: Vault
+    clock: Clock
+    stores: ServiceStores
+
+    @property
+    def uploads(self) -> Path:
+        """The folder for files that people attach."""
+        return self.configuration.data_dir / "uploads"
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The adapters of a service, and its forge if it hosts repositories."""
+
+    adapters: Sequence[Adapter]
+    forge: Forge | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckContext:
+    """What a service's checks look at."""
+
+    configuration: Configuration
+    vault: Vault
+    reading: Callable[[], AbstractContextManager[ServiceStores | None]]
+    """Opens the store for reading, None if there is none yet; may raise StoreUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestRequest:
+    """The agent to add to a service, and where to print the instructions."""
+
+    configuration: Configuration
+    agent: AgentEntry
+    title: str
+    """The agent's display name."""
+    organization: str | None
+    """The organisation that owns the application, where applications have owners."""
+    write: Callable[[str], None]
+    """Writes to stdout."""
+    explain: Callable[[str], None]
+    """Writes to stderr."""
+
+
+def no_repository(_place: PlaceKey) -> None:
+    """Leave the repository of a place to the settings and to people."""
+
+
+async def no_checks(_context: CheckContext) -> AsyncIterator[Finding]:
+    """Find nothing."""
+    return
+    yield
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(KnownService):
+    """One service, as the settings, `doctor`, `manifest` and the bridge use it."""
+
+    build: Callable[[BuildContext], Presence]
+    """Builds the adapters of all agents that have credentials."""
+    area: AreaOf = no_area
+    """Returns the area of a place, such as the channel of a thread."""
+    repository: Callable[[PlaceKey], str | None] = no_repository
+    """Returns the repository that a place belongs to; None if people choose it."""
+    checks: Callable[[CheckContext], AsyncIterator[Finding]] = no_checks
+    """Checks credentials, permissions and reachability for `doctor`."""
+    manifest: Callable[[ManifestRequest], None] | None = None
+    """Tells an operator how to add an agent to the service, or does it."""

@@ -1,0 +1,87 @@
+"""Checks each agent's Slack app: its tokens, scopes, socket and the events it received."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+
+from app.core.findings import Finding, ok, problem, warning
+from app.core.keys import adapter_name
+from app.errors import PostError, ServiceRefused, StoreUnavailable
+from app.services.service import CheckContext
+from app.services.slack import event_coverage
+from app.services.slack.api import SlackApi
+from app.services.slack.auth import identify
+from app.services.slack.manifest import EVENTS, SCOPES
+from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
+from app.services.slack.socket import Socket
+
+LOOKED_AT: Final = 2_000
+"""Deliveries to read: some days of a busy channel, and still fast."""
+
+
+async def checks(context: CheckContext) -> AsyncIterator[Finding]:
+    """Check the app of every agent that has one."""
+    configuration = context.configuration
+    url = configuration.settings_of(SlackSettings).api_url
+    owners = configuration.credentials_of(SlackCredentials)
+    for name, credentials in owners.items():
+        yield await _check(url, credentials, name, configuration.agents[name].setting(""))
+    async for finding in check_events(context, owners):
+        yield finding
+
+
+async def check_events(context: CheckContext, agents: Iterable[str]) -> AsyncIterator[Finding]:
+    """Report which events each app received, since Slack does not list its subscriptions."""
+    try:
+        with context.reading() as stores:
+            if stores is None:
+                return
+            for name in agents:
+                kept = await stores.deliveries.kept(adapter_name(NAME, name), limit=LOOKED_AT)
+                yield _judge_events(name, event_coverage.events_in(kept))
+    except StoreUnavailable:
+        return  # the check of the database reports it
+
+
+def _judge_events(name: str, heard: Sequence[str]) -> Finding:
+    what = f"slack events, {name}"
+    if event_coverage.lacks_messages(heard):
+        return warning(
+            what,
+            "mentions arrive, but channel messages do not: the agent misses replies in threads",
+            "In the app's settings, under Event Subscriptions, add "
+            f"{', '.join(event_coverage.IN_CHANNELS)} and every other event that "
+            f"`agent-bridge manifest slack {name}` lists, then reinstall the app.",
+        )
+    silent = [event for event in EVENTS if event not in heard]
+    if not silent:
+        return ok(what, "every kind arrived recently")
+    return ok(
+        what,
+        f"arrived recently: {', '.join(heard) or 'none'}; not yet: {', '.join(silent)}. Slack does "
+        "not list an app's events: subscribe to any missing event in the app's settings",
+    )
+
+
+async def _check(url: str, credentials: SlackCredentials, name: str, suffix: str) -> Finding:
+    what = f"slack, {name}"
+    api = SlackApi(url, credentials.bot_token.get_secret_value())
+    socket = Socket(name, suffix, credentials.app_token.get_secret_value())
+    try:
+        identity = await identify(api, name, suffix)
+        await socket.try_out(api.client)
+    except ServiceRefused as error:
+        return problem(what, error.cause, error.remedy)
+    except PostError as error:
+        return warning(what, str(error), "Check the network and SLACK_API_URL, then try again.")
+    finally:
+        await api.close()
+    lacking = sorted(set(SCOPES) - identity.scopes)
+    if identity.scopes and lacking:
+        return problem(
+            what,
+            f"its app lacks the scopes {', '.join(lacking)}",
+            f"Add the scopes that `agent-bridge manifest slack {name}` lists, then reinstall it.",
+        )
+    return ok(what, f"is {identity.user} in {identity.home or identity.team}, with a socket")

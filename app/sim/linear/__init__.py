@@ -1,8 +1,0 @@
-"""The simulated Linear: one workspace with GraphQL, tokens and signed webhooks on loopback."""
-
-from __future__ import annotations
-
-from app.sim.linear.records import App, Comment, Issue, LinearSession, Person
-from app.sim.linear.server import Linear
-
-__all__ = ["App", "Comment", "Issue", "Linear", "LinearSession", "Person"]

@@ -1,0 +1,130 @@
+"""Keeps known secrets out of the database: redacts columns that are shown, seals the others.
+
+It applies to every write: a column's type decides whether it is redacted or sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import JSON, Connection, Dialect, LargeBinary, Text, TypeDecorator
+
+from app.vault import MASK, Vault
+
+_MARK = "sealed:"
+"""Marks sealed text; text from people that starts with it is sealed too, so it is unambiguous."""
+_NAME = "store"
+
+
+class Seals(Protocol):
+    """Seals and opens texts, each under a name."""
+
+    def seal(self, name: str, secret: str) -> str:
+        """Make of a text what may be kept."""
+        ...
+
+    def open(self, name: str, sealed: str) -> str | None:
+        """Return the original text; None if it was sealed with another key."""
+        ...
+
+
+class Guard:
+    """Turns a text into what may be stored, and back."""
+
+    def __init__(self, vault: Vault, sealer: Callable[[], Seals]) -> None:
+        self.vault = vault
+        self._sealer = sealer
+
+    def must_seal(self, text: str) -> bool:
+        """Tell whether a text holds a secret, or looks like sealed text."""
+        return text.startswith(_MARK) or self.vault.contains(text)
+
+    def seal(self, text: str) -> str:
+        """Make of a text what may be kept."""
+        return _MARK + self._sealer().seal(_NAME, text)
+
+    def open(self, text: str) -> str:
+        """Return the original text; a mask if it was sealed with another key."""
+        opened = self._sealer().open(_NAME, text.removeprefix(_MARK))
+        return MASK if opened is None else opened
+
+
+_GUARDS: WeakKeyDictionary[Dialect, Guard] = WeakKeyDictionary()
+
+
+def guard_of(connection: Connection) -> Guard | None:
+    """Return the guard of a connection, if it has one."""
+    return _GUARDS.get(connection.dialect)
+
+
+def put_on_guard(dialect: Dialect, guard: Guard) -> None:
+    """Make a guard check everything written and read through a dialect."""
+    _GUARDS[dialect] = guard
+
+
+class Shown(TypeDecorator[str]):
+    """A text that people see, without secrets."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Take secrets out."""
+        guard = _GUARDS.get(dialect)
+        return value if guard is None or value is None else guard.vault.redact(value)
+
+
+class ShownJson(TypeDecorator[Any]):
+    """A JSON value that people see, without secrets."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Take secrets out."""
+        guard = _GUARDS.get(dialect)
+        return value if guard is None else guard.vault.redact_json(value)
+
+
+class Kept(TypeDecorator[str]):
+    """A text that an agent gets unchanged: sealed if it holds a secret."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Seal what holds a secret."""
+        guard = _GUARDS.get(dialect)
+        if guard is None or value is None or not guard.must_seal(value):
+            return value
+        return guard.seal(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Open what is sealed."""
+        if value is None or not value.startswith(_MARK):
+            return value
+        guard = _GUARDS.get(dialect)
+        return MASK if guard is None else guard.open(value)
+
+
+class KeptBytes(TypeDecorator[bytes]):
+    """The raw bytes of a delivery: sealed if they hold a secret."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        """Seal what holds a secret."""
+        guard = _GUARDS.get(dialect)
+        if guard is None or value is None or not guard.must_seal(value.decode(errors="replace")):
+            return value
+        return guard.seal(value.decode("latin-1")).encode()
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        """Open what is sealed."""
+        if value is None or not value.startswith(_MARK.encode()):
+            return value
+        guard = _GUARDS.get(dialect)
+        return (MASK if guard is None else guard.open(value.decode("latin-1"))).encode("latin-1")

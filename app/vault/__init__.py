@@ -1,0 +1,159 @@
+"""Holds the secret values the bridge knows and redacts them from everything that leaves.
+
+A value registered here is never given back: text goes in, text without secrets comes out. Known
+secrets are found in their usual forms; an invented code gets past any filter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from app.vault.exact import SHORTEST_SECRET, ExactIndex, exact_forms
+from app.vault.folded import FoldedIndex, Span, is_foldable
+
+MASK = "[secret]"
+
+# A chain of overlapping matches may hold back this many times the longest form, not more.
+_LONGEST_HOLD = 4
+
+# What has left is remembered this far: three letters of a secret and the widest gaps between them.
+_REMEMBERED = 128
+
+
+class Vault:
+    """The secrets the bridge knows; nothing that went through it holds one of them."""
+
+    __slots__ = ("_exact", "_folded", "_lock", "_values")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: frozenset[str] = frozenset()
+        self._exact: ExactIndex | None = None
+        self._folded = FoldedIndex()
+        self._lock = threading.Lock()
+        self.register(*values)
+
+    def __repr__(self) -> str:
+        return f"Vault({len(self._values)} secrets)"
+
+    def register(self, *values: str) -> None:
+        """Remember secrets; values too short to be told from ordinary text are ignored."""
+        secrets = {value for value in values if len(value) >= SHORTEST_SECRET}
+        with self._lock:
+            new = secrets - self._values
+            foldable = {value for value in new if is_foldable(value)}
+            for value in foldable:
+                self._folded.add(value)
+            if new - foldable:
+                forms = (form for value in new - foldable for form in exact_forms(value))
+                # Readers hold either the old index or the new one, never one in the making.
+                self._exact = ExactIndex.of(forms, self._exact)
+            self._values |= secrets
+
+    def contains(self, text: str) -> bool:
+        """Say whether the text holds a known secret in any of its forms."""
+        return bool(self._look(text)[0])
+
+    def redact(self, text: str) -> str:
+        """Return the text with every known secret replaced by a mask."""
+        return _masked(text, self._look(text)[0])
+
+    def redact_json(self, value: Any) -> Any:
+        """Return a JSON value with every known secret in its texts replaced by a mask."""
+        match value:
+            case _ if not self._values:
+                return value
+            case str():
+                return self.redact(value)
+            case dict():
+                return {
+                    self.redact_json(key): self.redact_json(item) for key, item in value.items()
+                }
+            case list() | tuple():
+                return [self.redact_json(item) for item in value]
+            case _:
+                return value
+
+    def hold_back(self, text: str, final: bool = False, *, before: str = "") -> tuple[str, str]:
+        """Split a growing text into what may leave now, redacted, and what must wait.
+
+        The second part goes in front of the next piece, so that a secret that comes in two
+        pieces never leaves in two pieces. `before` is the end of what has left already: up to
+        three letters of a secret may be there.
+        """
+        border = len(before)
+        found, pending = self._look(before + text, growing=not final)
+        spans = [(max(0, start - border), end - border) for start, end in found if end > border]
+        pending = max(0, pending - border)
+        # Half of a match must not leave while the other half waits.
+        cut = next((start for start, end in spans if start < pending < end), pending)
+        if len(text) - cut > _LONGEST_HOLD * self._longest():
+            return _masked(text[:cut], spans) + MASK, text[pending:]
+        return _masked(text[:cut], spans), text[cut:]
+
+    def _longest(self) -> int:
+        return max(self._folded.longest, self._exact.longest if self._exact else 0)
+
+    def _look(self, text: str, *, growing: bool = False) -> tuple[list[Span], int]:
+        """Find the secrets of a text, and where one may begin that goes on after its end."""
+        spans: list[Span] = []
+        pending = len(text)
+        exact = self._exact
+        if exact is not None:
+            spans += exact.spans(text)
+            pending = exact.unfinished(text) if growing else pending
+        if self._folded:
+            found, unfinished = self._folded.look(text, growing=growing)
+            spans += found
+            pending = min(pending, unfinished)
+        return _joined(spans), pending
+
+
+class GrowingText:
+    """A text that leaves piece by piece; what may be the beginning of a secret waits."""
+
+    __slots__ = ("_left", "_vault", "waiting")
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._left = ""
+        self.waiting = ""
+        """What has come and may not leave yet, as it came."""
+
+    def add(self, piece: str, *, final: bool = False) -> str:
+        """Return what may leave now; with the final piece, all of it."""
+        safe, self.waiting = self._vault.hold_back(
+            self.waiting + piece, final=final, before=self._left
+        )
+        # The first letters of a secret may have left already, perhaps right behind another one.
+        self._left = "" if final else (self._left + safe).rpartition(MASK)[2][-_REMEMBERED:]
+        return safe
+
+    def preview(self, piece: str) -> str:
+        """Return what would leave with another piece; it is not taken yet."""
+        return self._vault.hold_back(self.waiting + piece, before=self._left)[0]
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Put spans in order, overlapping ones as one."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _masked(text: str, spans: Iterable[Span]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end in spans:
+        if end > len(text):
+            break
+        parts += (text[done:start], MASK)
+        done = end
+    if not parts:
+        return text
+    return "".join((*parts, text[done:]))

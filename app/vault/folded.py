@@ -1,0 +1,224 @@
+"""Finds secrets in folded text: whole, in pieces, and in the usual encodings.
+
+One pass looks at four letters out of every eight. Each match is a span of the original text, so
+that only the secret is masked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import compress, count, pairwise
+
+from app.vault.folding import fold, position_from_end, positions, visible
+from app.vault.forms import encodings
+
+PIECE = 12
+"""Letters of a secret in a row that count as the secret: by chance they occur in no text."""
+LONG_PIECE = 48
+"""The same for private keys, whose beginnings are alike; less of one is of no use."""
+LONG_SECRET = 256
+
+# A piece that is all letters or all digits may be prose or a date: then most must be there.
+_MOST = 0.9
+
+_CHARACTERS_PER_HUMP = 12  # words in camel case have fewer humps, random letters twice as many
+
+_GRAM = 4
+_STEP = 8  # a piece of eleven letters holds a whole sample wherever it begins
+
+# Other characters after the last letter that may still be separators inside of a secret.
+_WIDEST_GAP = 32
+
+_MARKS_BEFORE = "%\\&#"
+_MARKS_AFTER = "="
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Needle:
+    """One form of one secret, folded."""
+
+    letters: bytes
+    enough: int
+    """How many letters in a row give the secret away."""
+    in_pieces: bool = False
+    """Whether a piece counts wherever it begins, or only the beginning."""
+    of_words: bool = True
+    """Whether its letters may be words; the case of random ones changes all the time."""
+    before: str = ""
+    after: str = ""
+    """What the secret itself begins and ends with besides letters."""
+
+    def gives_away(self, run: bytes) -> bool:
+        """Say whether so much of it is too much."""
+        if len(run) < self.enough:
+            return False
+        usual = run.isdigit() or (run.isalpha() and self.of_words)
+        return not (self.in_pieces and usual) or len(run) >= _MOST * len(self.letters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Letters that a text and a needle have in common."""
+
+    start: int
+    end: int
+    needle: Needle
+    offset: int
+    """Where in the needle they begin."""
+
+    def grows(self, letters: bytes) -> bool:
+        """Say whether the needle may go on after the end of the text."""
+        more = self.offset + self.end - self.start < len(self.needle.letters)
+        return more and self.end == len(letters)
+
+
+def is_foldable(value: str) -> bool:
+    """Say whether enough of a value is left when it is folded to be told from ordinary text."""
+    return value.isascii() and len(fold(value)) >= PIECE
+
+
+def needles(value: str) -> Iterator[Needle]:
+    """Yield the forms of a secret that are looked for, each once."""
+    piece = PIECE if len(value) <= LONG_SECRET else LONG_PIECE
+    plain = fold(value)
+    first = next(at for at, character in enumerate(value) if character.isalnum())
+    last = next(at for at, character in enumerate(reversed(value)) if character.isalnum())
+    after = value[len(value) - last :]
+    humps = sum(low.islower() and high.isupper() for low, high in pairwise(value))
+    of_words = humps * _CHARACTERS_PER_HUMP < len(value)
+    yield Needle(plain, min(piece, len(plain)), True, of_words, value[:first], after)
+    for letters in {fold(form) for form in encodings(value)} - {plain}:
+        if len(letters) >= PIECE:
+            worth = -(-len(letters) * piece // len(value))
+            yield Needle(letters, min(max(worth, PIECE), len(letters)))
+
+
+class FoldedIndex:
+    """Every form of every secret, arranged so that a long text is read in a few samples.
+
+    It only grows, and readers never walk through it: they may look while a secret is added.
+    """
+
+    __slots__ = ("_grams", "_heads", "longest")
+
+    def __init__(self) -> None:
+        self._grams: dict[int, tuple[tuple[int, Needle], ...]] = {}
+        self._heads: set[bytes] = set()
+        self.longest = 0
+
+    def __bool__(self) -> bool:
+        return self.longest > 0
+
+    def add(self, value: str) -> None:
+        """Look for a secret from now on."""
+        for needle in needles(value):
+            letters = needle.letters
+            # A shorter tail is shown: else people would wait for the end of every word.
+            self._heads |= {letters[:size] for size in range(_GRAM, _GRAM + _STEP)}
+            for offset in range(len(letters) - _GRAM + 1 if needle.in_pieces else _STEP):
+                gram = int.from_bytes(letters[offset : offset + _GRAM], sys.byteorder)
+                self._grams[gram] = (*self._grams.get(gram, ()), (offset, needle))
+            self.longest = max(self.longest, len(letters))
+
+    def look(self, text: str, *, growing: bool = False) -> tuple[list[Span], int]:
+        """Return where secrets are in a text, and where one may begin that is not complete.
+
+        The second counts only for a text that grows; else it is the end.
+        """
+        spans, pending = self._look(text, text, growing)
+        seen = visible(text)
+        if seen is not None:
+            more, earlier = self._look(seen, text, growing)
+            spans, pending = spans + more, min(pending, earlier)
+        return spans, pending
+
+    def _look(self, seen: str, text: str, growing: bool) -> tuple[list[Span], int]:
+        letters = fold(seen)
+        runs = list(self._runs(letters))
+        found = [run for run in runs if run.needle.gives_away(letters[run.start : run.end])]
+        pending = self._pending(seen, letters, runs) if growing else len(text)
+        if not found:
+            return [], pending
+        at = positions(seen)
+        return [_span(run, text, at) for run in found], pending
+
+    def _pending(self, seen: str, letters: bytes, runs: list[_Run]) -> int:
+        """Return where the longest tail begins that a secret may still grow out of."""
+        gap = seen[position_from_end(seen, 1) + 1 :].replace("\0", "") if letters else ""
+        if len(gap) > _WIDEST_GAP:
+            return len(seen)
+        starts = [run.start for run in (*runs, *self._last(letters)) if run.grows(letters)]
+        sizes = range(_GRAM, min(_GRAM + _STEP, len(letters) + 1))
+        starts += [len(letters) - size for size in sizes if letters[-size:] in self._heads]
+        if not starts:
+            return len(seen)
+        return position_from_end(seen, len(letters) - min(starts))
+
+    def _runs(self, letters: bytes) -> Iterator[_Run]:
+        whole = len(letters) - len(letters) % _GRAM
+        samples = memoryview(letters)[:whole].cast("I")[:: _STEP // _GRAM].tolist()
+        hits = compress(count(), map(self._grams.__contains__, samples))
+        # A long run holds many samples: it is followed once.
+        followed: dict[tuple[int, int], int] = {}
+        for number in hits:
+            at = number * _STEP
+            for offset, needle in self._grams[samples[number]]:
+                line = (id(needle), at - offset)
+                if at < followed.get(line, 0):
+                    continue
+                run = _run(letters, at, needle, offset)
+                if run is not None:
+                    followed[line] = run.end
+                    yield run
+
+    def _last(self, letters: bytes) -> Iterator[_Run]:
+        """Find what the last letters are a piece of: they may lie between two samples."""
+        at = len(letters) - _GRAM
+        if at < 0:
+            return
+        for offset, needle in self._grams.get(int.from_bytes(letters[at:], sys.byteorder), ()):
+            run = _run(letters, at, needle, offset)
+            if run is not None:
+                yield run
+
+
+def _run(letters: bytes, at: int, needle: Needle, offset: int) -> _Run | None:
+    """Follow a sample to both sides for as long as text and needle agree."""
+    before = letters[max(0, at - offset) : at]
+    back = _common(before[::-1], needle.letters[:offset][::-1])
+    if back < offset and not needle.in_pieces:
+        return None
+    rest = needle.letters[offset:]
+    ahead = _common(letters[at : at + len(rest)], rest)
+    return _Run(at - back, at + ahead, needle, offset - back)
+
+
+def _common(some: bytes, others: bytes) -> int:
+    """Count the letters that both begin with."""
+    least, most = 0, min(len(some), len(others))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if some[least:middle] == others[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _span(run: _Run, text: str, at: list[int]) -> Span:
+    """Map a run to the text, with the marks that belong to it."""
+    start, end = at[run.start], at[run.end - 1] + 1
+    needle = run.needle
+    if run.offset == 0 and text.endswith(needle.before, 0, start):
+        start -= len(needle.before)
+    if run.offset + run.end - run.start == len(needle.letters):
+        end += len(needle.after) if text.startswith(needle.after, end) else 0
+    while start and text[start - 1] in _MARKS_BEFORE:
+        start -= 1
+    while text.startswith(_MARKS_AFTER, end):
+        end += 1
+    return start, end

@@ -1,0 +1,180 @@
+"""A hostile agent inside bubblewrap tries to get out: files, processes, devices, namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.ordinary import USERS, Running, Server, agents, laid_out
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+
+CANARY = "canary-that-no-agent-reads"
+
+
+@pytest.fixture(scope="module", params=USERS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with laid_out(request.param) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bridge(server: Server) -> Iterator[Running]:
+    server.dotenv.write_text(f"# {CANARY}\nRETENTION_DAYS=9\n")
+    server.dotenv.chmod(0o600)
+    (server.home / ".ssh").mkdir()
+    (server.home / ".ssh" / "id_ed25519").write_text(CANARY)
+    (server.folder / "database").mkdir()
+    server.own(server.folder)
+    isolated = server.demo(mode="free", sandbox="bubblewrap")
+    entries = {
+        "demo": isolated,
+        "other": isolated,
+        "open": server.demo(mode="free", sandbox="none"),
+    }
+    url = f"sqlite:///{server.folder}/database/elsewhere.db"
+    with server.serving(AGENTS_JSON=agents(**entries), DATABASE_URL=url) as bridge:
+        yield bridge
+
+
+def shell(bridge: Running, command: str, agent: str = "demo") -> str:
+    """Let an agent run a command, and return what it printed."""
+    said = bridge.ask(f"run {command}", agent)
+    assert "ended with status" in said, said
+    return said.partition("ended with status")[2]
+
+
+def test_nothing_of_the_bridge_or_the_person_is_read(bridge: Running, server: Server) -> None:
+    wanted = [
+        server.dotenv,
+        server.data_dir / "secrets",
+        server.folder / "database" / "elsewhere.db",
+        server.folder / "database" / "elsewhere.db-wal",
+        server.home / ".ssh" / "id_ed25519",
+        Path(f"/proc/{bridge.pid}/environ"),
+        Path(f"/proc/{bridge.pid}/maps"),
+        Path("/run/docker.sock"),
+    ]
+    found = [path for path in wanted if path.exists()]
+
+    tries = "; ".join(f"head -c 64 {path} >/dev/null 2>&1 && echo read {path}" for path in wanted)
+    seen = shell(bridge, f"{tries}; ls -A /run; echo looked")
+
+    # Where the bridge's number is one of the sandbox's own processes, that is what was read.
+    assert len(found) >= 6
+    assert [path for path in wanted[:5] if f"read {path}" in seen] == []
+    assert "docker.sock" not in seen
+    assert "looked" in seen
+
+
+def test_the_bridge_is_neither_signalled_nor_traced(bridge: Running) -> None:
+    tries = (
+        f"kill -9 {bridge.pid} 2>/dev/null; kill -9 1 2>/dev/null; kill -9 -1 2>/dev/null;"
+        f" head -c 1 /proc/{bridge.pid}/mem >/dev/null 2>&1 && echo memory; echo tried"
+    )
+
+    bridge.ask(f"run ({tries}) & wait")
+
+    os.kill(bridge.pid, 0)
+    assert bridge.http.get("/readyz").is_success
+
+
+def test_another_agent_and_another_session_are_not_read(bridge: Running, server: Server) -> None:
+    bridge.ask(f"write note.txt {CANARY}")
+    bridge.ask(f"run echo {CANARY} > ~/note.txt; echo {CANARY} > note.txt", "other")
+
+    seen = shell(
+        bridge, f"grep -rs {CANARY[:6]}-that {server.data_dir} / --include=note.txt | wc -l"
+    )
+
+    assert seen.splitlines()[-1] == "0" or "\n0\n" in seen
+
+
+def test_nothing_is_written_outside(bridge: Running, server: Server) -> None:
+    targets = [
+        server.checkout / "app" / "planted.py",
+        server.home / "planted",
+        server.data_dir / "planted",
+        server.folder / "planted",
+        Path("/etc/planted-by-an-agent"),
+        Path("/usr/planted-by-an-agent"),
+    ]
+
+    tries = "; ".join(f"touch {path} 2>/dev/null" for path in targets)
+    shell(bridge, f"{tries}; true")
+
+    assert [path for path in targets if path.exists()] == []
+
+
+def test_a_namespace_of_its_own_opens_nothing(bridge: Running, server: Server) -> None:
+    inside = f"umount {server.folder} /srv; cat {server.dotenv} | tr a-z n-za-m"
+
+    seen = shell(bridge, f"unshare -Urm sh -c '{inside}' 2>&1; echo tried")
+
+    assert "tried" in seen
+    assert "pnanel-gung" not in seen
+
+
+def test_the_kernel_and_devices_are_closed(bridge: Running) -> None:
+    # The value is the one it has: an attack that works must not change the machine.
+    setting = "/proc/sys/kernel/core_pattern"
+    tries = (
+        f'v=$(cat {setting}); (echo "$v" > {setting}) 2>/dev/null && echo kernel;'
+        " (echo h > /proc/sysrq-trigger) 2>/dev/null && echo sysrq;"
+        " mknod here b 8 0 2>/dev/null && echo device;"
+        " ls /dev/sda /dev/vda /dev/mem /dev/kmsg 2>/dev/null;"
+        " grep CapEff /proc/self/status"
+    )
+
+    seen = shell(bridge, tries)
+
+    words = seen.replace("```", "").split()
+    assert words[-2:] == ["CapEff:", "0000000000000000"]
+    assert not {"kernel", "sysrq", "device"} & set(words)
+    assert "/dev/" not in seen
+
+
+def test_what_daemonises_ends_with_the_session(bridge: Running) -> None:
+    name = f"1{os.getpid()}{signal.SIGKILL:02d}"
+    begun = bridge.http.post(
+        "/api/v1/sessions",
+        json={"agent": "demo", "text": f"run (setsid env -i sleep {name} &) ; echo begun"},
+    ).json()
+    bridge.ask("say hello", thread=begun["thread"])
+    assert running(name)
+
+    bridge.http.post(f"/api/v1/sessions/{begun['id']}/messages", json={"text": "new"})
+
+    bridge.ask("say hello", thread=begun["thread"])
+    assert not running(name)
+
+
+def running(name: str) -> bool:
+    """Tell whether a `sleep` of so many seconds runs."""
+    for folder in Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
+        except OSError:
+            continue
+        if words == f"sleep\0{name}\0".encode():
+            return True
+    return False
+
+
+def test_without_isolation_the_memory_of_the_bridge_is_closed_to_ordinary_users(
+    bridge: Running, server: Server
+) -> None:
+    if server.uid == 0:
+        pytest.skip("root may read every process")
+    paths = [f"/proc/{bridge.pid}/{name}" for name in ("environ", "mem", "maps")]
+
+    tries = "; ".join(f"head -c 1 {path} >/dev/null 2>&1 && echo read" for path in paths)
+    seen = shell(bridge, f"{tries}; echo tried", "open")
+
+    assert "tried" in seen
+    assert "read" not in seen

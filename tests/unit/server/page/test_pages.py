@@ -1,0 +1,498 @@
+"""The page over HTTP: what it shows, what people do on it, what it refuses, and how it follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.feed import Unfinished
+from app.core.types import Entry
+from app.server.page.view.patches import Patch
+from tests.support.document import Document, Element, parse
+from tests.support.office import Office, key, office
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 32
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Office]:
+    async with office(tmp_path) as opened:
+        yield opened
+
+
+def tree(page: str) -> Element:
+    return parse(page.partition(">")[2])
+
+
+def part(page: str, name: str) -> Element:
+    return next(each for each in tree(page).elements() if each.id == name)
+
+
+def log_of(page: str) -> Document:
+    return Document("".join(c.html() for c in part(page, "log").children if isinstance(c, Element)))
+
+
+def patches(data: list[dict[str, str]]) -> list[Patch]:
+    return [Patch(**each) for each in data]
+
+
+# Reading.
+
+
+async def test_a_newcomer_sees_the_agents_what_is_missing_and_something_to_try(
+    desk: Office,
+) -> None:
+    page = tree(await desk.page("/"))
+
+    assert "Claude" in page.text
+    assert "not isolated: a reason" in page.text
+    assert "npm install -g gemini" in page.text
+    assert [e for e in page.elements() if "data-example" in e.attributes]
+
+
+async def test_every_page_is_locked_up(desk: Office) -> None:
+    path = await desk.say("hello")
+
+    for address in ("/", path, "/t/web/nowhere", "/t/nothing/x"):
+        headers = (await desk.http.get(address)).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/", "/t/web/x", "/events", "/events/t/web/x", "/uploads/a/b"])
+async def test_strangers_see_nothing(desk: Office, path: str) -> None:
+    assert (await desk.browser().get(path)).status_code == 401
+
+
+async def test_a_thread_that_is_not_there_is_said_to_be_missing(desk: Office) -> None:
+    answer = await desk.http.get("/t/web/nowhere")
+
+    assert answer.status_code == 404
+    assert "Thread not found" in answer.text
+
+
+async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Office) -> None:
+    page = await desk.page("/")
+    addresses = re.findall(r'"(/static/[^"]+)"', page)
+
+    answers = [await desk.http.get(address) for address in addresses]
+
+    assert len(answers) == 4
+    assert {answer.status_code for answer in answers} == {200}
+    assert all("immutable" in answer.headers["cache-control"] for answer in answers)
+    assert (await desk.http.get("/static/page.css?v=old")).headers["cache-control"] == "no-cache"
+    assert (await desk.http.get("/static/../pages/routes.py")).status_code == 404
+
+
+# Saying something.
+
+
+async def test_a_new_thread_goes_to_the_agent_that_was_picked(desk: Office) -> None:
+    path = await desk.say("Fix the login", to="codex")
+
+    page = await desk.page(path)
+
+    assert desk.turn_of(path, "codex")
+    assert part(page, "state").text.strip().startswith("Fix the login")
+    assert "to Codex" in part(page, "log").text
+
+
+async def test_a_mention_wins_over_the_picker(desk: Office) -> None:
+    path = await desk.say("@codex look", to="claude")
+
+    assert desk.turn_of(path, "codex")
+    assert len(desk.stores.sessions.in_place(key(path))) == 1
+
+
+async def test_both_agents_that_are_mentioned_are_asked(desk: Office) -> None:
+    path = await desk.say("@claude and @codex: say hello")
+
+    assert desk.turn_of(path, "claude")
+    assert desk.turn_of(path, "codex")
+
+
+async def test_an_untagged_message_among_two_agents_is_answered_by_nobody_and_says_why(
+    desk: Office,
+) -> None:
+    path = await desk.say("@claude @codex hi")
+    await desk.say("and now?", thread=key(path).name)
+
+    page = await desk.page(path)
+
+    assert "several agents are here" in part(page, "log").text
+    assert 'data-say="listen latest"' in page
+    assert "No one unless mentioned" in part(page, "to").text
+
+
+async def test_listen_latest_lets_the_latest_answer(desk: Office) -> None:
+    path = await desk.say("@claude @codex hi")
+    await desk.say("listen latest", thread=key(path).name)
+
+    page = await desk.page(path)
+
+    assert part(page, "to").text.strip().startswith("Codex")
+
+
+async def test_a_command_after_a_mention_is_a_command_and_the_message_keeps_the_mention(
+    desk: Office,
+) -> None:
+    path = await desk.say("@claude hi")
+    await desk.begin(desk.turn_of(path))
+
+    await desk.say("@claude stop", thread=key(path).name)
+
+    assert len(desk.engine.cancelled) == 1
+    assert "@claude stop" in part(await desk.page(path), "log").text
+
+
+async def test_a_mention_alone_is_a_message(desk: Office) -> None:
+    path = await desk.say("@codex")
+
+    assert desk.turn_of(path, "codex")
+
+
+async def test_a_new_thread_goes_to_the_agent_used_last(desk: Office) -> None:
+    await desk.say("@codex hello")
+
+    path = await desk.say("hello again")
+
+    assert desk.turn_of(path, "codex")
+    assert '<option value="codex" selected>' in await desk.page("/")
+
+
+async def test_a_form_without_script_leads_to_the_thread(desk: Office) -> None:
+    answer = await desk.http.post("/send", data={"csrf": desk.csrf, "text": "hello"})
+
+    assert answer.status_code == 303
+    assert "hello" in await desk.page(answer.headers["location"])
+
+
+async def test_a_message_from_another_page_is_refused(desk: Office) -> None:
+    for headers in ({}, {"X-CSRF-Token": "guess"}):
+        answer = await desk.http.post("/send", data={"text": "hello"}, headers=headers)
+        assert answer.status_code == 403
+    assert (await desk.parts.sessions.threads(limit=5)) == []
+
+
+@pytest.mark.parametrize("path", ["/send", "/asks/1", "/stop/t/web/x", "/queue/1/now"])
+@pytest.mark.parametrize(
+    ("known", "length", "status"), [(False, 10, 401), (True, 10**9, 413), (True, None, 411)]
+)
+async def test_nothing_is_read_of_a_form_that_is_refused_by_its_head(
+    desk: Office, path: str, known: bool, length: int | None, status: int
+) -> None:
+    read = []
+
+    async def body() -> AsyncIterator[bytes]:
+        read.append(1)
+        yield b"option=allow"
+
+    sender = desk.http if known else desk.browser()
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": desk.csrf}
+    if length is not None:
+        headers["Content-Length"] = str(length)
+    answer = await sender.post(path, content=body(), headers=headers)
+
+    assert answer.status_code == status
+    assert read == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"text": "  "}, 422),
+        ({"text": "x", "thread": "../x"}, 422),
+        ({"text": "x" * 100_001}, 413),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_with_a_reason(
+    desk: Office, fields: dict[str, str], status: int
+) -> None:
+    answer = await desk.post("/send", **fields)
+
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+
+
+# Files.
+
+
+async def test_a_file_comes_with_the_message_and_can_be_read_back(desk: Office) -> None:
+    files = [
+        ("files", ("a b.png", PNG, "image/png")),
+        ("files", ("page.html", b"<script>alert(1)</script>", "text/html")),
+        ("files", ("fake.png", b"<svg onload=alert(1)>", "image/png")),
+    ]
+    path = await desk.say("see", files=files)
+
+    page = await desk.page(path)
+    links = re.findall(r'href="(/uploads/[^"]+)"', page)
+    picture, document, fake = [await desk.http.get(link) for link in links]
+
+    assert len(re.findall("<img ", page)) == 1
+    assert picture.headers["content-type"] == "image/png"
+    assert picture.headers["content-disposition"].startswith("inline")
+    assert picture.content == PNG
+    for answer in (document, fake):
+        assert answer.headers["content-type"] == "application/octet-stream"
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert answer.headers["content-security-policy"].startswith("sandbox")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_an_agent_finds_the_file_where_the_message_says(desk: Office) -> None:
+    path = await desk.say("", files=[("files", ("a.txt", b"hello", "text/plain"))])
+
+    (message,) = desk.stores.turns.messages(desk.turn_of(path).turn)
+
+    assert message.text == "See the attached file."
+    assert (desk.parts.uploads / message.files[0].url).read_bytes() == b"hello"
+
+
+async def test_a_file_that_is_too_large_is_refused_and_leaves_nothing_behind(
+    desk: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.server.page.uploads.FILE_BYTES", 10)
+    files = [("files", ("ok", b"1", "")), ("files", ("large", b"x" * 11, "text/plain"))]
+
+    answer = await desk.post("/send", text="x", files=files)
+
+    assert answer.status_code == 413
+    assert list(desk.parts.uploads.iterdir()) == []
+    assert (await desk.parts.sessions.threads(limit=5)) == []
+
+
+async def test_too_many_files_and_too_large_a_body_are_refused(desk: Office) -> None:
+    many = [("files", (f"{n}", b"1", "text/plain")) for n in range(11)]
+
+    assert (await desk.post("/send", text="x", files=many)).status_code == 400
+    headers = {"X-CSRF-Token": desk.csrf, "Content-Length": str(10**9)}
+    answer = await desk.http.post("/send", content=b"", headers=headers)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/uploads/../bridge.db", "/uploads/a/..%2f..%2fbridge.db"])
+async def test_nothing_outside_the_uploads_can_be_read(desk: Office, path: str) -> None:
+    assert (await desk.http.get(path)).status_code == 404
+
+
+# Asks, stop, what waits.
+
+
+async def test_an_ask_is_answered_once_by_a_button(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    await desk.begin(ref)
+    ask = await desk.ask(ref)
+    assert f'data-post="/asks/{ask}"' in await desk.page(path)
+
+    first = await desk.post(f"/asks/{ask}", option="allow")
+    second = await desk.post(f"/asks/{ask}", option="allow")
+
+    assert (first.status_code, second.status_code) == (204, 409)
+    assert "already answered this" in second.json()["detail"]
+    assert "operator: Allow once" in part(await desk.page(path), "log").text
+
+
+async def test_stop_stops_all_that_works_in_a_thread_or_one_of_them(desk: Office) -> None:
+    path = await desk.say("@claude @codex go")
+    claude, codex = desk.turn_of(path), desk.turn_of(path, "codex")
+    await desk.begin(claude)
+    await desk.begin(codex)
+
+    await desk.post(f"/stop{path}", session=str(codex.session))
+    assert desk.engine.cancelled == [codex.session]
+    await desk.post(f"/stop{path}")
+
+    assert set(desk.engine.cancelled) == {claude.session, codex.session}
+
+
+async def test_messages_that_wait_are_shown_and_run_or_dropped(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    first = desk.turn_of(path)
+    await desk.begin(first)
+    await desk.say("one more", thread=key(path).name)
+    await desk.say("and another", thread=key(path).name)
+    status = part(await desk.page(path), "status").text
+    assert "one more" in status
+    assert "and another" in status
+
+    now = await desk.post(f"/queue/{first.session}/now")
+    drop = await desk.post(f"/queue/{first.session}/drop")
+    nothing = await desk.post(f"/queue/{first.session}/now")
+
+    assert (now.status_code, drop.status_code, nothing.status_code) == (204, 204, 409)
+    assert desk.engine.cancelled == [first.session]
+    page = await desk.page(path)
+    assert "one more" not in part(page, "status").text
+    assert "Dropped before it began." in part(page, "log").text
+
+
+# Following.
+
+
+async def test_an_open_page_ends_up_as_one_that_is_opened_later(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    document = log_of(await desk.page(path))
+    ref = desk.turn_of(path)
+    await desk.begin(ref)
+    events = desk.events(path, after=int(part_after(await desk.page(path))))
+
+    await desk.write(ref, Entry("thought", "hm"))
+    document.take(patches((await events.next("blocks"))[1]))
+    await desk.write(ref, Entry("text", "Hello "))
+    document.take(patches((await events.next("blocks"))[1]))
+    desk.feed.show(Unfinished(ref.session, ref.turn, "text", "wor"))
+    number, live = await events.next("live")
+    document.take_live(patches(live))
+    shown = document.log.text
+    (row,) = await desk.write(ref, Entry("text", "world"))
+    last, blocks = await events.next("blocks")
+    document.take(patches(blocks))
+    await events.close()
+
+    assert number is None
+    assert last == row
+    assert "Hello wor" in shown
+    assert document.html() == log_of(await desk.page(path)).html()
+
+
+def part_after(page: str) -> str:
+    found = re.search(r'data-after="(\d+)"', page)
+    assert found is not None
+    return found[1]
+
+
+async def test_a_page_that_comes_back_gets_what_it_missed_and_no_more(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    await desk.begin(ref)
+    (seen,) = await desk.write(ref, Entry("text", "one "))
+    document = log_of(await desk.page(path))
+    await desk.write(ref, Entry("text", "two"), Entry("usage", data={"used": 5, "size": 10}))
+
+    events = desk.events(path, after=seen)
+    document.take(patches((await events.next("blocks"))[1]))
+    await events.close()
+
+    assert document.html() == log_of(await desk.page(path)).html()
+    assert document.log.text.count("one two") == 1
+
+
+async def test_the_state_is_sent_when_it_changes(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    events = desk.events(path)
+    _, first = await events.next("state")
+
+    await desk.begin(ref)
+    _, working = await events.next("state")
+    await desk.end(ref)
+    _, idle = await events.next("state")
+    await events.close()
+
+    assert "Claude is working" in working["status"]
+    assert "Stop" in first["state"]
+    assert "Claude is working" not in idle["status"]
+    assert "Stop" not in idle["state"]
+
+
+async def test_a_page_without_a_thread_follows_the_list(desk: Office) -> None:
+    events = desk.events("")
+    await events.next("state")
+
+    path = await desk.say("@claude go")
+    _, state = await events.next("state")
+    await events.close()
+
+    assert f'href="{path}"' in state["threads"]
+
+
+async def test_a_stream_ends_with_the_log_in(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    answer = desk.events(path)
+    answer._stream = _stream_of(desk, path)
+    await answer.next("state")
+
+    await desk.parts.door.close_all()
+    with pytest.raises(AssertionError, match="the stream ended"):
+        await answer.next("never")
+
+
+def _stream_of(desk: Office, path: str) -> AsyncIterator[bytes]:
+    from app.server.page.stream import Stream
+
+    cookie = desk.http.cookies[desk.parts.door.cookie_name]
+    return Stream(
+        desk.parts,
+        key(path),
+        0,
+        100,
+        "",
+        lambda: desk.parts.door.login_of(cookie) is not None,
+    ).events(0)
+
+
+# Much of everything.
+
+
+async def test_a_long_thread_shows_its_end_and_a_way_to_the_rest(desk: Office) -> None:
+    path = await desk.say("@claude message 0")
+    for number in range(1, 12):
+        await desk.say(f"message {number}", thread=key(path).name)
+
+    page = await desk.page(f"{path}?articles=5")
+    (earlier,) = re.findall(r'href="([^"]+)">Show earlier', page)
+    more = await desk.page(earlier.replace("&amp;", "&").partition("#")[0])
+
+    assert "message 7" in part(page, "log").text
+    assert "message 6" not in part(page, "log").text
+    assert "message 0" in part(more, "log").text
+
+
+async def test_an_open_turn_is_never_cut_off_by_what_came_after_it(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    await desk.begin(ref)
+    ask = await desk.ask(ref)
+    for number in range(12):
+        await desk.say(f"message {number}", thread=key(path).name)
+
+    page = await desk.page(f"{path}?articles=3")
+
+    assert f'data-post="/asks/{ask}"' in page
+
+
+async def test_the_whole_of_a_long_output_can_be_read(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    await desk.begin(ref)
+    output = "\n".join(f"line {n}" for n in range(500))
+    data = {"call": "a", "title": "Run", "kind": "execute", "status": "completed", "output": output}
+    await desk.write(ref, Entry("tool", "Run", data=data))
+
+    page = await desk.page(path)
+    (address,) = re.findall(r'data-all="([^"]+)"', page)
+
+    assert "line 499" not in page
+    assert "line 499" in await desk.page(address)
+    assert (await desk.http.get(f"/whole{path}?row=1")).status_code == 404
+
+
+async def test_many_threads_are_listed_in_part(desk: Office) -> None:
+    for number in range(5):
+        await desk.say(f"@claude thread {number}")
+
+    page = await desk.page("/?threads=3")
+
+    assert len(re.findall(r'class="thread"', page)) == 3
+    assert 'href="/?threads=15"' in page
