@@ -67,7 +67,7 @@ def test_a_turn_for_an_issue_is_a_check_of_the_pull_request_that_came_of_it(
 def test_a_turn_is_stopped_by_a_button_also_after_a_restart(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()
-        world.github.comment("ann", pull, "@claude-bridge\nhang")
+        world.github.comment("ann", pull, "@claude-bridge\nhold never")
         check = shown(world, None)
         prompted = "select cuts from turn where state = 'prompted'"
         world.bridge.wait(lambda: world.bridge.rows(prompted) == [(0,)], "no turn")
