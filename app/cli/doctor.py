@@ -20,11 +20,13 @@ from app.cli.checks import machine
 from app.cli.checks.agents import check_agents
 from app.cli.lines import one_line
 from app.cli.running import is_running
-from app.config import Configuration, ensure_secrets, from_process
+from app.config import Configuration, ensure_secrets, find_secret_key, from_process
+from app.config.sealing import Sealer
 from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError
 from app.services import registered_services
 from app.services.service import CheckContext
+from app.store.guarding import Guard
 from app.store.reading import reading
 from app.vault import Vault
 
@@ -76,6 +78,15 @@ class Report:
         return self.vault.redact(one_line(text))
 
 
+def check_context(configuration: Configuration, vault: Vault) -> CheckContext:
+    """Make what the checks of services get."""
+    return CheckContext(
+        configuration=configuration,
+        vault=vault,
+        reading=lambda: reading(configuration.database_url, _guard(configuration, vault)),
+    )
+
+
 async def _check(configuration: Configuration, report: Report) -> None:
     for finding in (*machine.configuration_of(configuration), *machine.folder(configuration)):
         report.show(finding)
@@ -90,11 +101,7 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(machine.port(configuration))
     async for finding in check_agents(configuration, tried):
         report.show(finding)
-    context = CheckContext(
-        configuration=configuration,
-        vault=report.vault,
-        reading=lambda: reading(configuration.database_url),
-    )
+    context = check_context(configuration, report.vault)
     for service in registered_services():
         if service.name in configuration.services:
             async for finding in service.checks(context):
@@ -120,6 +127,14 @@ def _vault(configuration: Configuration) -> Vault:
         with suppress(ConfigurationError):
             vault.register(*ensure_secrets(configuration).values())
     return vault
+
+
+def _guard(configuration: Configuration, vault: Vault) -> Guard | None:
+    """Make what opens the stored deliveries; None without the key."""
+    with suppress(ConfigurationError):
+        if (key := find_secret_key(configuration)) is not None:
+            return Guard(vault, lambda: Sealer(key))
+    return None
 
 
 def _count(number: int, word: str) -> str:

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from app.config import ensure_secrets
-from app.config.bridge_secrets import FILE_NAME
+from app.config import find_secret_key
 from app.config.fields import is_loopback
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
@@ -77,10 +76,7 @@ async def _check_token(
 
 def _grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
     """Read the stored installation, if there is one."""
-    configuration = context.configuration
-    key = configuration.secret_key
-    if key is None and (configuration.data_dir / FILE_NAME).exists():
-        key = ensure_secrets(configuration).secret_key
+    key = find_secret_key(context.configuration)
     if credentials.client_id is None or key is None:
         return None
     with context.reading() as stores:

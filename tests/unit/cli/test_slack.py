@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.manifests import show
-from app.config import Configuration, load
+from app.config import Configuration, ensure_secrets, load
+from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, Verdict
 from app.errors import NotFound
@@ -20,9 +21,13 @@ from app.sim.slack import EVENTS as ALL_EVENTS
 from app.sim.slack import SCOPES as ALL_SCOPES
 from app.sim.slack import App
 from app.sim.slack_server import SimulatedSlack
+from app.store.database import Database
+from app.store.guarding import Guard, put_on_guard
+from app.store.stores import Stores
+from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
-from tests.support.memory import delivery, open_stores
+from tests.support.memory import delivery, prepare_store
 
 pytestmark = pytest.mark.anyio
 
@@ -131,10 +136,15 @@ def frame(type_: str, channel_type: str = "") -> bytes:
 
 async def heard(configuration: Configuration, *bodies: bytes, **more: str) -> Finding:
     """Say what is found once the default agent's app was sent these."""
-    configuration.data_dir.mkdir()
-    with open_stores(configuration.data_dir, SystemClock()) as (_, stores):
-        for body in bodies:
-            await stores.deliveries.add(delivery("slack:claude", body, **more))
+    key = ensure_secrets(configuration).secret_key
+    prepare_store(configuration.data_dir)
+    database = Database(configuration.database_url)
+    put_on_guard(database.engine.dialect, Guard(Vault(), lambda: Sealer(key)))
+    database.open()
+    for body in bodies:
+        stores = Stores.on(database, SystemClock().now)
+        await stores.deliveries.add(delivery("slack:claude", body, **more))
+    database.close()
     context = check_context(configuration)
     [finding] = [finding async for finding in check_events(context, ["claude"])]
     return finding
