@@ -124,7 +124,7 @@ class LinearAdapter(Adapter):
         """Check that Linear sent this to this agent just now.
 
         Raises:
-            DeliveryRefused: it did not.
+            DeliveryRefused: it did not; what Linear sent late starts a catch-up.
         """
         try:
             return webhook.verify(

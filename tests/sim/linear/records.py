@@ -38,6 +38,10 @@ class App:
     client_secret: str
     webhook_secret: str
     webhook_url: str = ""
+    hook_enabled: bool = True
+    """Whether events are sent; only an admin turns a hook on that failed too often."""
+    hook_failures: int = 0
+    """How many deliveries in a row were not answered with 200."""
     tokens: dict[str, float] = field(default_factory=dict)
     """Tokens, and when each expires."""
     minted: str = ""
