@@ -158,6 +158,12 @@ class LinearAdapter(Adapter):
         if isinstance(heard, events.Revoked):
             self._tasks.start(self._identification.check_token(), name="check the token")
             return None
+        if isinstance(heard, events.AccessChanged):
+            # Who may use the agent may differ, and a team that it can see now may have called it.
+            logger.info("%s: its access to teams has changed", self.service_name)
+            self._members.forget()
+            self._missed.set()
+            return None
         if heard is None:
             return None
         key = SessionKey(events.SERVICE, heard.external, self.agent)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from app.config import ensure_secrets
 from app.config.bridge_secrets import FILE_NAME
-from app.config.fields import is_loopback
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, ok, problem, warning
@@ -20,7 +18,7 @@ from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUna
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grant, Grants
-from app.services.linear.manifest import install_address
+from app.services.linear.manifest import install_address, is_public
 from app.services.linear.scopes import lacking, may_write
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
 from app.services.service import CheckContext
@@ -162,8 +160,7 @@ async def _check_webhooks(context: CheckContext, agent: str) -> Finding:
 
 def webhook(base_url: str) -> Finding | None:
     """Check that Linear can reach the bridge: it sends only to public https addresses."""
-    parts = urlsplit(base_url)
-    if parts.scheme == "https" and not is_loopback(parts.hostname or ""):
+    if is_public(base_url):
         return None
     return warning(
         "linear",

@@ -93,7 +93,12 @@ class Revoked:
     """The application was removed from the workspace."""
 
 
-def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
+@dataclass(frozen=True, slots=True)
+class AccessChanged:
+    """The agent can see other teams than before."""
+
+
+def heard(delivery: Delivery, agent: str) -> Heard | Revoked | AccessChanged | None:
     """Parse a delivery to an agent; None if it is irrelevant.
 
     Raises:
@@ -114,6 +119,8 @@ def heard(delivery: Delivery, agent: str) -> Heard | Revoked | None:
             return _taken_away(event, agent)
         case "OAuthApp", "revoked":
             return Revoked()
+        case "PermissionChange", "teamAccessChanged":
+            return AccessChanged()
         case _:
             return None
 

@@ -135,7 +135,7 @@ class Event(_Model):
     """One webhook."""
 
     type: str
-    action: str
+    action: str = ""
     app_user: str = Field(default="", alias="appUserId")
     session: Session | None = Field(default=None, alias="agentSession")
     activity: Activity | None = Field(default=None, alias="agentActivity")

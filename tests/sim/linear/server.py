@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.sim.linear.graphql import GraphqlInvalid, execute, read_operation
-from tests.sim.linear.hooks import Hooks
+from tests.sim.linear.hooks import HookDelivery, Hooks
 from tests.sim.linear.oauth import Oauth
 from tests.sim.linear.people import People
 from tests.sim.linear.records import App
@@ -142,6 +142,10 @@ class Linear(People):
         with self.changed:
             self.oauth.revoke(app)
         self.hooks.send(app, self.views.revoked(app))
+
+    def let_in(self, app: App) -> HookDelivery:
+        """Let an app into the team, and tell it."""
+        return self.hooks.send(app, self.views.access_changed(app))
 
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""

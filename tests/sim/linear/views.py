@@ -108,6 +108,17 @@ class Views:
         del envelope["appUserId"]
         return envelope
 
+    def access_changed(self, app: App) -> dict[str, Any]:
+        """Tell an app that it was let into the team."""
+        envelope = self._envelope(app, "PermissionChange", "teamAccessChanged")
+        added = [self._workspace.team_id]
+        return {
+            **envelope,
+            "canAccessAllPublicTeams": False,
+            "addedTeamIds": added,
+            "removedTeamIds": [],
+        }
+
     def user(self, person: Person) -> dict[str, Any]:
         """Show a user."""
         organization = {"id": self._workspace.id, "name": "Acme", "urlKey": "acme"}

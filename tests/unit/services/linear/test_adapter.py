@@ -758,3 +758,24 @@ async def test_what_is_said_to_an_issue_without_a_session_has_no_reader(scene: S
 
     assert sent.remote_id
     assert scene.linear.calls == []
+
+
+async def test_a_change_of_access_is_heard_and_what_was_cached_is_forgotten(scene: Scene) -> None:
+    gus = scene.linear.person("Gus", guest=True)
+    asked = Speaker(gus.id, "Gus")
+    async with scene.listening():
+        assert await scene.adapter.refusal(asked, PLACE) is not None
+        gus.guest = False
+        assert await scene.adapter.refusal(asked, PLACE) is not None
+
+        delivery = scene.linear.let_in(scene.app)
+        headers = {name.lower().encode(): text.encode() for name, text in delivery.headers.items()}
+        verified = scene.adapter.verify(headers, delivery.body, scene.clock.now())
+        looked = scene.linear.fields().count("agentSessions")
+
+        assert scene.adapter.parse(verified) is None
+        assert await scene.adapter.refusal(asked, PLACE) is None
+        await scene.minutes(1)
+        await asyncio.to_thread(
+            scene.linear.wait, lambda: scene.linear.fields().count("agentSessions") > looked
+        )

@@ -17,6 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.services.linear.events import (
     DELEGATED,
     ELSEWHERE,
+    AccessChanged,
     LinearIssue,
     Revoked,
     heard,
@@ -71,7 +72,7 @@ def last_of_author(linear: Linear, author: Person) -> Heard:
     return in_own_words(last(linear), {"agentSession": {"issue": issue}})
 
 
-def changed(linear: Linear, **parts: Any) -> Heard | Revoked | None:
+def changed(linear: Linear, **parts: Any) -> Heard | Revoked | AccessChanged | None:
     event = json.loads(linear.hooks.sent[-1].body)
     return heard(stored(json.dumps({**event, **parts}).encode()), "claude")
 
@@ -291,8 +292,9 @@ def test_a_session_without_an_issue_is_a_place_of_its_own(
         {"type": "Issue", "action": "create"},
         {"type": "AgentSessionEvent", "action": "archived"},
         {"type": "AppUserNotification", "action": "issueNewComment"},
-        {"type": "PermissionChange", "action": "teamAccessChanged"},
+        {"type": "PermissionChange", "action": "elsewise"},
         {"type": "OAuthApp", "action": "created"},
+        {"type": "Newsletter"},
     ],
 )
 def test_other_events_are_of_no_concern(event: dict[str, str]) -> None:
