@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine
@@ -252,7 +253,12 @@ def _result(tool: ToolLine, *, full: bool) -> str:
 def _ask(content: PostContent) -> Iterator[Activity]:
     match content.state:
         case "open":
-            options = tuple({"label": each.name, "value": each.id} for each in content.offered)
+            options = tuple(
+                # Linear documents the value alone, and shows it. A repository's address becomes
+                # its icon and name.
+                {"label": label, "value": each.url or label}
+                for each, label in zip(content.offered, label_options(content.offered), strict=True)
+            )
             # Linear has one signal per activity: next to a link, options are text.
             names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
             then = f"Then reply {names} here." if content.url and names else ""

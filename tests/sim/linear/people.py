@@ -106,11 +106,9 @@ class People:
         """Say something in an agent's session."""
         return self._prompt(session, by, words)
 
-    def pick(self, session: LinearSession, by: Person, label: str) -> Activity:
-        """Choose one of the options that an agent offered last."""
-        metadata = session.of_type("elicitation")[-1].signal_metadata or {}
-        values = {option["label"]: option["value"] for option in metadata["options"]}
-        return self._prompt(session, by, values[label])
+    def pick(self, session: LinearSession, by: Person, shown: str) -> Activity:
+        """Choose one of the options that an agent offered last, by what its button shows."""
+        return self._prompt(session, by, session.buttons[shown])
 
     def stop(self, session: LinearSession, by: Person) -> Activity:
         """Press stop."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+_REPOSITORY = re.compile(r"^https?://[^/]+/(?:.*/)?([^/]+/[^/]+)$")
 
 
 @dataclass(slots=True)
@@ -166,6 +169,17 @@ class LinearSession:
         """What people see: ephemeral ones only until something follows."""
         last = len(self.activities) - 1
         return [a for at, a in enumerate(self.activities) if not a.ephemeral or at == last]
+
+    @property
+    def buttons(self) -> dict[str, str]:
+        """What the buttons of the last question show, and what each says when it is pressed.
+
+        Only the value is documented: it is what people read. That of a repository is its address,
+        of which they read the name.
+        """
+        metadata = self.of_type("elicitation")[-1].signal_metadata or {}
+        values = [option["value"] for option in metadata.get("options", [])]
+        return {_REPOSITORY.sub(r"\1", value): value for value in values}
 
     @property
     def response(self) -> str:

@@ -163,8 +163,8 @@ def test_an_ask_offers_its_options_by_name_and_id() -> None:
     assert isinstance(step.call, Activity)
     assert step.call.content == {"type": "elicitation", "body": "```\nRun it?\n```"}
     assert step.call.options == (
-        {"label": "Allow once", "value": "allow"},
-        {"label": "Reject", "value": "no"},
+        {"label": "Allow once", "value": "Allow once"},
+        {"label": "Reject", "value": "Reject"},
     )
 
 
