@@ -37,6 +37,7 @@ from app.services.linear.members import CACHE_SECONDS, OUTAGE_SECONDS, look_up_m
 from app.services.linear.missed import LOOK_BACK_SECONDS, PAGES, Page, prompts_since
 from app.services.linear.posting import Posting
 from app.services.linear.settings import LinearCredentials
+from app.services.linear.subjects import add_subject, read_subject
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -229,17 +230,25 @@ class LinearAdapter(Adapter):
     async def gather(self, heard: Heard) -> Heard:
         """Check whether the person who delegated an issue wrote it: if not, its text is data.
 
+        Where a session is about no issue, read what it is about.
+
         Raises:
             SpeakerUnknown: Linear does not say now.
         """
         about = heard.metadata
-        if not isinstance(about, events.LinearIssue) or about.task is None:
+        begins = heard.message_id == heard.external
+        is_task = isinstance(about, events.LinearIssue) and about.task is not None
+        if not is_task and not (about is None and begins):
             return heard
         try:
             async with asyncio.timeout(WHO_SECONDS):
-                return events.in_own_words(heard, await self._api.call("author", id=heard.external))
+                if is_task:
+                    author = await self._api.call("author", id=heard.external)
+                    return events.in_own_words(heard, author)
+                subject = read_subject(await self._api.call("subject", id=heard.external))
+                return heard if subject is None else add_subject(heard, subject)
         except LinearRefused as error:
-            logger.warning("author of %s unknown: %s", about.identifier, error)
+            logger.warning("cannot read what %s is about: %s", heard.external, error)
             return heard
         except (PostDelayed, ServiceRefused, TimeoutError) as error:
             raise SpeakerUnknown(str(error) or "Linear does not answer") from error

@@ -131,6 +131,50 @@ class Authored(_Model):
     issue: AuthoredIssue | None = None
 
 
+class PullRequest(_Model):
+    """A pull request that Linear shows."""
+
+    number: float
+    title: str
+    url: str
+
+
+class Document(_Model):
+    """A document."""
+
+    title: str
+    url: str
+
+
+class DocumentContent(_Model):
+    """The text of a document."""
+
+    content: str | None = None
+    document: Document | None = None
+
+
+class Project(_Model):
+    """A project."""
+
+    name: str
+    content: str | None = None
+    url: str
+
+
+class AnchorComment(_Model):
+    """The first comment of a session, with what it is on."""
+
+    document: DocumentContent | None = Field(default=None, alias="documentContent")
+    project: Project | None = None
+
+
+class Anchored(_Model):
+    """A session with what it is about, if that is no issue."""
+
+    pull_request: PullRequest | None = Field(default=None, alias="pullRequest")
+    comment: AnchorComment | None = None
+
+
 class Event(_Model):
     """One webhook."""
 

@@ -31,6 +31,11 @@ GLIMPSE_CHARACTERS: Final = 300
 """How much to show of text that is still being written: its end."""
 PARAMETER_CHARACTERS: Final = 200
 """How much of an action fits on a line of the session."""
+OPEN_LINES: Final = 12
+OPEN_CHARACTERS: Final = 1_000
+"""How long an output may be that is shown without folding it: about a third of a screen."""
+FOLD_CHARACTERS: Final = 200
+"""Room for the fold and the fence around an output."""
 
 ON_IT: Final = "On it."
 
@@ -40,6 +45,7 @@ LAST: Final = "last"
 """Name of the activity that a turn ends with."""
 
 _HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
+_FOLD: Final = re.compile(r"^\+\+\+", re.MULTILINE)
 _FINISHED: Final = {"completed", "failed"}
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "read": ("Reading", "Read"),
@@ -327,5 +333,13 @@ def _cut(words: str, limit: int) -> str:
 
 
 def _block(words: str) -> str:
-    """Show output verbatim, in a fence that nothing in it can end."""
-    return fence(words.rstrip()) if words.strip() else ""
+    """Show output verbatim, in a fence that nothing in it can end; folded if it is long."""
+    words = words.rstrip()
+    if not words:
+        return ""
+    lines = words.count("\n") + 1
+    if lines <= OPEN_LINES and len(words) <= OPEN_CHARACTERS:
+        return fence(words)
+    # Linear folds what stands between two lines of plus signs; no line of the output is one.
+    inside = _FOLD.sub(" +++", _cut(words, BODY_CHARACTERS - FOLD_CHARACTERS))
+    return f"+++ Output, {lines} line{'s' if lines > 1 else ''}\n\n{fence(inside)}\n\n+++"

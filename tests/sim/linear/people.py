@@ -7,6 +7,7 @@ import threading
 from tests.sim.linear.hooks import Hooks
 from tests.sim.linear.records import (
     Activity,
+    Anchor,
     App,
     Comment,
     Issue,
@@ -102,6 +103,12 @@ class People:
         root = self.comment(issue, None, _THREAD.format(app.user.name))
         return self._begin(issue, app, creator, root, source)
 
+    def mention_on(self, anchor: Anchor, app: App, by: Person, words: str = "") -> LinearSession:
+        """Begin a session about something else than an issue, in a comment or by a button."""
+        there = self.issue("Not shown")
+        comment = self.comment(there, by, f"@{app.user.name} {words}" if words else "")
+        return self._begin(there, app, by, comment, anchor=anchor)
+
     def reply(self, session: LinearSession, by: Person, words: str) -> Activity:
         """Say something in an agent's session."""
         return self._prompt(session, by, words)
@@ -139,10 +146,12 @@ class People:
         by: Person | None,
         comment: Comment,
         source: Comment | None = None,
+        anchor: Anchor | None = None,
     ) -> LinearSession:
         now = self.workspace.now()
         with self.changed:
             session = LinearSession(new_id(), app, issue, by, comment, now, now, source)
+            session.anchor = anchor
             self.workspace.sessions[session.id] = session
         self.hooks.send(app, self._shown.session_event(session, "created"))
         return session

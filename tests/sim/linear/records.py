@@ -135,6 +135,16 @@ class Activity:
         return str(self.content.get("body", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a session is about that is about no issue: a pull request, a document or a project."""
+
+    kind: str
+    title: str
+    text: str = ""
+    url: str = "https://linear.app/acme/somewhere"
+
+
 @dataclass(slots=True)
 class LinearSession:
     """One agent session, with every activity there ever was."""
@@ -159,6 +169,8 @@ class LinearSession:
     """Whether the agent confirmed it: nothing may follow until somebody says something."""
     answered_at: float | None = None
     """When the agent was first heard of."""
+    anchor: Anchor | None = None
+    """What it is about instead of its issue, which then only holds its comments."""
 
     def of_type(self, *types: str) -> list[Activity]:
         """List its activities of some types."""

@@ -123,7 +123,14 @@ type Comment {
   body: String!
   createdAt: DateTime!
   user: User
+  documentContent: DocumentContent
+  project: Project
 }
+
+type DocumentContent { content: String document: Document }
+type Document { title: String! url: String! }
+type Project { name: String! content: String url: String! }
+type PullRequest { number: Float! title: String! url: String! }
 
 type AgentSession {
   id: ID!
@@ -137,6 +144,7 @@ type AgentSession {
   comment: Comment
   sourceComment: Comment
   issue: Issue
+  pullRequest: PullRequest
   plan: JSON
   externalLinks: [AgentSessionExternalLink!]!
   activities(first: Int, last: Int, filter: AgentActivityFilter): AgentActivityConnection!

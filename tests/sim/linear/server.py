@@ -85,6 +85,8 @@ class Linear(People):
         """Fields that are not answered until they are taken out of here."""
         self.waiting: list[str] = []
         """The fields that somebody waits for."""
+        self.undone = 0
+        """How many mutations are not carried out and answered with `success: false`."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self.lose_uploads = 0
@@ -168,6 +170,9 @@ class Linear(People):
             if operation.writes and "write" not in app.scope.split(","):
                 words = "Invalid scope: `write` required"
                 return 200, {"data": None, **_errors(words, "FORBIDDEN")}, {}
+            if operation.writes and self.undone > 0:
+                self.undone -= 1
+                return 200, {"data": {operation.fields[0]: {"success": False}}}, {}
             root = self.views.root(app)
             return 200, {"data": execute(SCHEMA, operation, variables, root)}, {}
         except GraphqlInvalid as error:

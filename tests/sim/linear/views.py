@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tests.sim.linear.records import (
     Activity,
+    Anchor,
     App,
     Comment,
     Issue,
@@ -74,7 +75,7 @@ class Views:
                 "userId": activity.user.id,
                 "user": activity.user.child(),
             }
-        if action == "created":
+        if action == "created" and session.anchor is None:
             issue = session.issue
             event["promptContext"] = (
                 f'<issue identifier="{issue.identifier}"><title>{issue.title}</title>'
@@ -201,9 +202,10 @@ class Views:
             "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
             "appUser": self.user(session.app.user),
             "creator": self.user(session.creator) if session.creator else None,
-            "comment": self._comment(session.comment),
+            "comment": self._anchored(session),
+            "pullRequest": _pull_request(session.anchor),
             "sourceComment": self._comment(session.source) if session.source else None,
-            "issue": self._issue(session.issue),
+            "issue": None if session.anchor else self._issue(session.issue),
             "plan": session.plan,
             "externalLinks": session.urls,
             "activities": lambda filter=None, **part: {  # noqa: A006 - Linear's name
@@ -237,10 +239,10 @@ class Views:
             "updatedAt": moment(session.updated_at),
             "creatorId": creator.id if creator else None,
             "creator": creator.child() if creator else None,
-            "issueId": session.issue.id,
-            "issue": self._issue_child(session.issue),
-            "commentId": session.comment.id,
-            "comment": session.comment.child(session.issue),
+            "issueId": None if session.anchor else session.issue.id,
+            "issue": None if session.anchor else self._issue_child(session.issue),
+            "commentId": session.comment.id if session.comment.body else None,
+            "comment": session.comment.child(session.issue) if session.comment.body else None,
             "sourceCommentId": session.source.id if session.source else None,
             "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
         }
@@ -297,6 +299,24 @@ class Views:
         written = moment(comment.created_at)
         return {"id": comment.id, "body": comment.body, "createdAt": written, "user": user}
 
+    def _anchored(self, session: LinearSession) -> dict[str, Any] | None:
+        """Show the first comment of a session, with what it stands on."""
+        anchor = session.anchor
+        if not session.comment.body and (anchor is None or anchor.kind == "pullRequest"):
+            return None
+        of = {anchor.kind: anchor} if anchor else {}
+        document, project = of.get("document"), of.get("project")
+        return {
+            **self._comment(session.comment),
+            "documentContent": document
+            and {
+                "content": document.text,
+                "document": {"title": document.title, "url": document.url},
+            },
+            "project": project
+            and {"name": project.title, "content": project.text, "url": project.url},
+        }
+
     def _activity(self, session: LinearSession, activity: Activity) -> dict[str, Any]:
         return {
             "id": activity.id,
@@ -325,6 +345,12 @@ def _fits(activity: Activity, wanted: Mapping[str, Any] | None) -> bool:
     since = wanted.get("createdAt", {}).get("gte")
     recent = since is None or activity.created_at >= datetime.fromisoformat(since).timestamp()
     return recent and activity.type == wanted.get("type", {"eq": activity.type})["eq"]
+
+
+def _pull_request(anchor: Anchor | None) -> dict[str, Any] | None:
+    if anchor is None or anchor.kind != "pullRequest":
+        return None
+    return {"number": 7.0, "title": anchor.title, "url": anchor.url}
 
 
 def _state(state: State) -> dict[str, Any]:

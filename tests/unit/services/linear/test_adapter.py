@@ -27,7 +27,7 @@ from app.services.linear.grants import Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
-from tests.sim.linear import App, Linear, LinearSession
+from tests.sim.linear import Anchor, App, Linear, LinearSession
 from tests.sim.linear.workspace import STALE_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
@@ -779,3 +779,50 @@ async def test_a_change_of_access_is_heard_and_what_was_cached_is_forgotten(scen
         await asyncio.to_thread(
             scene.linear.wait, lambda: scene.linear.fields().count("agentSessions") > looked
         )
+
+
+async def test_a_change_that_linear_does_not_carry_out_is_made_again(scene: Scene) -> None:
+    scene.linear.undone = 1
+    with pytest.raises(PostDelayed):
+        await scene.send("finish", DONE)
+    await scene.send("finish", DONE)
+
+    assert scene.session.response == "It is done."
+
+
+async def test_a_file_that_linear_does_not_take_keeps_its_link_to_the_page(
+    scene: Scene, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    made = MadeFile("notes.txt", "text/plain", "notes.txt", 5, "https://bridge.example.com/notes")
+    adapter = scene.another(uploads=tmp_path)
+    scene.linear.undone = 1
+    await adapter.send(scene.post("finish", replace(DONE, files=(made,))))
+    await adapter.close()
+
+    assert "(https://bridge.example.com/notes)" in scene.session.response
+
+
+@pytest.mark.parametrize(
+    ("anchor", "words"),
+    [
+        (Anchor("pullRequest", "Make it blue"), "Handle this pull request."),
+        (Anchor("document", "Colours", "Blue is best."), "Handle this document."),
+        (Anchor("project", "Paint", "All of it."), "Handle this project."),
+    ],
+)
+async def test_a_session_about_something_else_than_an_issue_gets_its_text(
+    scene: Scene, anchor: Anchor, words: str
+) -> None:
+    session = scene.linear.mention_on(anchor, scene.app, scene.ann)
+    async with scene.listening():
+        pass
+    (delivery,) = (each for each in scene.taken if session.id.encode() in each.body)
+    heard = scene.adapter.parse(delivery)
+    assert heard is not None
+    gathered = await scene.adapter.gather(heard)
+
+    assert gathered.text.startswith(words)
+    assert anchor.title in gathered.context
+    assert anchor.text in gathered.context
+    assert gathered.link == anchor.url

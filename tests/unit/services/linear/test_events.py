@@ -167,6 +167,8 @@ def test_what_an_app_writes_is_said_by_the_app_and_not_by_who_is_responsible_for
         ("@claude, stop", "stop"),
         ("[@claude](https://linear.app/acme/profiles/claude) stop", "stop"),
         ("@claude @codex who?", "who?"),
+        ("https://linear.app/acme/profiles/claude stop", "stop"),
+        ("<https://linear.app/acme/profiles/claude>, stop", "stop"),
         ("no mention", "no mention"),
     ],
 )
@@ -271,6 +273,22 @@ def test_files_elsewhere_are_left_there(linear: Linear, app: App, ann: Person) -
     linear.delegate(linear.issue("Look", "![x](https://evil.example.com/a/b/c)"), app, ann)
 
     assert last(linear).files == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("https://linear.app/acme/profiles/claude why?", "why?"),
+        ("ask https://linear.app/acme/profiles/ann", "ask https://linear.app/acme/profiles/ann"),
+    ],
+)
+def test_a_mention_that_is_only_an_address_is_no_part_of_the_prompt(
+    linear: Linear, app: App, ann: Person, issue: Issue, words: str, text: str
+) -> None:
+    session = linear.delegate(issue, app, ann)
+    linear.reply(session, ann, words)
+
+    assert last(linear).text == text
 
 
 def test_a_session_without_an_issue_is_a_place_of_its_own(
