@@ -41,7 +41,7 @@ def doctor() -> bool:
     except ConfigurationError as error:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
-    report.vault = _vault(configuration)
+    report.vault = make_vault(configuration)
     asyncio.run(_check(configuration, report))
     return report.end()
 
@@ -114,7 +114,8 @@ async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, 
     return ok("bridge", "running"), words
 
 
-def _vault(configuration: Configuration) -> Vault:
+def make_vault(configuration: Configuration) -> Vault:
+    """Collect the secrets that must not be shown."""
     vault = Vault(configuration.secret_values())
     if (configuration.data_dir / "secrets").exists():
         with suppress(ConfigurationError):

@@ -45,7 +45,7 @@ async def _check_token(
 ) -> AsyncIterator[Finding]:
     what = adapter_name(NAME, agent)
     try:
-        grant = _grant(context, what, credentials)
+        grant = find_grant(context, what, credentials)
     except (StoreUnavailable, ConfigurationError) as error:
         yield problem(what, str(error), "The installation is stored in DATA_DIR: check it.")
         return
@@ -60,20 +60,29 @@ async def _check_token(
         words = "is installed; its token has expired and is renewed when the bridge runs"
         yield ok(what, words)
     else:
-        # Used like a token made by hand: only the bridge renews it, since that works once.
-        context.vault.register(grant.access)
-        token = SecretStr(grant.access)
-        kept = {"access_token": token, "client_id": None, "client_secret": None}
         async for finding in _check_viewer(
             context,
             what,
-            credentials.model_copy(update=kept),
+            with_grant(context, credentials, grant),
             remedy=f"Start the bridge, which renews it. If that fails, open {install}",
         ):
             yield finding
 
 
-def _grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
+def with_grant(
+    context: CheckContext, credentials: LinearCredentials, grant: Grant
+) -> LinearCredentials:
+    """Use an installation's token like one made by hand.
+
+    Only the bridge renews it, since that works once.
+    """
+    context.vault.register(grant.access)
+    token = SecretStr(grant.access)
+    kept = {"access_token": token, "client_id": None, "client_secret": None}
+    return credentials.model_copy(update=kept)
+
+
+def find_grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
     """Read the stored installation, if there is one."""
     configuration = context.configuration
     key = configuration.secret_key

@@ -16,10 +16,7 @@ from tests.sim.linear.records import (
     new_id,
 )
 from tests.sim.linear.views import Views
-from tests.sim.linear.workspace import Workspace
-
-_THREAD = "This thread is for an agent session with {}."
-"""The comment that Linear itself puts above a session that began with a delegation."""
+from tests.sim.linear.workspace import THREAD, Workspace
 
 
 class People:
@@ -70,7 +67,7 @@ class People:
     def delegate(self, issue: Issue, app: App, by: Person | None) -> LinearSession:
         """Give an issue to an agent; an automation does it if nobody is named."""
         issue.delegate = app.user
-        return self._begin(issue, app, by, self.comment(issue, None, _THREAD.format(app.user.name)))
+        return self._begin(issue, app, by, self.comment(issue, None, THREAD.format(app.user.name)))
 
     def comment(
         self, issue: Issue, by: Person | None, words: str, *, under: Comment | None = None
@@ -100,7 +97,7 @@ class People:
         creator = responsible or by
         if under is None:
             return self._begin(issue, app, creator, source)
-        root = self.comment(issue, None, _THREAD.format(app.user.name))
+        root = self.comment(issue, None, THREAD.format(app.user.name))
         return self._begin(issue, app, creator, root, source)
 
     def mention_on(self, anchor: Anchor, app: App, by: Person, words: str = "") -> LinearSession:

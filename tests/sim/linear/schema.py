@@ -27,6 +27,8 @@ type Mutation {
   agentActivityCreate(input: AgentActivityCreateInput!): AgentActivityPayload!
   agentSessionUpdate(id: String!, input: AgentSessionUpdateInput!): AgentSessionPayload!
   issueUpdate(id: String!, input: IssueUpdateInput!): IssuePayload!
+  agentSessionCreateOnIssue(input: AgentSessionCreateOnIssue!): AgentSessionPayload!
+  commentDelete(id: String!): DeletePayload!
   fileUpload(
     contentType: String!, filename: String!, makePublic: Boolean, size: Int!
   ): UploadPayload!
@@ -195,6 +197,7 @@ type RepositorySuggestion { repositoryFullName: String! hostname: String confide
 
 type AgentActivityPayload { success: Boolean! agentActivity: AgentActivity! }
 type AgentSessionPayload { success: Boolean! agentSession: AgentSession! }
+type DeletePayload { success: Boolean! entityId: String! }
 type IssuePayload { success: Boolean! issue: Issue }
 
 enum AgentActivitySignal { auth continue select stop }
@@ -208,6 +211,11 @@ input AgentActivityCreateInput {
   id: String
   signal: AgentActivitySignal
   signalMetadata: JSONObject
+}
+
+input AgentSessionCreateOnIssue {
+  issueId: String!
+  externalUrls: [AgentSessionExternalUrlInput!]
 }
 
 input CandidateRepository { hostname: String! repositoryFullName: String! }

@@ -149,6 +149,13 @@ class Linear(People):
         """Let an app into the team, and tell it."""
         return self.hooks.send(app, self.views.access_changed(app))
 
+    def tell_opened(self) -> None:
+        """Tell apps of the sessions that they opened, even before they know themselves."""
+        with self.changed:
+            opened, self.workspace.opened = self.workspace.opened, []
+        for session in opened:
+            self.hooks.send(session.app, self.views.session_event(session, "created"))
+
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""
         return [call.field for call in self.calls]
@@ -294,6 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         authorization = self.headers.get("authorization", "")
         (status, answer, headers), lost = self.linear.take(self.path, authorization, body)
+        self.linear.tell_opened()
         if lost:
             self.close_connection = True
             return

@@ -48,6 +48,11 @@ class Views:
                 "success": True,
                 "agentSession": self._session(space.update(app, id, input)),
             },
+            "agentSessionCreateOnIssue": lambda input: {  # noqa: A006 - as above
+                "success": True,
+                "agentSession": self._session(space.open_session(app, input)),
+            },
+            "commentDelete": self._delete_comment,
             "fileUpload": self._uploads.announce,
             "issueUpdate": lambda id, input: {  # noqa: A006 - as above
                 "success": True,
@@ -150,6 +155,10 @@ class Views:
             "webhookId": f"hook-{app.client_id}",
             "webhookTimestamp": int(now * 1000),
         }
+
+    def _delete_comment(self, id: str) -> dict[str, Any]:  # noqa: A002 - Linear's name
+        self._workspace.delete_comment(id)
+        return {"success": True, "entityId": id}
 
     def _created(self, app: App, given: Mapping[str, Any]) -> dict[str, Any]:
         activity = self._workspace.act(app, given)

@@ -26,6 +26,8 @@ FIRST_ACTIVITY_SECONDS: Final = 10.0
 """After that Linear shows a new session as unresponsive."""
 STALE_SECONDS: Final = 30 * 60.0
 """After that without a word Linear shows a session as stale."""
+THREAD: Final = "This thread is for an agent session with {}."
+"""The comment that Linear itself puts above a session that did not begin with a comment."""
 
 _STATUS: Final = {"elicitation": "awaitingInput", "response": "complete", "error": "error"}
 
@@ -41,6 +43,8 @@ class Workspace:
         self.apps: dict[str, App] = {}
         self.issues: dict[str, Issue] = {}
         self.sessions: dict[str, LinearSession] = {}
+        self.opened: list[LinearSession] = []
+        """Sessions that apps opened by themselves, and that no webhook has told of yet."""
         self.likely: dict[str, float] = {}
         """Which repositories Linear takes its issues to be about, and how sure it is of each."""
         self.duplicate_code = "INPUT_ERROR"
@@ -145,7 +149,8 @@ class Workspace:
         session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
         if activity.type == "response":
-            session.issue.comments.append(Comment(new_id(), activity.body, app.user, self.now()))
+            said = Comment(new_id(), activity.body, app.user, self.now(), session.comment)
+            session.issue.comments.append(said)
         return activity
 
     def update(self, app: App, session_id: str, given: Mapping[str, Any]) -> LinearSession:
@@ -165,15 +170,46 @@ class Workspace:
             self._heard_of(session)
         return session
 
-    def issue(self, issue_id: str) -> Issue:
-        """Find an issue.
+    def open_session(self, app: App, given: Mapping[str, Any]) -> LinearSession:
+        """Let an app open a session on an issue by itself; no person is responsible for it.
+
+        Raises:
+            LinearRefusal: there is no such issue.
+        """
+        issue, now = self.issue(given["issueId"]), self.now()
+        root = Comment(new_id(), THREAD.format(app.user.name), None, now)
+        issue.comments.append(root)
+        session = LinearSession(new_id(), app, issue, None, root, now, now)
+        session.urls = list(given.get("externalUrls", []))
+        self.sessions[session.id] = session
+        self.opened.append(session)
+        return session
+
+    def delete_comment(self, comment_id: str) -> None:
+        """Delete a comment, and what a session below it said in comments.
 
         Raises:
             LinearRefusal: there is none.
         """
-        if issue_id not in self.issues:
-            raise LinearRefusal("Entity not found: Issue")
-        return self.issues[issue_id]
+        for issue in self.issues.values():
+            for comment in issue.comments:
+                if comment.id == comment_id:
+                    issue.comments = [
+                        each for each in issue.comments if comment not in (each, each.thread)
+                    ]
+                    return
+        raise LinearRefusal("Entity not found: Comment")
+
+    def issue(self, issue_id: str) -> Issue:
+        """Find an issue, by its id or by the name that people use.
+
+        Raises:
+            LinearRefusal: there is none.
+        """
+        for issue in self.issues.values():
+            if issue_id in (issue.id, issue.identifier):
+                return issue
+        raise LinearRefusal("Entity not found: Issue")
 
     def update_issue(self, issue_id: str, given: Mapping[str, Any]) -> Issue:
         """Move an issue or give it to an agent.
