@@ -23,6 +23,8 @@ def test_an_approval_is_given_by_choosing(tmp_path: Path) -> None:
 
         assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
         assert session.status == "complete"
+        inbox = [(who.name, what.type) for who, what in world.linear.workspace.notified]
+        assert inbox == [("Ann", "elicitation"), ("Ann", "response")]
         assert world.turns() == 1
 
 

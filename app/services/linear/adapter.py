@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.core.adapters import Adapter
 from app.core.files.download import download
-from app.core.inbound import Delivery, Heard
+from app.core.inbound import Begun, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
@@ -69,12 +69,14 @@ class LinearAdapter(Adapter):
         uploads: Path = Path("uploads"),
         grants: Grants | None = None,
         install_url: str = "",
+        proactive: bool = False,
     ) -> None:
         """Create the adapter of one agent.
 
         `bots` are the ids of allowed bots, `home` returns the place of a conversation, since an
         issue is renamed when it moves to another team, and `uploads` is the folder for files.
-        `grants` stores what an admin consents to at `install_url`.
+        `grants` stores what an admin consents to at `install_url`. A `proactive` agent opens a
+        session on an issue that people name elsewhere.
         """
         super().__init__(
             events.SERVICE,
@@ -84,6 +86,7 @@ class LinearAdapter(Adapter):
             first_word_seconds=FIRST_WORD_SECONDS,
         )
         self._bots = frozenset(bots)
+        self._proactive = proactive
         self._home = home
         self._uploads = uploads
         self._secret = credentials.webhook_secret
@@ -319,6 +322,20 @@ class LinearAdapter(Adapter):
         return await download(file, chunks, self._uploads, service="Linear")
 
     # Outbound.
+
+    @override
+    async def accompany(self, begun: Begun) -> SessionKey | None:
+        """Open a session on the issue that people named, if the operator wants that.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
+        """
+        if not self._proactive:
+            return None
+        session = await self._posting.accompany(self._identification, begun)
+        return None if session is None else SessionKey(events.SERVICE, session, self.agent)
 
     @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:

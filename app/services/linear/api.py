@@ -48,6 +48,7 @@ DocumentName = Literal[
     "create_session",
     "delete_comment",
     "duties",
+    "issue_sessions",
     "links",
     "prompts",
     "sessions",

@@ -171,9 +171,16 @@ def _created(event: Event, agent: str) -> Heard:
 
 
 def in_own_words(heard: Heard, author: dict[str, Any]) -> Heard:
-    """Use a delegated issue's text as the prompt if the person who delegated it wrote it."""
+    """Use a delegated issue's text as the prompt if the person who delegated it wrote it.
+
+    A session without a person that has a link already was opened by the agent itself: only it can
+    add links.
+    """
     about = heard.metadata
-    issue = Authored.model_validate(author["agentSession"]).issue
+    session = Authored.model_validate(author["agentSession"])
+    if heard.speaker.id == AUTOMATION.id and session.links:
+        return replace(heard, speaker=replace(heard.speaker, kind="agent"))
+    issue = session.issue
     creator = issue.creator if issue is not None and issue.bot is None else None
     if not isinstance(about, LinearIssue) or about.task is None or creator is None:
         return heard

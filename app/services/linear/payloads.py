@@ -125,9 +125,16 @@ class AuthoredIssue(_Model):
     bot: Named | None = Field(default=None, alias="botActor")
 
 
+class Link(_Model):
+    """A link on a session."""
+
+    url: str
+
+
 class Authored(_Model):
     """A session with who wrote its issue."""
 
+    links: tuple[Link, ...] = Field(default=(), alias="externalLinks")
     issue: AuthoredIssue | None = None
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from app.core.inbound import Begun
 from app.core.keys import SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
@@ -21,8 +22,10 @@ from app.services.linear import events, render
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.files import Uploader
+from app.services.linear.identity import Identification
 from app.services.linear.issue_state import IssueState
 from app.services.linear.presence import Conversation, Presence, Work
+from app.services.linear.proactive import open_session
 from app.services.linear.render import Activity, Change, Shown, activity_id
 
 logger = logging.getLogger(__name__)
@@ -68,6 +71,13 @@ class Posting:
         final = post.op == "finish"
         return PostSent(sent.remote_id, len(post.content.text)) if final else sent
 
+    async def accompany(self, identification: Identification, begun: Begun) -> str | None:
+        """Open a session about work that begins elsewhere; raises what `open_session` does."""
+        session = await open_session(self._api, self._activities, identification, begun)
+        if session is not None:
+            self._presence.accompany(session, self._clock.monotonic())
+        return session
+
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for the activity that a post begins with."""
         if target.external.startswith(events.UNREAD):
@@ -86,7 +96,7 @@ class Posting:
                     logger.info("%s cannot send a heartbeat: %s", self._name, error)
 
     async def _show_life_in(self, session: str) -> None:
-        if not self._presence.is_busy(session):
+        if not self._presence.is_watched(session):
             return  # its turn ended during the heartbeat of another session
         async with self._presence.at(session, self._clock.monotonic()).line:
             # Another post that held the line may have ended the turn.
@@ -158,6 +168,7 @@ class Posting:
 
     async def _send_other(self, post: PostSend) -> None:
         session, now = post.target.external, self._clock.monotonic()
+        self._presence.part(session)
         busy = self._presence.is_busy(session)
         for step in render.steps(post.content, Shown(), busy=busy):
             assert isinstance(step.call, Activity), "only turns change the session"

@@ -15,6 +15,7 @@ scalar JSONObject
 type Query {
   viewer: User!
   user(id: String!): User!
+  issue(id: String!): Issue!
   agentActivity(id: String!): AgentActivity!
   agentSession(id: String!): AgentSession!
   issueRepositorySuggestions(
@@ -86,6 +87,7 @@ type Issue {
   parent: Issue
   comments(first: Int, last: Int): CommentConnection!
   attachments(first: Int): AttachmentConnection!
+  agentSessions(first: Int): AgentSessionConnection!
 }
 
 type ActorBot {

@@ -39,6 +39,7 @@ class Views:
         return {
             "viewer": self.user(app.user),
             "user": lambda id: self.user(space.person(id)),  # noqa: A006 - Linear's name for it
+            "issue": lambda id: self._issue(space.issue(id)),  # noqa: A006 - as above
             "agentActivity": lambda id: self._activity(*space.activity(id)),  # noqa: A006 - as above
             "agentSession": lambda id: self._session(space.session(id)),  # noqa: A006 - as above
             "agentSessions": self._sessions,
@@ -283,6 +284,13 @@ class Views:
             "parent": self._issue(issue.parent) if issue.parent else None,
             "comments": lambda **part: {
                 "nodes": [self._comment(each) for each in _part(issue.comments, **part)]
+            },
+            "agentSessions": lambda first=50: {
+                "nodes": [
+                    self._session(each)
+                    for each in self._workspace.sessions.values()
+                    if each.issue is issue
+                ][:first]
             },
             "attachments": lambda first=50: {
                 "nodes": [

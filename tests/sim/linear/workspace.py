@@ -28,6 +28,8 @@ STALE_SECONDS: Final = 30 * 60.0
 """After that without a word Linear shows a session as stale."""
 THREAD: Final = "This thread is for an agent session with {}."
 """The comment that Linear itself puts above a session that did not begin with a comment."""
+NOTIFYING: Final = frozenset({"response", "elicitation", "error"})
+"""What Linear also puts into the comments, so that people hear of it; nothing else does."""
 
 _STATUS: Final = {"elicitation": "awaitingInput", "response": "complete", "error": "error"}
 
@@ -47,6 +49,8 @@ class Workspace:
         """Sessions that apps opened by themselves, and that no webhook has told of yet."""
         self.likely: dict[str, float] = {}
         """Which repositories Linear takes its issues to be about, and how sure it is of each."""
+        self.notified: list[tuple[Person, Activity]] = []
+        """What reached whose inbox. Linear documents no more than that comments notify."""
         self.duplicate_code = "INPUT_ERROR"
         """What an id that was used before is refused with; nobody has published that."""
         self.longest = 100_000
@@ -148,6 +152,8 @@ class Workspace:
         session.status = _STATUS.get(activity.type, "active")
         session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
+        if activity.type in NOTIFYING and session.creator is not None:
+            self.notified.append((session.creator, activity))
         if activity.type == "response":
             said = Comment(new_id(), activity.body, app.user, self.now(), session.comment)
             session.issue.comments.append(said)

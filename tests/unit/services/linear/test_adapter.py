@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
-from app.core.inbound import Delivery, Heard
+from app.core.inbound import Begun, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
@@ -826,3 +826,34 @@ async def test_a_session_about_something_else_than_an_issue_gets_its_text(
     assert anchor.title in gathered.context
     assert anchor.text in gathered.context
     assert gathered.link == anchor.url
+
+
+async def test_work_that_goes_on_elsewhere_sends_heartbeats_until_it_ends(scene: Scene) -> None:
+    adapter = scene.adapter = scene.another(proactive=True)
+    issue = scene.linear.issue("Elsewhere")
+    link = "https://bridge.example.com/threads/1"
+    async with scene.listening():
+        begun = Begun((f"see {issue.identifier}",), link)
+        key = await adapter.accompany(begun)
+        assert key == await adapter.accompany(begun)
+        assert key is not None
+        scene.session = scene.linear.workspace.sessions[key.external]
+
+        await scene.minutes(25)
+        await adapter.send(PostSend("create", key, "end", PostContent(kind="notice", note="Done.")))
+        spoken = scene.said()
+        await scene.minutes(25)
+
+    assert spoken[1:] == ["Still working on this.", "Done."]
+    assert scene.said() == spoken
+    assert scene.session.status == "complete"
+    await adapter.close()
+
+
+async def test_an_issue_that_linear_does_not_know_is_left_alone(scene: Scene) -> None:
+    adapter = scene.adapter = scene.another(proactive=True)
+    async with scene.listening():
+        assert await adapter.accompany(Begun(("UTF-8",), "https://bridge.example.com")) is None
+
+    assert "agentSessionCreateOnIssue" not in scene.linear.fields()
+    await adapter.close()
