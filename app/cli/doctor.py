@@ -43,7 +43,7 @@ def doctor() -> bool:
     except ConfigurationError as error:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
-    report.vault = _vault(configuration)
+    report.vault = make_vault(configuration)
     asyncio.run(_check(configuration, report))
     return report.end()
 
@@ -78,7 +78,7 @@ class Report:
         return self.vault.redact(one_line(text))
 
 
-def check_context(configuration: Configuration, vault: Vault) -> CheckContext:
+def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
     """Make what the checks of services get."""
     return CheckContext(
         configuration=configuration,
@@ -101,7 +101,7 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(machine.port(configuration))
     async for finding in check_agents(configuration, tried):
         report.show(finding)
-    context = check_context(configuration, report.vault)
+    context = make_context(configuration, report.vault)
     for service in registered_services():
         if service.name in configuration.services:
             async for finding in service.checks(context):
@@ -121,7 +121,8 @@ async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, 
     return ok("bridge", "running"), words
 
 
-def _vault(configuration: Configuration) -> Vault:
+def make_vault(configuration: Configuration) -> Vault:
+    """Collect the secrets that must not be shown."""
     vault = Vault(configuration.secret_values())
     if (configuration.data_dir / "secrets").exists():
         with suppress(ConfigurationError):

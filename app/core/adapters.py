@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Begun, Changed, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
@@ -174,6 +174,18 @@ class Adapter(ABC):
             PostDelayed: not now.
             PostRejected: never.
         """
+
+    async def accompany(self, begun: Begun) -> SessionKey | None:
+        """Open a conversation about work of the agent that begins on another service.
+
+        Returns its key, or None if there is nothing to show here. Asked again for the same work, it
+        returns the same key. The last that is posted there is a notice.
+
+        Raises:
+            PostError: not now, or never.
+            ServiceRefused: not with these credentials.
+        """
+        return None
 
     # Repositories.
 

@@ -79,6 +79,16 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """Work that begins in a place of another service."""
+
+    texts: tuple[str, ...]
+    """What people said."""
+    link: str
+    """The page of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A message that its speaker edited or took back; it never starts anything."""
 

@@ -24,6 +24,7 @@ NEEDED = {
     "agents.sessions.setStatus": "chat:write",
     "assistant.threads.setStatus": "assistant:write",
     "chat.appendStream": "chat:write",
+    "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
     "chat.postMessage": "chat:write",
     "chat.startStream": "chat:write",
@@ -90,6 +91,7 @@ class Methods:
             "assistant.threads.setStatus": self._set_thread_status,
             "auth.test": self._auth_test,
             "chat.appendStream": self._append_stream,
+            "chat.delete": self._delete,
             "chat.postEphemeral": self._post_ephemeral,
             "chat.postMessage": self._post_message,
             "chat.startStream": self._start_stream,
@@ -156,6 +158,13 @@ class Methods:
         message.touched.append(self._workspace.now())
         self._workspace.tell_changed(message, before)
         return {"channel": message.channel, "ts": message.ts, "text": message.text}
+
+    def _delete(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        message = self._own(app, arguments)
+        if self._workspace.streaming(message):
+            raise SlackSays("streaming_state_conflict")
+        message.deleted = True
+        return {"channel": message.channel, "ts": message.ts}
 
     def _start_stream(self, app: App, arguments: Arguments) -> dict[str, Any]:
         if not app.streams:

@@ -10,4 +10,4 @@ from app.vault import Vault
 
 def check_context(configuration: Configuration, vault: Vault | None = None) -> CheckContext:
     """Let checks look at a configuration and its store."""
-    return doctor.check_context(configuration, vault or Vault())
+    return doctor.make_context(configuration, vault or Vault())
