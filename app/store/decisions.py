@@ -32,6 +32,9 @@ OPERATOR = "the operator"
 _PLACE = select(place).where(
     place.c.service == bindparam("service"), place.c.name == bindparam("name")
 )
+_DECIDE = insert(decision).on_conflict_do_nothing()
+_ADD_PLACE = insert(place).returning(place.c.id)
+_ADD_MESSAGE = insert(message)
 _DECIDED = (
     select(decision.c.place)
     .join(place)
@@ -122,7 +125,7 @@ class Decisions:
 def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf) -> Accepted:
     place_id = _place(connection, made.heard)
     fresh = connection.execute(
-        insert(decision).on_conflict_do_nothing(),
+        _DECIDE,
         {
             "place": place_id,
             "message_id": made.heard.message_id,
@@ -215,7 +218,7 @@ def _place(connection: Connection, said: Heard) -> int:
         "title": said.title,
         "link": said.link,
     }
-    return int(connection.execute(insert(place).returning(place.c.id), new).scalar_one())
+    return int(connection.execute(_ADD_PLACE, new).scalar_one())
 
 
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
@@ -226,7 +229,7 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
     entry = Entry("message", said.text, said.speaker.name, data)
     number = insert_in_place(connection, place_id, entry, now)
     connection.execute(
-        insert(message),
+        _ADD_MESSAGE,
         {
             "id": number,
             "place": place_id,

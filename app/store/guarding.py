@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from sqlalchemy import JSON, Connection, Dialect, LargeBinary, Text, TypeDecorator
 
@@ -20,6 +19,7 @@ _MARK = "sealed:"
 _BYTES_MARK = b"sealed\0"
 """Marks sealed bytes; earlier versions stored them as sealed text, or as they were."""
 _NAME = "store"
+_ATTRIBUTE = "agent_bridge_guard"
 
 
 class Seals(Protocol):
@@ -76,17 +76,19 @@ class Guard:
         return self._make_seals()
 
 
-_GUARDS: WeakKeyDictionary[Dialect, Guard] = WeakKeyDictionary()
-
-
 def guard_of(connection: Connection) -> Guard | None:
     """Return the guard of a connection, if it has one."""
-    return _GUARDS.get(connection.dialect)
+    return _find_guard(connection.dialect)
 
 
 def put_on_guard(dialect: Dialect, guard: Guard) -> None:
     """Make a guard check everything written and read through a dialect."""
-    _GUARDS[dialect] = guard
+    # On the dialect itself: it is looked up for every value that is written.
+    vars(dialect)[_ATTRIBUTE] = guard
+
+
+def _find_guard(dialect: Dialect) -> Guard | None:
+    return vars(dialect).get(_ATTRIBUTE)
 
 
 class Shown(TypeDecorator[str]):
@@ -97,7 +99,7 @@ class Shown(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Take secrets out."""
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         return value if guard is None or value is None else guard.vault.redact(value)
 
 
@@ -109,7 +111,7 @@ class ShownJson(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Take secrets out."""
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         return value if guard is None else guard.vault.redact_json(value)
 
 
@@ -121,7 +123,7 @@ class Kept(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Seal what holds a secret."""
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         if guard is None or value is None or not guard.must_seal(value):
             return value
         return guard.seal(value)
@@ -130,7 +132,7 @@ class Kept(TypeDecorator[str]):
         """Open what is sealed."""
         if value is None or not value.startswith(_MARK):
             return value
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         return MASK if guard is None else guard.open(value)
 
 
@@ -142,14 +144,14 @@ class KeptBytes(TypeDecorator[bytes]):
 
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
         """Seal them."""
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         return value if guard is None or value is None else guard.seal_bytes(value)
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
         """Open what is sealed."""
         if value is None or not value.startswith((_BYTES_MARK, _MARK.encode())):
             return value
-        guard = _GUARDS.get(dialect)
+        guard = _find_guard(dialect)
         if guard is None:
             return MASK.encode()
         if value.startswith(_BYTES_MARK):
