@@ -145,7 +145,7 @@ class LiveCheck:
                     for number, step in enumerate(steps, start=1):
                         await self._play(step, f"{number} of {len(steps)}, {step.name}")
                 finally:
-                    self._status("removing what was made")
+                    self._status("removing what was made; Ctrl-C again leaves it there")
                     self.left = await undo.run()
         finally:
             self._show()
@@ -163,17 +163,16 @@ class LiveCheck:
         return live(request)
 
     def _announce(self, steps: Sequence[LiveStep]) -> str:
-        minutes = sum(step.minutes for step in steps)
-        long = f", about {minutes:g} minutes" if minutes else ""
+        long = _duration(sum(step.minutes for step in steps))
+        number = _count(len(steps), "step")
         return self._clean(
             f"This writes to {self._chosen.place} on {self._chosen.service} as "
-            f"{self._chosen.agent} ({len(steps)} steps{long}) and removes it again. Continue?"
+            f"{self._chosen.agent} ({number}{long}) and removes it again. Continue?"
         )
 
     async def _play(self, step: LiveStep, words: str) -> None:
-        long = f", about {step.minutes:g} minutes" if step.minutes else ""
         self._margin.still()
-        self._margin.line(self._clean(f"{words}{long} ..."))
+        self._margin.line(self._clean(f"{words}{_duration(step.minutes)} ..."))
         limit = max(step.minutes * 60 * SPARE, STEP_SECONDS)
         try:
             async with asyncio.timeout(limit):
@@ -205,6 +204,14 @@ class LiveCheck:
 
     def _clean(self, text: str) -> str:
         return self._vault.redact(one_line(text))
+
+
+def _duration(minutes: float) -> str:
+    return f", about {_count(minutes, 'minute')}" if minutes else ""
+
+
+def _count(number: float, word: str) -> str:
+    return f"{number:g} {word}{'' if number == 1 else 's'}"
 
 
 def choose(steps: Sequence[LiveStep], only: Sequence[str]) -> Sequence[LiveStep]:

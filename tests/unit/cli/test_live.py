@@ -93,7 +93,9 @@ async def test_every_step_on_slack_says_what_it_saw_and_leaves_nothing(
         assert is_complete(played)
         assert Verdict.NOT_SEEN not in {each.seen.verdict for each in played.played}
         assert (left_on(slack), played.left) == ([], [])
-        assert all(status == "active" for status, _ in slack.statuses.values())
+        (app,), (channel,) = slack.apps.values(), slack.channels
+        thread = slack.messages[0].ts
+        assert slack.status(app, channel, thread) == "active"
         words = shown.getvalue() + capsys.readouterr().out
         assert "about 6 minutes" in words
         assert not any(value in words for name, value in settings.items() if "TOKEN" in name)
