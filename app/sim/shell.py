@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final, Self, TextIO
 
-from app.sim.slack import Message, buttons, lists
+from app.sim.slack_blocks import buttons, lists
+from app.sim.slack_model import Message
 from app.sim.slack_server import SimulatedSlack
 
 HELP: Final = """\

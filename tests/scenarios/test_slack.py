@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,7 +214,7 @@ def test_a_bridge_killed_between_the_acknowledgement_and_the_look_up_knows_who_s
     assert "Ann" in prompt
 
 
-def test_a_bridge_killed_in_mid_answer_finishes_the_same_message(tmp_path: Path) -> None:
+def test_a_bridge_killed_in_mid_answer_gives_the_whole_answer_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} say begun\nhold go\nsay ended")
         # Its last letters may be held back for a moment: a secret could begin with them.
@@ -223,10 +224,16 @@ def test_a_bridge_killed_in_mid_answer_finishes_the_same_message(tmp_path: Path)
         (world.bridge.workspace("claude") / "go").touch()
         world.bridge.start()
 
-        world.wait_answer(thread, "ended")
+        world.wait_answer(thread, "The answer is below.")
         world.settle()
+        status = (world.apps["claude"], world.channel, thread)
+        world.wait(lambda: world.slack.status(*status) == "active")
 
-    assert [each.ts for each in world.answers(thread)] == [before.ts]
+    [progress, answer] = world.answers(thread)
+    assert progress is before
+    answered = [told for told in world.slack.notified(world.ann) if "ended" in told.words]
+    assert [told.ts for told in answered] == [answer.ts]
+    assert world.slack.reds == []
     assert world.turns() == 1
 
 
@@ -331,7 +338,7 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
     shown = " ".join(each.words for each in world.answers(thread))
     assert "wrong words" not in shown
     assert "regretted words" not in shown
-    assert answer.edits > 0
+    assert [each.words for each in world.slack.notified(world.ann)][-1] == answer.words
 
 
 @pytest.mark.slow
@@ -346,7 +353,10 @@ def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> No
         answer = world.wait_answer(thread, "without delay")
         world.settle()
 
-    assert answer.ts == waiting.ts
+    # An edit of what waited would have notified no one.
+    assert "without delay" in world.slack.notified(world.bob)[-1].words
+    assert answer.ts != waiting.ts
+    assert waiting.words == "Done. The answer is below."
     assert world.bridge.rows("select state from turn order by id") == [("cancelled",), ("done",)]
     assert world.too_often() == []
 
@@ -371,19 +381,22 @@ def test_files_reach_the_agent_also_with_a_mention_and_from_earlier_in_the_threa
     assert "Bob: look at this" in prompt
 
 
-@pytest.mark.parametrize("lacking", ["streams", "sessions"])
+@pytest.mark.parametrize("lacking", [{"streams": False}, {"no_sessions": "feature_disabled"}])
 def test_a_workspace_without_the_agent_surface_gets_an_edited_message(
-    tmp_path: Path, lacking: str
+    tmp_path: Path, lacking: dict[str, Any]
 ) -> None:
-    with SlackWorld(tmp_path, app={lacking: False}) as world:
+    with SlackWorld(tmp_path, app=lacking) as world:
         thread = world.say(f"{world.at('claude')} plan read; write\nsay one\nhold go\nsay two")
         world.wait(lambda: any("one" in each.words for each in world.answers(thread)))
         (world.bridge.workspace("claude") / "go").touch()
 
-        answer = world.wait_answer(thread, "two")
+        world.wait_answer(thread, "two")
         world.settle()
 
-    assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    answer = world.answers(thread)[-1]
+    answered = [told for told in world.slack.notified(world.ann) if "two" in told.words]
+    assert [told.ts for told in answered] == [answer.ts]
+    assert world.slack.reds == []
     assert world.too_often() == []
 
 
@@ -398,3 +411,31 @@ def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
         world.settle()
 
     assert world.turns() == 1
+
+
+@pytest.mark.slow
+def test_a_bridge_killed_after_its_stream_notifies_once_with_the_whole_answer(
+    tmp_path: Path,
+) -> None:
+    with SlackWorld(tmp_path, speed=40.0) as world:
+        thread = world.say(f"{world.at('claude')} plan read; write\nsay begun\nhold go\nsay ended")
+        status = (world.apps["claude"], world.channel, thread)
+        world.wait(lambda: world.slack.notified(world.ann))
+        [before] = world.answers(thread)
+        world.wait(lambda: before.edits)
+        assert world.slack.status(*status) == "processing"
+        world.bridge.kill()
+        (world.bridge.workspace("claude") / "go").touch()
+        world.bridge.start()
+
+        world.wait_answer(thread, "The answer is below.")
+        world.settle()
+        world.wait(lambda: world.slack.status(*status) == "active")
+
+    [_, answer] = world.answers(thread)
+    assert "ended" in answer.words
+    told = [each.words for each in world.slack.notified(world.ann)]
+    assert "Still working" in told[0]
+    assert told[1:] == [answer.words]
+    assert "The answer is below." in before.words
+    assert world.slack.reds == []

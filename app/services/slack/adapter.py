@@ -26,14 +26,16 @@ from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.services.common.catch_up import CatchUp, Take
-from app.services.slack import events, render
+from app.services.slack import events
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
+from app.services.slack.cards import FINAL
 from app.services.slack.people import People
 from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.sharing import Sharer
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
+from app.services.slack.text import escape
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ RETRY_PAUSES: Final = (1.0, 1.0)
 """Seconds between look-ups: one hiccup is no reason to refuse a message or to drop a file."""
 ABSENCE_SECONDS: Final = 2.0
 """Time limit to check whether the agent is in the channel of a mention."""
+STATUS_SECONDS: Final = 3600.0
+"""How long Slack shows a status that is not ended."""
 LOOK_UP_SECONDS: Final = 2.0
 """Time limit of one look-up for a stored message: a person waits for the agent."""
 
@@ -88,10 +92,14 @@ class SlackAdapter(Adapter):
         active: Active,
         uploads: Path,
         clock: Clock,
+        title: Callable[[SessionKey], str] = lambda _key: "",
         pace: float = PACE_SECONDS,
         ping_seconds: float = PING_SECONDS,
     ) -> None:
-        """Create the adapter of an agent; `active` lists its threads in use since a time."""
+        """Create the adapter of an agent.
+
+        `active` lists its threads in use since a time, `title` names the session of a thread.
+        """
         super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
         self._trouble = "not connected to Slack yet"
         self._app = app
@@ -99,13 +107,13 @@ class SlackAdapter(Adapter):
         self._active = active
         self._uploads = uploads
         self._clock = clock
-        self._api = SlackApi(app.base_url, app.bot_token, app.vault)
+        self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
         self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
-        self._poster = Poster(self._api, seal, clock, pace)
+        self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
-        self._status = Status(self._api, clock, app.agent)
+        self._status = Status(self._api, clock, app.agent, title)
         self._tasks = Tasks(f"slack of {app.agent}")
         self._catch_up = CatchUp(
             self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
@@ -203,26 +211,27 @@ class SlackAdapter(Adapter):
             channel=channel,
             thread_ts=thread,
             user=speaker.id,
-            text=render.escape(words),
+            text=escape(words),
         )
 
     @override
     async def send(self, post: PostSend) -> PostSent:
         """Show a post in its thread."""
-        content = post.content
+        content, target = post.content, post.target
         if content.kind == "files":
             return await self._sharer.send(post)
-        is_turn = content.kind == "turn"
-        rests = content.state in render.AT_REST
-        if is_turn and not rests and content.state != "queued":
-            self._status.begin(post.target, content.asker)
+        is_turn, is_over = content.kind == "turn", content.state in FINAL
+        if is_turn and not is_over and content.state != "queued":
+            self._status.begin(target, content.asker, waits=content.state == "waiting")
+        if content.kind == "ask":
+            self._status.ask(target, post.marker, is_open=bool(content.offered))
         try:
             sent = await self._poster.send(post, await self._me())
         except PostRejected:
-            self._status.end(post.target)
+            self._status.end(target)
             raise
-        if is_turn and rests:
-            self._status.end(post.target)
+        if is_turn and is_over:
+            self._status.end(target)
         return sent
 
     @override
@@ -252,6 +261,9 @@ class SlackAdapter(Adapter):
 
             def opened(heard: float | None) -> None:
                 self._trouble = ""
+                if heard is None:
+                    since = self._clock.now() - STATUS_SECONDS
+                    self._status.tidy(p.key for p in missed if p.updated_at >= since)
                 last = heard or float("-inf")
                 found = partial(self._find_missed, me, missed if heard is None else None)
                 self._tasks.start(self._catch_up.run(found, take, last=last), name="catch up")
@@ -264,6 +276,7 @@ class SlackAdapter(Adapter):
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
         await self._tasks.close()
+        await self._poster.close()
         await self._status.close()
         await self._api.close()
 
@@ -362,7 +375,7 @@ class SlackAdapter(Adapter):
         self, channel: str, thread: str, oldest: str
     ) -> list[dict[str, Any]]:
         """Read replies, however long Slack delays them; none where Slack refuses."""
-        read = partial(self._api.replies, channel, thread, oldest=oldest)
+        read = partial(self._api.replies, channel, thread, yields=True, oldest=oldest)
         try:
             return await retry(self._clock, read, repeat(CATCH_UP_PAUSE_SECONDS), on=TRANSIENT)
         except SlackRefused as error:

@@ -32,6 +32,8 @@ SLACKBOT: Final = "USLACKBOT"
 """Posts reminders and automatic replies, which a guest may have set up."""
 BARE_COMMANDS: Final = {"stop", "stop all"}
 """Commands that need no `!`: a person who writes one does not want it to be queued."""
+_CANVASES: Final = frozenset({"application/vnd.slack-docs", "canvas", "docs", "quip"})
+"""How Slack names canvases, as media type, kind or mode."""
 _GONE_FILES: Final = {"tombstone", "hidden_by_limit"}
 _MENTION: Final = re.compile(r"<@([UW][A-Z0-9]+)(?:\|([^>]*))?>")
 _FIRST_MENTION: Final = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^>]*)?>[\s,:]*")
@@ -322,14 +324,27 @@ def files_of(message: Event) -> tuple[File, ...]:
     """List the files of a message, forwarded ones too, each with its path in the uploads."""
     lists = (message, *_find_forwarded(message))
     return tuple(
-        File(
-            name=str(file.get("name") or file["id"]),
-            media_type=str(file.get("mimetype") or "application/octet-stream"),
-            url=f"{FILE_FOLDER}{file['id']}/{_safe(str(file.get('name') or ''))}",
-        )
+        _file(file)
         for each in lists
         for file in each.get("files") or ()
         if str(file.get("id", "")).isalnum() and file.get("mode") not in _GONE_FILES
+    )
+
+
+def is_canvas(file: Event) -> bool:
+    """Tell whether a file is a canvas, which Slack serves as HTML."""
+    kinds = {file.get("mimetype"), file.get("filetype"), file.get("mode")}
+    return bool(kinds & _CANVASES)
+
+
+def _file(file: Event) -> File:
+    name, media_type = str(file.get("name") or ""), str(file.get("mimetype") or "")
+    if is_canvas(file):
+        name, media_type = f"{name or file.get('title') or 'canvas'}.html", "text/html"
+    return File(
+        name=name or str(file["id"]),
+        media_type=media_type or "application/octet-stream",
+        url=f"{FILE_FOLDER}{file['id']}/{_safe(name)}",
     )
 
 

@@ -16,9 +16,9 @@ from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, SCOPES
-from app.sim.slack import EVENTS as ALL_EVENTS
-from app.sim.slack import SCOPES as ALL_SCOPES
-from app.sim.slack import App
+from app.sim.slack_model import EVENTS as ALL_EVENTS
+from app.sim.slack_model import SCOPES as ALL_SCOPES
+from app.sim.slack_model import App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
@@ -98,6 +98,19 @@ async def test_an_app_that_is_set_up_well_is_ok(
 
     assert finding.verdict is Verdict.OK
     assert app.user in finding.reason
+
+
+@pytest.mark.parametrize("error", ["feature_disabled", "not_an_agent"])
+async def test_an_app_without_agent_sessions_is_said_to_show_less(
+    configure: Configure, simulated: SimulatedSlack, error: str
+) -> None:
+    app = simulated.app("claude", no_sessions=error)
+
+    [finding] = await findings(configure(**tokens(simulated, app)))
+
+    assert finding.verdict is Verdict.WARNING
+    assert error in finding.reason
+    assert "!stop" in finding.remedy
 
 
 async def test_missing_scopes_are_named(configure: Configure, simulated: SimulatedSlack) -> None:
