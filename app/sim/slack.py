@@ -46,6 +46,8 @@ class Workspace:
         self.files: dict[str, StoredFile] = {}
         self.sessions: dict[tuple[str, str, str], Session] = {}
         """By app, channel and thread."""
+        self.responses: list[str] = []
+        """What apps answered to interactions, seen by the person who acted."""
         self.notifications: list[Notification] = []
         self.reject_markdown = False
         """Whether no text of an agent can be rendered, for whatever reason."""
@@ -222,7 +224,7 @@ class Workspace:
                 "message_ts": ts,
                 "message": message.as_json(self.file_json, metadata=False),
                 "trigger_id": "1.2.3",
-                "response_url": "",
+                "response_url": self.files_url.replace("/files", "/respond"),
             }
             self.emit(app, "interactive", payload)
 

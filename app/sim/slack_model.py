@@ -15,11 +15,13 @@ SCOPES = frozenset(
         "assistant:write",
         "channels:history",
         "chat:write",
+        "commands",
         "files:read",
         "files:write",
         "groups:history",
         "im:history",
         "mpim:history",
+        "reactions:write",
         "users:read",
     }
 )

@@ -184,6 +184,7 @@ class SimulatedSlack(Workspace):
         application.router.add_get("/link", self._connect)
         application.router.add_get("/files/{file}/{name}", self._download)
         application.router.add_get("/signin", self._sign_in)
+        application.router.add_post("/respond", self._respond)
         application.router.add_post("/files/upload/{number}", self._upload)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -395,6 +396,13 @@ class SimulatedSlack(Workspace):
             raise web.HTTPFound("/signin")
         kind = "text/html" if file.is_canvas else file.media_type
         return web.Response(body=file.content, content_type=kind)
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        given = orjson.loads(await request.read())
+        with self.changed:
+            self.responses.append(given["text"])
+            self.changed.notify_all()
+        return web.Response(text="ok")
 
     async def _sign_in(self, _: web.Request) -> web.StreamResponse:
         return web.Response(text=LOGIN_PAGE, content_type="text/html")

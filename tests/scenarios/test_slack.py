@@ -400,6 +400,43 @@ def test_a_workspace_without_the_agent_surface_gets_an_edited_message(
     assert world.too_often() == []
 
 
+def test_a_message_can_be_handed_to_an_agent_from_its_menu(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        app, file = world.apps["claude"], world.slack.file("log.txt", b"it broke")
+        thread = world.say("<@U0BOT> the build broke", who=world.bob, files=[file])
+        world.slack.use_shortcut(world.ann, app, thread, "ask")
+        world.wait(lambda: world.answers(thread))
+        elsewhere = world.slack.channel("elsewhere", [world.ann])
+        there = world.slack.say(world.ann, elsewhere, "not for you")
+        world.slack.use_shortcut(world.ann, app, there, "ask")
+        world.wait(lambda: world.slack.responses)
+        by_guest = world.say("please", who=world.bob)
+        world.slack.use_shortcut(world.guest, app, by_guest, "ask")
+        world.wait_answer(by_guest, "did not act")
+        world.settle()
+
+    [(prompt,)] = world.bridge.rows("select prompt from turn")
+    assert "Handle the message below." in prompt
+    assert "Bob: @U0BOT the build broke" in prompt
+    assert "log.txt" in prompt
+    assert "invite it with `/invite`" in world.slack.responses[0]
+
+
+def test_a_message_is_marked_when_the_agent_is_done_with_it(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        done = world.say(f"{world.at('claude')} say hello")
+        world.wait(lambda: world.slack.message(done).reactions)
+        failed = world.say(f"{world.at('claude')} fail")
+        world.wait(lambda: world.slack.message(failed).reactions)
+        world.apps["claude"].scopes -= {"reactions:write"}
+        unmarked = world.say(f"{world.at('claude')} say no mark")
+        world.wait_answer(unmarked, "no mark")
+        world.settle()
+
+    marks = [list(world.slack.message(ts).reactions) for ts in (done, failed, unmarked)]
+    assert marks == [["white_check_mark"], ["x"], []]
+
+
 def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         direct = world.slack.channel("dm", [world.ann, world.apps["claude"]], "im")

@@ -24,15 +24,17 @@ from app.core.posts import PostSend, PostSent
 from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
-from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.errors import PostError, PostRejected, ServiceRefused
 from app.services.common.catch_up import CatchUp, Take
-from app.services.slack import events
-from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
+from app.services.slack import events, messages
+from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
 from app.services.slack.people import People
 from app.services.slack.posting import PACE_SECONDS, Poster
+from app.services.slack.reactions import Reactions
 from app.services.slack.sharing import Sharer
+from app.services.slack.shortcuts import INVITE, NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
 from app.services.slack.text import escape
@@ -58,8 +60,6 @@ STATUS_SECONDS: Final = 3600.0
 LOOK_UP_SECONDS: Final = 2.0
 """Time limit of one look-up for a stored message: a person waits for the agent."""
 
-TRANSIENT: Final = (PostDelayed, SlackUncertain)
-NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 
@@ -114,6 +114,8 @@ class SlackAdapter(Adapter):
         self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
         self._status = Status(self._api, clock, app.agent, title)
+        self._reactions = Reactions(self._api, clock, app.agent)
+        self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
         self._catch_up = CatchUp(
             self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
@@ -135,6 +137,8 @@ class SlackAdapter(Adapter):
     @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Allow full members of the workspace."""
+        if (absent := self._shortcuts.refusal(place)) is not None:
+            return absent
         return await self._retry(lambda: self._refusal(speaker))
 
     async def _refusal(self, speaker: Speaker) -> str | None:
@@ -146,6 +150,7 @@ class SlackAdapter(Adapter):
         """Add the names and files that were not known when a message was stored."""
         if not isinstance(heard.metadata, events.Origin):
             return heard
+        await self._shortcuts.check(heard.metadata.frame)
         found = await self._complete(heard.metadata)
         return found if isinstance(found, Heard) else heard
 
@@ -176,7 +181,7 @@ class SlackAdapter(Adapter):
                 await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
         except (PostError, TimeoutError) as error:
             if isinstance(error, SlackRefused) and error.error in NOT_THERE:
-                return "it is not in this channel; invite it with `/invite`, then try again"
+                return INVITE
             logger.info("%s", error)  # if it is absent, its answer fails
         return None
 
@@ -193,13 +198,13 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = events.Known(self._colleagues.agents, names, me.home)
+        known = messages.Known(self._colleagues.agents, names, me.home)
         return [_earlier(message, known) for message in found]
 
     @override
     async def fetch(self, file: File) -> File:
         """Download a Slack file to the uploads; if that fails, a note takes its place."""
-        chunks = self._api.download(events.file_id(file))
+        chunks = self._api.download(messages.file_id(file))
         return await download(file, chunks, self._uploads, service="Slack")
 
     @override
@@ -232,6 +237,7 @@ class SlackAdapter(Adapter):
             raise
         if is_turn and is_over:
             self._status.end(target)
+            self._reactions.mark(post)
         return sent
 
     @override
@@ -278,6 +284,7 @@ class SlackAdapter(Adapter):
         await self._tasks.close()
         await self._poster.close()
         await self._status.close()
+        await self._reactions.close()
         await self._api.close()
 
     async def _me(self) -> Identity:
@@ -287,7 +294,7 @@ class SlackAdapter(Adapter):
                 self._colleagues.add(self.agent, self._identity)
             return self._identity
 
-    def _delivery(self, me: Identity, frame: events.Event, raw: bytes) -> Delivery:
+    def _delivery(self, me: Identity, frame: messages.Event, raw: bytes) -> Delivery:
         """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
@@ -297,7 +304,7 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=events.Known(self._colleagues.agents, home=me.home).headers(),
+            headers=messages.Known(self._colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
@@ -319,7 +326,7 @@ class SlackAdapter(Adapter):
             return {}
         return await self._people.names(people, me.team)
 
-    async def _with_files(self, frame: events.Event) -> events.Event:
+    async def _with_files(self, frame: messages.Event) -> messages.Event:
         """Add a message's files and forwarded messages to its mention, which lacks them."""
         payload = frame["payload"]
         event = payload.get("event") or {}
@@ -333,7 +340,7 @@ class SlackAdapter(Adapter):
         found = {key: message[key] for key in ("files", "attachments") if key in message}
         return {**frame, "payload": {**payload, "event": {**event, **found}}}
 
-    async def _message(self, event: events.Event) -> events.Event:
+    async def _message(self, event: messages.Event) -> messages.Event:
         """Read the message that a mention is in."""
         try:
             async with asyncio.timeout(LOOK_UP_SECONDS):
@@ -391,12 +398,12 @@ class SlackAdapter(Adapter):
         return self._delivery(me, frame, orjson.dumps(frame))
 
 
-def _earlier(message: dict[str, Any], known: events.Known) -> Earlier:
+def _earlier(message: dict[str, Any], known: messages.Known) -> Earlier:
     user, bot = message.get("user") or "", message.get("bot_id")
     name = known.names.get(user) or message.get("username") or user or bot or "someone"
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
-        text=events.everything_in(message, known),
-        files=events.files_of(message),
+        text=messages.everything_in(message, known),
+        files=messages.files_of(message),
     )

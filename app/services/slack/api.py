@@ -22,8 +22,8 @@ from app.core.files.download import FileRefused
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.common.paging import read_pages
-from app.services.slack.events import is_canvas
 from app.services.slack.limits import Limits
+from app.services.slack.messages import is_canvas
 from app.vault import Vault
 
 SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
@@ -72,6 +72,10 @@ class SlackUncertain(PostError):
 
     def __init__(self, method: str, cause: str) -> None:
         super().__init__(f"Slack did not confirm {method}: {cause}")
+
+
+TRANSIENT: Final = (PostDelayed, SlackUncertain)
+"""Errors after which the same call may work."""
 
 
 class SlackApi:
@@ -214,6 +218,20 @@ class SlackApi:
             thread_ts=thread,
             initial_comment=comment,
         )
+
+    async def respond(self, url: str, words: str) -> None:
+        """Answer an interaction where the app may not be: only the person who acted sees it."""
+        if not is_slack_address(url, self._base_url):
+            return
+        client = self.client
+        assert self._session is not None
+        proxy = None if bypasses_proxy(url) else client.proxy
+        json = {"response_type": "ephemeral", "replace_original": False, "text": words}
+        try:
+            async with self._session.post(url, json=json, proxy=proxy) as answer:
+                answer.raise_for_status()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SlackUncertain("response_url", type(error).__name__) from error
 
     async def close(self) -> None:
         """Close the session."""

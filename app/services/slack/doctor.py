@@ -12,7 +12,7 @@ from app.services.service import CheckContext
 from app.services.slack import event_coverage
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import identify
-from app.services.slack.manifest import EVENTS, SCOPES
+from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import Socket
 
@@ -90,7 +90,8 @@ async def _check(url: str, credentials: SlackCredentials, name: str, suffix: str
         await api.close()
     lacking = sorted(set(SCOPES) - identity.scopes)
     if identity.scopes and lacking:
-        return problem(
+        judge = warning if set(lacking) <= OPTIONAL else problem
+        return judge(
             what,
             f"its app lacks the scopes {', '.join(lacking)}",
             f"Add the scopes that `agent-bridge manifest slack {name}` lists, then reinstall it.",

@@ -21,7 +21,7 @@ from app.core.updates import AskOption
 from app.errors import PostDelayed, PostRejected, ServiceRefused, StoreUnavailable
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
-from app.services.slack.events import files_of
+from app.services.slack.messages import files_of
 from app.sim.slack_model import CANVAS, SCOPES, App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.slack import slack_adapter
