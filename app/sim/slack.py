@@ -49,8 +49,8 @@ class Workspace:
         self.responses: list[str] = []
         """What apps answered to interactions, seen by the person who acted."""
         self.notifications: list[Notification] = []
-        self.reject_markdown = False
-        """Whether no text of an agent can be rendered, for whatever reason."""
+        self.refused_blocks: set[str] = set()
+        """Types of blocks that this workspace does not take, for an unknown reason."""
         self.reds: list[str] = []
         """The messages that Slack ever marked as failed."""
         self.calls: list[Call] = []

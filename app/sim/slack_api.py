@@ -133,8 +133,7 @@ class Methods:
     def _post_message(self, app: App, arguments: Arguments) -> dict[str, Any]:
         channel = self._channel(app, arguments["channel"])
         text, blocks = _content(arguments, longest=TEXT)
-        if self._workspace.reject_markdown and any(b["type"] == "markdown" for b in blocks):
-            raise SlackSays("invalid_blocks")
+        self._refuse_some(blocks)
         message = self._new(app, channel, arguments.get("thread_ts"))
         message.text, message.blocks = text, blocks
         message.metadata = arguments.get("metadata")
@@ -197,6 +196,7 @@ class Methods:
             raise SlackSays("invalid_arguments")
         blocks = arguments.get("blocks", [])
         check_blocks(blocks)
+        self._refuse_some(blocks)
         self._write(message, arguments, may_be_empty=True, below=blocks)
         message.blocks = blocks
         message.metadata = arguments.get("metadata")
@@ -372,6 +372,10 @@ class Methods:
             message.files.append(number)
         self._workspace.add(message)
         return {"files": [self._workspace.file_json(each) for each in message.files]}
+
+    def _refuse_some(self, blocks: Sequence[dict[str, Any]]) -> None:
+        if {block["type"] for block in blocks} & self._workspace.refused_blocks:
+            raise SlackSays("invalid_blocks")
 
     def _new(self, app: App, channel: Channel, thread: str | None) -> Message:
         workspace = self._workspace

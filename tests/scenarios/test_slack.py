@@ -422,6 +422,24 @@ def test_a_message_can_be_handed_to_an_agent_from_its_menu(tmp_path: Path) -> No
     assert "invite it with `/invite`" in world.slack.responses[0]
 
 
+def test_what_people_think_of_an_answer_is_kept_with_its_turn(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} say hello")
+        answer = world.wait_answer(thread, "hello")
+        world.slack.rate(world.bob, answer.ts, good=True)
+        world.wait(lambda: world.whispers(world.bob))
+        world.slack.rate(world.bob, answer.ts, good=True)
+        world.slack.rate(world.guest, answer.ts, good=False)
+        world.slack.rate(world.ann, answer.ts, good=False)
+        world.wait(lambda: world.whispers(world.ann))
+        world.settle()
+
+    kept = "select text, turn from transcript where text like 'rated_%' order by id"
+    assert world.bridge.rows(kept) == [("rated_good", 1), ("rated_bad", 1)]
+    assert world.whispers(world.bob) == ["Thanks. This is kept with the answer."]
+    assert world.turns() == 1
+
+
 def test_a_message_is_marked_when_the_agent_is_done_with_it(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         done = world.say(f"{world.at('claude')} say hello")

@@ -323,6 +323,19 @@ async def test_an_answer_survives_a_bad_minute_of_slack(scene: Scene, error: str
     assert scene.told()[1:] == ["Here it is."]
 
 
+async def test_a_slack_without_feedback_buttons_shows_the_answer_all_the_same(
+    scene: Scene,
+) -> None:
+    await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.slack.refused_blocks.add("context_actions")
+    await scene.finish("One.")
+    await scene.play(scene.is_sent)
+
+    assert [words for words in scene.told() if "One." in words] == ["One."]
+    assert scene.shown()[-1].blocks == [{"type": "markdown", "text": "One."}]
+
+
 async def test_an_answer_of_many_blocks_is_split_and_not_shown_raw(scene: Scene) -> None:
     sections = "".join(f"## Part {number}\n\n{'words ' * 40}\n\n" for number in range(36))
     await scene.begin()
@@ -347,7 +360,7 @@ async def test_an_answer_that_slack_cannot_render_arrives_as_a_file_or_as_plain_
     await scene.begin()
     await scene.until(lambda: scene.shown())
     await scene.pass_minutes(5)
-    scene.slack.reject_markdown = True
+    scene.slack.refused_blocks.add("markdown")
     await scene.finish(text)
 
     await scene.play(scene.is_sent)

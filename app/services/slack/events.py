@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound
+from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
 from app.core.keys import PlaceKey
 from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
@@ -173,7 +173,7 @@ class Reader:
         )
 
     def _pressed(self, payload: Event, known: Known) -> Inbound | None:
-        """Parse a button or a choice: the answer to an ask, or a command."""
+        """Parse a button or a choice: the answer to an ask, a verdict, or a command."""
         if is_shortcut(payload):
             return self._asked_about(payload, known)
         if payload["type"] != "block_actions":
@@ -186,6 +186,15 @@ class Reader:
             case ["choice", int(ask)] if picked:
                 option = str(picked["value"])
                 return Answered(ask, option, Speaker(user, known.names.get(user, user)))
+            case ["rate", str(marker), "good" | "bad" as verdict]:
+                channel, thread = payload["channel"]["id"], thread_of(payload["message"])
+                return Rated(
+                    place=place_of(channel, thread),
+                    external=external(channel, thread),
+                    marker=marker,
+                    is_good=verdict == "good",
+                    speaker=Speaker(user, known.names.get(user, user)),
+                )
             case ["command", str(words)]:
                 message = payload["message"]
                 channel, at = payload["channel"]["id"], action["action_ts"]

@@ -225,7 +225,7 @@ class Poster:
             raise PostDelayed("one call per message per second", retry_after=wait)
 
     async def _finish_stream(self, post: PostSend, shown: Shown) -> None:
-        end = await self._streams.finish(post, shown)
+        end = await self._streams.finish(post, shown, self._below(post, shown))
         if end is not None:
             shown.begin_next(end)
             raise PostDelayed("the answer continues in another message", retry_after=self._pace)
@@ -234,8 +234,8 @@ class Poster:
     async def _answer(self, post: PostSend, shown: Shown) -> None:
         """Write the answer, message by message, from where it is not shown yet."""
         content = post.content
-        below = render.ending(content)
         while True:
+            below = self._below(post, shown)
             if self._uploads and shown.messages >= MESSAGES and shown.ts is None:
                 await self._write_rest(post, shown)
                 break
@@ -267,6 +267,9 @@ class Poster:
             if error.error not in BAD_FORM:
                 raise
             logger.warning("%s; sending the answer in another form", error)
+            if shown.can_be_rated and end is None:
+                shown.can_be_rated = False  # perhaps this Slack has no such buttons
+                return False
             if rest > SMALLEST_PART and shown.size > SMALLEST_PART:
                 shown.size //= 2
                 return False
@@ -276,12 +279,19 @@ class Poster:
             await self._put_verbatim(post, shown, blocks)
         return True
 
+    def _below(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
+        """Render what is below an answer."""
+        blocks = render.ending(post.content)
+        if shown.can_be_rated and post.content.state == "done":
+            blocks.append(render.feedback(post.marker, self._seal.close))
+        return blocks
+
     async def _write_rest(self, post: PostSend, shown: Shown) -> None:
         """Send what is left when the answer has used all its messages: a long rest as a file."""
         rest = post.content.text[shown.start :]
         if shown.uploaded:
             return
-        below = render.ending(post.content)
+        below = self._below(post, shown)
         if text.weigh(rest) <= min(shown.size, SMALLEST_PART):
             await self._put(post, shown, render.answer(text.piece(rest, 0, None), below))
             return

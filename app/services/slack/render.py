@@ -84,6 +84,23 @@ def ending(content: PostContent) -> list[Block]:
     return blocks
 
 
+def feedback(marker: str, seal: Sealing) -> Block:
+    """Render the two buttons that rate an answer."""
+    pair = {
+        f"{kind}_button": {
+            "text": {"type": "plain_text", "text": sign, "emoji": True},
+            "accessibility_label": words,
+            "value": seal("rate", marker, verdict),
+        }
+        for kind, sign, words, verdict in (
+            ("positive", "👍", "This answer helped", "good"),
+            ("negative", "👎", "This answer did not help", "bad"),
+        )
+    }
+    element = {"type": "feedback_buttons", "action_id": "feedback", **pair}
+    return {"type": "context_actions", "elements": [element]}
+
+
 def weigh_blocks(blocks: Sequence[Block]) -> int:
     """Measure the text of blocks as Slack counts it: all of them together."""
     return sum(weigh(text) for block in blocks for text in _texts(block))
@@ -140,6 +157,8 @@ def _verbatim(block: Block) -> Iterator[Block]:
         case "rich_text":
             for part in block["elements"]:
                 yield from _plain(part["elements"][0]["text"])
+        case "context_actions":
+            return
         case "plan":
             lines = [f"{_SIGNS[card['status']]} {card['title']}" for card in block["tasks"]]
             yield _words("\n".join([block["title"], *lines])[:SECTION_CHARACTERS])

@@ -58,6 +58,8 @@ class Shown:
     """Whether all of the answer is there."""
     size: int = PART_CHARACTERS
     """How much text one message takes; less after Slack refused one for its form."""
+    can_be_rated: bool = True
+    """Whether the answer has the buttons to rate it."""
     refusals: int = 0
     """How often Slack refused the answer for a reason that may pass."""
     post: PostSend | None = None

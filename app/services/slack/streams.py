@@ -92,9 +92,8 @@ class Streams:
             shown.streamed, shown.tasks = upto, tasks
         return None
 
-    async def finish(self, post: PostSend, shown: Shown) -> int | None:
+    async def finish(self, post: PostSend, shown: Shown, below: list[dict[str, Any]]) -> int | None:
         """End a stream with the answer; returns where the next message begins if it is full."""
-        below = render.ending(post.content)
         end = self._part_end(post, shown, render.weigh_blocks(below))
         if end is not None:
             return await self._settle(post, shown, end)
