@@ -19,7 +19,7 @@ Put the settings below into .env, start the bridge, then write here as Ann:
 Press Ctrl-D to quit.
 """
 LOOK_SECONDS: Final = 0.5
-"""How often to look again without a change: an idle stream ends by itself."""
+"""How often to look again without a change: a stream may end by itself."""
 
 
 class Shell:

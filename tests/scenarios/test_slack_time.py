@@ -260,6 +260,27 @@ async def test_cards_do_not_repeat_what_they_said(scene: Scene) -> None:
     assert tool_card["output"].count("line") == 1
 
 
+async def test_a_bridge_killed_between_two_parts_tells_the_rest(
+    scene: Scene, tmp_path: Path
+) -> None:
+    lines = "".join(f"line {number:04d}\n" for number in range(900))
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.slack.stall("chat.startStream", times=1000)
+    scene.show(post, lines)
+    await scene.play(lambda: scene.slack.stalls["chat.startStream"].waiting)
+    async with scene.restarted(tmp_path) as again:
+        scene.slack.go_on("chat.startStream")
+        again.show(post, f"{lines}More. ")
+        await again.play(lambda: any("More." in each.words for each in again.shown()))
+        await again.finish(f"{lines}More. The end.")
+        await again.play(again.is_sent)
+
+        found = "\n".join(each.words for each in again.shown()).splitlines()
+        assert [line for line in found if line.startswith("line")] == lines.splitlines()
+        assert len([words for words in again.told() if "The end." in words]) == 1
+
+
 @pytest.mark.parametrize("minutes", [0, 6])
 async def test_a_bridge_killed_right_after_its_answer_does_not_repeat_it(
     scene: Scene, tmp_path: Path, minutes: int

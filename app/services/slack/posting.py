@@ -153,6 +153,8 @@ class Poster:
             if shown.streamed is not None and not self._streams.is_current(post, shown):
                 raise PostDelayed("the text continues in another message", retry_after=self._pace)
         if shown.streamed is None:
+            # A part that an earlier run finished becomes the progress: the answer starts there.
+            shown.is_answer = False
             await self._edit(post, shown)
 
     async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
@@ -314,9 +316,9 @@ class Poster:
         """Reduce the message that showed the progress to that: the answer is below it."""
         channel, _ = channel_and_thread(post.target.external)
         level = render.verbosity(post.content, channel)
-        old = Shown(ts=shown.progress, start=shown.start, maybe_streaming=shown.maybe_streaming)
+        old = Shown(ts=shown.progress, start=shown.progress_start)
         try:
-            if old.maybe_streaming:
+            if shown.maybe_streaming:
                 await self._streams.end(post, old)
                 shown.maybe_streaming, shown.progress_called_at = False, self._clock.monotonic()
                 self._keep_pace(shown.progress_called_at)

@@ -39,6 +39,7 @@ class Shown:
     """Whether it holds a finished part of the answer, not progress."""
     progress: str | None = None
     """The message that shows the progress, once the answer is written below it."""
+    progress_start: int = 0
     progress_called_at: float = float("-inf")
     streamed: int | None = None
     """How far the text was streamed into it; None: it is not a stream."""
@@ -71,8 +72,8 @@ class Shown:
     def turn_to_answer(self) -> None:
         """Write the answer into new messages from here on: people are not notified of edits."""
         if self.ts is not None and not self.is_answer:
-            self.progress, self.progress_called_at = self.ts, self.called_at
-            self.ts = None
+            self.progress, self.progress_start = self.ts, self.start
+            self.progress_called_at, self.ts = self.called_at, None
 
     def begin_next(self, start: int) -> None:
         """Go on in another message."""
@@ -82,7 +83,8 @@ class Shown:
     def adopt(self, found: Shown) -> None:
         """Take over what was found in the thread."""
         self.ts, self.start, self.is_answer = found.ts, found.start, found.is_answer
-        self.progress, self.uploaded, self.messages = found.progress, found.uploaded, found.messages
+        self.progress, self.progress_start = found.progress, found.progress_start
+        self.uploaded, self.messages = found.uploaded, found.messages
         self.streamed, self.maybe_streaming = None, True
 
 
@@ -123,5 +125,6 @@ def _arrange(found: Shown, answer: Shown, progress: Shown) -> Shown:
     """Tell the message that is being written from the one that shows the progress."""
     current = answer if answer.start >= progress.start else progress
     found.ts, found.start, found.is_answer = current.ts, max(current.start, 0), current.is_answer
-    found.progress = progress.ts if current is answer else None
+    if current is answer:
+        found.progress, found.progress_start = progress.ts, max(progress.start, 0)
     return found
