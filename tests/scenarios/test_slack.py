@@ -20,6 +20,8 @@ def test_a_mention_is_answered_in_its_thread_and_nobody_is_answered_twice(tmp_pa
         world.settle()
 
     assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    [told] = world.slack.notified(world.ann)
+    assert "hello there" in told.words
     assert world.turns() == 1
     assert world.bridge.rows("select name from place") == [(f"{world.channel}:{thread}",)]
     assert world.too_often() == []

@@ -1,28 +1,47 @@
 """Keeps an app's calls within Slack's limits: one bucket per method, with room for answers.
 
-Slack counts the calls of one app to one method in one workspace. Progress may use a part of that
-only, so that a final answer never waits for it.
+Slack counts the calls of one app to one method in one workspace, per minute. Progress uses a part
+of that only, at an even rate, so that a final answer never waits for it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from dataclasses import dataclass
 from typing import Final
 
 from app.core.ports import Clock
 from app.errors import PostDelayed
 
-WINDOW_SECONDS: Final = 60.0
-CALLS: Final = {
-    "agents.sessions.setStatus": 50,
-    "chat.appendStream": 100,
-    "chat.startStream": 20,
-    "chat.update": 50,
-    "conversations.replies": 50,
+MINUTE: Final = 60.0
+ONE: Final = 0.999
+"""A whole call: who has waited for one must not miss it by a rounding error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What progress may use of a method: some calls at once, then so many per minute."""
+
+    burst: float
+    per_minute: float
+
+
+SHARES: Final = {
+    "agents.sessions.setStatus": Share(20, 20),  # of 50
+    "chat.appendStream": Share(20, 50),  # of 100
+    "chat.startStream": Share(10, 10),  # of 20: no answer starts a stream
+    "chat.update": Share(10, 25),  # of 50
+    "conversations.replies": Share(10, 20),  # of 50
+    "reactions.add": Share(10, 20),  # of 50
 }
-"""Calls per minute that Slack allows at least, where progress could use them up."""
-SHARE: Final = 0.7
-"""The part of them that progress may use."""
+"""The rest of what Slack allows in any minute is for answers, and for what people wait for."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The calls that are left to progress, as they were at a time."""
+
+    left: float
+    at: float
 
 
 class Limits:
@@ -30,7 +49,7 @@ class Limits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._recent: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._buckets: dict[str, _Bucket] = {}
         self._closed: dict[str, float] = {}
         """Until when Slack takes no call of a method."""
 
@@ -42,8 +61,8 @@ class Limits:
         """
         now = self._clock.monotonic()
         wait = self._closed.get(method, now) - now
-        if method in CALLS:
-            wait = max(wait, self._count(method, now, yields=yields))
+        if wait <= 0 and method in SHARES:
+            wait = self._count(method, SHARES[method], now, yields=yields)
         if wait > 0:
             raise PostDelayed(f"Slack limits {method}", retry_after=wait)
 
@@ -51,12 +70,13 @@ class Limits:
         """Make no call of a method for some time, as Slack demands."""
         self._closed[method] = self._clock.monotonic() + seconds
 
-    def _count(self, method: str, now: float, *, yields: bool) -> float:
+    def _count(self, method: str, share: Share, now: float, *, yields: bool) -> float:
         """Count a call; returns how long it has to wait if there is no room for it."""
-        recent = self._recent[method]
-        while recent and recent[0] <= now - WINDOW_SECONDS:
-            recent.popleft()
-        if yields and len(recent) >= (most := int(CALLS[method] * SHARE)):
-            return recent[-most] + WINDOW_SECONDS - now
-        recent.append(now)
+        bucket = self._buckets.setdefault(method, _Bucket(share.burst, now))
+        earned = (now - bucket.at) * share.per_minute / MINUTE
+        bucket.left, bucket.at = min(share.burst, bucket.left + earned), now
+        if yields and bucket.left < ONE:
+            return (1 - bucket.left) * MINUTE / share.per_minute
+        # Many answers make progress wait, but for a minute at most.
+        bucket.left = max(bucket.left - 1, 1 - share.per_minute)
         return 0.0

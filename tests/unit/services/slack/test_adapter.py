@@ -488,6 +488,21 @@ async def test_an_open_question_suspends_the_session_until_it_is_answered(scene:
     assert [told.ts for told in scene.slack.notified(scene.ann)] == [asked.remote_id]
 
 
+async def test_a_thread_without_a_session_does_not_concern_the_others(scene: Scene) -> None:
+    elsewhere = scene.slack.channel("elsewhere", [scene.ann, scene.app])
+    scene.slack.channels[elsewhere].sessions = False
+    threads = [(each, scene.slack.say(scene.ann, each, "x")) for each in (elsewhere, scene.channel)]
+    for number, (channel, thread) in enumerate(threads):
+        key = SessionKey("slack", f"{channel}:{thread}", "claude")
+        turn = PostContent(kind="turn", state="working", asker="U0GONE")
+        scene.app.streams = False
+        await scene.adapter.send(PostSend("create", key, f"ab-{number}", turn))
+
+    await scene.until(lambda: scene.slack.status(scene.app, *threads[0]) == "thinking")
+    # The person who asked is not in the channel: the session begins without them.
+    await scene.until(lambda: scene.slack.status(scene.app, *threads[1]) == "processing")
+
+
 async def test_a_status_that_an_earlier_run_left_is_ended_at_the_start(tmp_path: Path) -> None:
     places: list[ActivePlace] = []
 
