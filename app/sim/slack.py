@@ -49,6 +49,8 @@ class Workspace:
         self.responses: list[str] = []
         """What apps answered to interactions, seen by the person who acted."""
         self.notifications: list[Notification] = []
+        self.stream_idle_seconds = STREAM_SECONDS
+        """How long a stream may be silent: less than it lives, on some days."""
         self.refused_blocks: set[str] = set()
         """Types of blocks that this workspace does not take, for an unknown reason."""
         self.reds: list[str] = []
@@ -298,7 +300,8 @@ class Workspace:
         for message in self.messages:
             stream = message.stream
             if stream is not None and stream.open:
-                ends = stream.began + STREAM_SECONDS / self.speed
+                idle_until = stream.last + self.stream_idle_seconds / self.speed
+                ends = min(stream.began + STREAM_SECONDS / self.speed, idle_until)
                 if now >= ends:
                     self.end_stream(message, at=ends, red=True)
                     assert message.app is not None

@@ -176,7 +176,8 @@ class Methods:
                 raise SlackSays("missing_recipient_user_id")
         message = self._new(app, channel, arguments["thread_ts"])
         mode = arguments.get("task_display_mode", "timeline")
-        message.stream = Stream(self._workspace.now(), mode=mode)
+        now = self._workspace.now()
+        message.stream = Stream(now, now, mode=mode)
         self._write(message, arguments, may_be_empty=True)
         self._workspace.add(message)
         if not app.no_sessions:
@@ -242,7 +243,7 @@ class Methods:
         cards = len(tasks) if stream.mode == "timeline" else 1
         if count_expanded(whole) + cards > BLOCKS:
             raise SlackSays("msg_blocks_too_many")
-        message.text, stream.tasks = whole, tasks
+        message.text, stream.tasks, stream.last = whole, tasks, self._workspace.now()
 
     def _set_session_status(self, app: App, arguments: Arguments) -> dict[str, Any]:
         if app.no_sessions:

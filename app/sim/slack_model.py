@@ -92,6 +92,7 @@ class Stream:
     """A message while it is being written."""
 
     began: float
+    last: float
     open: bool = True
     stopped_by_user: bool = False
     mode: str = "timeline"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,21 @@ TOOL = (ToolLine("t1", "cat a.py", "in_progress"),)
 
 
 @dataclass
+class Calls:
+    """Counts the calls of an adapter that are on their way."""
+
+    call: Callable[..., Awaitable[Any]]
+    open: int = 0
+
+    async def __call__(self, *args: Any, **more: Any) -> Any:
+        self.open += 1
+        try:
+            return await self.call(*args, **more)
+        finally:
+            self.open -= 1
+
+
+@dataclass
 class Scene:
     """An outbox, an adapter and a Slack that share a clock."""
 
@@ -52,7 +68,7 @@ class Scene:
     stores: Stores
     adapter: SlackAdapter
     outbox: Outbox
-    posts: list[int] = field(default_factory=list)
+    calls: Calls
 
     @property
     def target(self) -> SessionKey:
@@ -105,7 +121,13 @@ class Scene:
         async with asyncio.timeout(60):
             while not done():
                 await asyncio.sleep(LOOK_SECONDS)  # Slack answers in a thread of its own
-                await self.clock.advance(step if self.clock.sleepers else 0)
+                passes = self.clock.sleepers and not self.is_calling()
+                await self.clock.advance(step if passes else 0)
+
+    def is_calling(self) -> bool:
+        """Tell whether a call to Slack is on its way: it takes no time here, unless told to."""
+        stalls = [each for each in self.slack.stalls.values() if not each.over.is_set()]
+        return self.calls.open > sum(each.waiting for each in stalls)
 
     async def pass_minutes(self, minutes: float) -> None:
         """Let time pass, while the bridge and Slack do what is due."""
@@ -125,9 +147,10 @@ class Scene:
         async with started(folder, self.clock, self.slack, self.stores) as (
             adapter,
             outbox,
+            calls,
         ):
             await outbox.start()
-            yield replace(self, adapter=adapter, outbox=outbox)
+            yield replace(self, adapter=adapter, outbox=outbox, calls=calls)
 
     def statuses(self) -> list[float]:
         """List when the agent was said to be working."""
@@ -141,12 +164,15 @@ class Scene:
 @asynccontextmanager
 async def started(
     folder: Path, clock: ManualClock, slack: SimulatedSlack, stores: Stores
-) -> AsyncIterator[tuple[SlackAdapter, Outbox]]:
+) -> AsyncIterator[tuple[SlackAdapter, Outbox, Calls]]:
     app = slack.apps["claude"]
     adapter = slack_adapter(slack, app, clock=clock, folder=folder, title="Fix the login")
     outbox = Outbox(stores.posts, {"slack:claude": adapter}, clock, Vault([]), Metrics())
+    api = adapter._api
+    calls = Calls(api._call)
+    api._call = calls  # type: ignore[method-assign]  # it calls the same
     try:
-        yield adapter, outbox
+        yield adapter, outbox, calls
     finally:
         await outbox.close(grace=0)
         await adapter.close()
@@ -160,8 +186,10 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         ann = slack.person("Ann")
         channel = slack.channel("general", [ann, app])
         thread = slack.say(ann, channel, "please work")
-        async with started(tmp_path, clock, slack, stores) as (adapter, outbox):
-            yield Scene(clock, slack, app, ann, channel, thread, database, stores, adapter, outbox)
+        async with started(tmp_path, clock, slack, stores) as (adapter, outbox, calls):
+            yield Scene(
+                clock, slack, app, ann, channel, thread, database, stores, adapter, outbox, calls
+            )
 
 
 def says(scene: Scene, words: str) -> bool:
@@ -225,6 +253,24 @@ async def test_a_bridge_killed_in_minute_six_notifies_once_with_the_whole_answer
         assert [words for words in again.told() if "Mended." in words] == [answer.words]
         assert len(again.told()) == 2
         assert scene.slack.reds == []
+
+
+@pytest.mark.parametrize(("idle_seconds", "reds"), [(30.0, 0), (10.0, 1)])
+async def test_a_silent_agent_shows_no_error_for_long_where_slack_ends_idle_streams(
+    scene: Scene, idle_seconds: float, reds: int
+) -> None:
+    scene.slack.stream_idle_seconds = idle_seconds
+    await scene.begin()
+    await scene.until(lambda: scene.shown())
+    await scene.pass_minutes(4)
+
+    with scene.slack.changed:
+        scene.slack.pass_time()
+        assert len(scene.slack.reds) == reds
+        assert not scene.shown()[0].red
+    await scene.finish("Mended.")
+    await scene.play(scene.is_sent)
+    assert scene.told()[-1] == "Mended."
 
 
 async def test_a_step_that_an_agent_never_ticks_is_not_red_under_its_answer(scene: Scene) -> None:

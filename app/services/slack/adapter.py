@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
@@ -24,16 +24,17 @@ from app.core.posts import PostSend, PostSent
 from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
-from app.errors import PostError, PostRejected, ServiceRefused
+from app.errors import PostError, PostRejected
 from app.services.common.catch_up import CatchUp, Take
 from app.services.slack import events, messages
-from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
+from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
+from app.services.slack.completion import RETRY_PAUSES, Completion
 from app.services.slack.people import People
-from app.services.slack.posting import PACE_SECONDS, Poster
+from app.services.slack.posts.posting import PACE_SECONDS, Poster
+from app.services.slack.posts.sharing import Sharer
 from app.services.slack.reactions import Reactions
-from app.services.slack.sharing import Sharer
 from app.services.slack.shortcuts import INVITE, NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
@@ -51,14 +52,10 @@ OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; known messages are not handled again."""
 RECENT_MESSAGES: Final = 256
 """Messages to remember, so that their mentions need no look-up."""
-RETRY_PAUSES: Final = (1.0, 1.0)
-"""Seconds between look-ups: one hiccup is no reason to refuse a message or to drop a file."""
 ABSENCE_SECONDS: Final = 2.0
 """Time limit to check whether the agent is in the channel of a mention."""
 STATUS_SECONDS: Final = 3600.0
 """How long Slack shows a status that is not ended."""
-LOOK_UP_SECONDS: Final = 2.0
-"""Time limit of one look-up for a stored message: a person waits for the agent."""
 
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
@@ -111,6 +108,9 @@ class SlackAdapter(Adapter):
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
         self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
+        self._completion = Completion(
+            self._api, self._people, self._reader, colleagues, clock, self._me
+        )
         self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
         self._status = Status(self._api, clock, app.agent, title)
@@ -151,7 +151,7 @@ class SlackAdapter(Adapter):
         if not isinstance(heard.metadata, events.Origin):
             return heard
         await self._shortcuts.check(heard.metadata.frame)
-        found = await self._complete(heard.metadata)
+        found = await self._completion.complete(heard.metadata)
         return found if isinstance(found, Heard) else heard
 
     @override
@@ -159,13 +159,13 @@ class SlackAdapter(Adapter):
         """Add the names that were not known when a change was stored."""
         if not isinstance(changed.metadata, events.Origin):
             return changed
-        found = await self._complete(changed.metadata)
+        found = await self._completion.complete(changed.metadata)
         return found if isinstance(found, Changed) else changed
 
     @override
     async def name_speaker(self, speaker: Speaker) -> Speaker:
         """Look up the name of a person."""
-        names = await self._names([speaker.id])
+        names = await self._completion.names([speaker.id])
         return replace(speaker, name=names.get(speaker.id, speaker.name))
 
     @override
@@ -308,54 +308,6 @@ class SlackAdapter(Adapter):
             body=raw,
             received_at=self._clock.now(),
         )
-
-    async def _complete(self, origin: events.Origin) -> Inbound | None:
-        """Read a frame again, with the names and files that it lacks."""
-        frame = await self._with_files(origin.frame)
-        names = await self._names(events.users_in(frame))
-        return self._reader.interpret(frame, replace(origin.known, names=names))
-
-    async def _names(self, users: Iterable[str]) -> dict[str, str]:
-        """Look up the names of people, as far as Slack answers in time."""
-        people = [user for user in users if user not in self._colleagues.agents]
-        try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                me = await self._me()
-        except (PostError, ServiceRefused, TimeoutError) as error:
-            logger.info("cannot look up names: %s", error)
-            return {}
-        return await self._people.names(people, me.team)
-
-    async def _with_files(self, frame: messages.Event) -> messages.Event:
-        """Add a message's files and forwarded messages to its mention, which lacks them."""
-        payload = frame["payload"]
-        event = payload.get("event") or {}
-        if event.get("type") != "app_mention":
-            return frame
-        try:
-            message = await self._retry(lambda: self._message(event))
-        except PostError as error:
-            logger.warning("cannot read the files of a mention: %s", error)
-            return frame
-        found = {key: message[key] for key in ("files", "attachments") if key in message}
-        return {**frame, "payload": {**payload, "event": {**event, **found}}}
-
-    async def _message(self, event: messages.Event) -> messages.Event:
-        """Read the message that a mention is in."""
-        try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                answer = await self._api.read(
-                    "conversations.replies",
-                    channel=event["channel"],
-                    ts=events.thread_of(event),
-                    oldest=event["ts"],
-                    latest=event["ts"],
-                    inclusive="true",
-                    limit=2,  # the first message of the thread comes with it
-                )
-        except TimeoutError as error:
-            raise SlackUncertain("conversations.replies", "TimeoutError") from error
-        return next((each for each in answer["messages"] if each["ts"] == event["ts"]), {})
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call Slack, and retry a few times while it does not answer."""

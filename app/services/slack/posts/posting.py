@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from app.core.files.download import FileRefused
@@ -21,10 +22,11 @@ from app.services.slack import render, text
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
-from app.services.slack.errors import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE
 from app.services.slack.events import channel_and_thread
-from app.services.slack.shown import Shown, metadata, search
-from app.services.slack.streams import STREAM_SECONDS, Streams
+from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, PLACE_GONE
+from app.services.slack.posts.shown import Shown, search
+from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
+from app.services.slack.posts.writing import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class Poster:
         self._clock = clock
         self._pace = pace
         self._streams = Streams(api, clock)
+        self._writer = Writer(api, clock)
         self._tasks = Tasks(f"slack streams of {agent}")
         self._uploads = True
         self._shown: dict[str, Shown] = {}
@@ -121,7 +124,7 @@ class Poster:
         if post.remote_id is not None and wait > 0:
             raise PostDelayed("one call per message per second", retry_after=wait)
         shown = Shown(ts=post.remote_id)
-        await self._put(post, shown, blocks)
+        await self._writer.put(post, shown, blocks)
         assert shown.ts is not None
         self._asked.pop(post.marker, None)
         if content.offered:
@@ -160,21 +163,31 @@ class Poster:
     async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
         await self._streams.begin(post, shown, me)
         if shown.streamed is not None and shown.timer is None:
-            shown.timer = self._tasks.start(self._end_in_time(shown), name=f"{post.marker}, end")
+            self._watch(shown)
+
+    def _watch(self, shown: Shown) -> None:
+        assert shown.post is not None
+        name = f"{shown.post.marker}, end"
+        shown.timer = self._tasks.start(self._end_in_time(shown), name=name)
 
     async def _end_in_time(self, shown: Shown) -> None:
         """End the streams of a post before Slack does, then show the progress by edits."""
-        while True:
-            left = shown.began + STREAM_SECONDS - self._clock.monotonic()
-            if shown.streamed is not None:
-                await (self._clock.sleep(left) if left > 0 else self._retire(shown))
-                continue
-            await self._clock.sleep(self._pace)
-            async with shown.lock:
-                if shown.streamed is None:
-                    shown.timer = None
-                    await self._edit_again(shown)
-                    return
+        while shown.streamed is not None:
+            now = self._clock.monotonic()
+            left, silent = shown.began + STREAM_SECONDS - now, now - shown.called_at
+            if left <= 0:
+                await self._touch(shown, self._streams.retire)
+            elif silent >= KEEP_SECONDS:
+                await self._touch(shown, self._streams.touch)
+            else:
+                await self._clock.sleep(min(left, KEEP_SECONDS - silent))
+        await self._clock.sleep(self._pace)
+        async with shown.lock:
+            shown.timer = None
+            if shown.streamed is None:
+                await self._edit_again(shown)
+            else:
+                self._watch(shown)
 
     async def _edit_again(self, shown: Shown) -> None:
         if shown.post is None or shown.is_complete or shown.post.content.state in FINAL:
@@ -184,13 +197,14 @@ class Poster:
         except PostError as error:
             logger.info("%s", error)  # the next progress shows it
 
-    async def _retire(self, shown: Shown) -> None:
+    async def _touch(self, shown: Shown, how: Callable[[PostSend, Shown], Awaitable[None]]) -> None:
+        """Call Slack for a stream without news; nothing waits for that."""
         async with shown.lock:
             if shown.streamed is None or shown.post is None:
                 return
             pause = 0.0
             try:
-                await self._streams.retire(shown.post, shown)
+                await how(shown.post, shown)
             except PostDelayed as error:
                 pause = error.retry_after or self._pace
             except PostError as error:
@@ -206,7 +220,7 @@ class Poster:
         if shown.maybe_streaming and shown.ts is not None:
             await self._streams.end(post, shown)
         blocks = render.progress(content, shown.start, level, seal=self._seal.close)
-        await self._put(post, shown, blocks, yields=True)
+        await self._writer.put(post, shown, blocks, yields=True)
 
     async def _finish(self, post: PostSend, shown: Shown) -> None:
         """Show the answer so that people are notified of it, then reduce the progress."""
@@ -264,7 +278,7 @@ class Poster:
         shown.is_answer = True
         rest = len(post.content.text) - shown.start
         try:
-            await self._put_blocks(post, shown, blocks)
+            await self._writer.put_blocks(post, shown, blocks)
         except SlackRefused as error:
             if error.error not in BAD_FORM:
                 raise
@@ -278,7 +292,7 @@ class Poster:
             if rest > SMALLEST_PART and self._uploads and shown.ts is None:
                 shown.messages = MESSAGES
                 return False
-            await self._put_verbatim(post, shown, blocks)
+            await self._writer.put_verbatim(post, shown, blocks)
         return True
 
     def _below(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
@@ -295,7 +309,7 @@ class Poster:
             return
         below = self._below(post, shown)
         if text.weigh(rest) <= min(shown.size, SMALLEST_PART):
-            await self._put(post, shown, render.answer(text.piece(rest, 0, None), below))
+            await self._writer.put(post, shown, render.answer(text.piece(rest, 0, None), below))
             return
         channel, thread = channel_and_thread(post.target.external)
         name = f"answer-{post.marker}.{shown.start}.md"
@@ -331,70 +345,3 @@ class Poster:
             )
         except SlackRefused as error:
             logger.info("%s", error)  # the answer is there
-
-    async def _put(
-        self,
-        post: PostSend,
-        shown: Shown,
-        blocks: list[dict[str, Any]],
-        *,
-        yields: bool = False,
-    ) -> None:
-        """Show blocks; if Slack cannot render an agent's text, show it verbatim."""
-        try:
-            await self._put_blocks(post, shown, blocks, yields=yields)
-        except SlackRefused as error:
-            if error.error not in BAD_FORM:
-                raise
-            logger.warning("%s; showing the text verbatim", error)
-            await self._put_verbatim(post, shown, blocks)
-
-    async def _put_verbatim(
-        self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]
-    ) -> None:
-        """Show blocks without Markdown and cards, and if that is refused too, without blocks."""
-        verbatim = render.verbatim(blocks)
-        try:
-            await self._put_blocks(post, shown, verbatim)
-        except SlackRefused as error:
-            if error.error not in BAD_FORM:
-                raise
-            await self._put_blocks(post, shown, None, words=render.bare(verbatim))
-
-    async def _put_blocks(
-        self,
-        post: PostSend,
-        shown: Shown,
-        blocks: list[dict[str, Any]] | None,
-        *,
-        words: str = "",
-        yields: bool = False,
-    ) -> None:
-        """Change the message if there is one, else post it."""
-        channel, thread = channel_and_thread(post.target.external)
-        content: dict[str, Any] = {
-            "text": words or render.summary(post.content),
-            "blocks": blocks,
-            "metadata": metadata(post, shown.start, is_answer=shown.is_answer),
-        }
-        if shown.ts is not None:
-            try:
-                await self._api.call(
-                    "chat.update", yields=yields, channel=channel, ts=shown.ts, **content
-                )
-            except SlackRefused as error:
-                if error.error not in GONE:
-                    raise
-                shown.ts = None
-        if shown.ts is None:
-            answer = await self._api.call(
-                "chat.postMessage",
-                channel=channel,
-                thread_ts=thread,
-                unfurl_links=False,
-                unfurl_media=False,
-                **content,
-            )
-            shown.ts = answer["ts"]
-            shown.messages += 1
-        shown.called_at = self._clock.monotonic()

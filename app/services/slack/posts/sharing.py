@@ -16,9 +16,9 @@ from app.core.files.download import FileRefused
 from app.core.files.names import size_words
 from app.core.posts import MadeFile, PostSend, PostSent
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.errors import PLACE_GONE
 from app.services.slack.events import channel_and_thread
-from app.services.slack.shown import metadata
+from app.services.slack.posts.errors import PLACE_GONE
+from app.services.slack.posts.shown import metadata
 from app.services.slack.text import escape
 
 logger = logging.getLogger(__name__)

@@ -15,14 +15,17 @@ from app.errors import PostDelayed
 from app.services.slack import cards, render, text
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity
-from app.services.slack.errors import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE
 from app.services.slack.events import channel_and_thread, is_person
-from app.services.slack.shown import Shown, metadata
+from app.services.slack.posts.errors import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE
+from app.services.slack.posts.shown import Shown, metadata
 
 logger = logging.getLogger(__name__)
 
 STREAM_SECONDS: Final = 270.0
 """How long a stream is used: Slack ends it after 300 seconds, and shows an error."""
+
+KEEP_SECONDS: Final = 20.0
+"""After how long a silent stream is touched: Slack ends some that are idle for half a minute."""
 
 
 class Streams:
@@ -91,6 +94,15 @@ class Streams:
         if done:
             shown.streamed, shown.tasks = upto, tasks
         return None
+
+    async def touch(self, post: PostSend, shown: Shown) -> None:
+        """Keep a silent stream from being idle, and notice if Slack ended it all the same."""
+        name = self._name(post, shown)
+        chunks = cards.chunks({}, {name: shown.tasks[name]}, "")
+        channel, _ = channel_and_thread(post.target.external)
+        await self._try(
+            shown, "chat.appendStream", yields=True, channel=channel, ts=shown.ts, chunks=chunks
+        )
 
     async def finish(self, post: PostSend, shown: Shown, below: list[dict[str, Any]]) -> int | None:
         """End a stream with the answer; returns where the next message begins if it is full."""
