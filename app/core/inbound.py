@@ -113,6 +113,18 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Rated:
+    """A person's verdict on an answer."""
+
+    place: PlaceKey
+    external: str
+    marker: str
+    """The mark of the post that shows the answer."""
+    is_good: bool
+    speaker: Speaker
+
+
+@dataclass(frozen=True, slots=True)
 class News:
     """Something that happened to changes that the agent may have proposed."""
 
@@ -128,7 +140,7 @@ class News:
     link: str = ""
 
 
-Inbound = Heard | Changed | Answered | News
+Inbound = Heard | Changed | Answered | Rated | News
 
 
 @dataclass(frozen=True, slots=True)

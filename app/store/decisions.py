@@ -9,16 +9,17 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard
+from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
 from app.core.keys import AreaOf, PlaceKey, no_area
 from app.core.notes import Note, NoteCode
 from app.core.stores.asks import TakenAnswer
-from app.core.types import BridgeSessionRequest, Entry, PlaceView
+from app.core.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release
 from app.store.commits.choices import choose, pin, remember
 from app.store.commits.corrections import correct
 from app.store.commits.endings import drop_queued, hand_over, stop_running, stop_session
 from app.store.commits.offers import hand_on_offers
+from app.store.commits.ratings import rate
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.inbox import settle
@@ -94,6 +95,16 @@ class Decisions:
             corrected = correct(connection, changed, self._now())
             settle(connection, seq, "done", f"edited: {corrected.outcome}")
             return corrected
+
+        return await self._database.writer.run(write)
+
+    async def rate(self, seq: int, rated: Rated) -> TurnRef | None:
+        """Note a verdict with its turn, and settle the delivery."""
+
+        def write(connection: Connection) -> TurnRef | None:
+            noted = rate(connection, rated, self._now())
+            settle(connection, seq, "done", "rated" if noted is not None else "nothing new")
+            return noted
 
         return await self._database.writer.run(write)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.slack import Message, lists
+from app.sim.slack_blocks import lists
+from app.sim.slack_model import Message
 from tests.sim.linear import LinearSession
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld

@@ -16,10 +16,10 @@ from app.core.findings import Finding, Verdict
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
-from app.services.slack.manifest import EVENTS, SCOPES
-from app.sim.slack import EVENTS as ALL_EVENTS
-from app.sim.slack import SCOPES as ALL_SCOPES
-from app.sim.slack import App
+from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, manifest
+from app.sim.slack_model import EVENTS as ALL_EVENTS
+from app.sim.slack_model import SCOPES as ALL_SCOPES
+from app.sim.slack_model import App
 from app.sim.slack_server import SimulatedSlack
 from app.store.database import Database
 from app.store.guarding import Guard, put_on_guard
@@ -75,13 +75,27 @@ def test_the_manifest_can_be_piped_and_the_steps_are_told_aside(
     show(configure(), "slack", "codex", None)
 
     printed = capsys.readouterr()
-    manifest = json.loads(printed.out)
-    assert manifest["display_information"]["name"] == "Codex"
-    assert manifest["oauth_config"]["scopes"]["bot"] == sorted(SCOPES)
-    assert manifest["settings"]["event_subscriptions"]["bot_events"] == sorted(EVENTS)
-    assert manifest["settings"]["socket_mode_enabled"]
+    shown = json.loads(printed.out)
+    assert shown["display_information"]["name"] == "Codex"
+    assert shown["oauth_config"]["scopes"]["bot"] == sorted(SCOPES)
+    assert shown["settings"]["event_subscriptions"]["bot_events"] == sorted(EVENTS)
+    assert shown["settings"]["socket_mode_enabled"]
     assert "SLACK_BOT_TOKEN__CODEX" in printed.err
     assert all(f"{scope}: {reason}" in printed.err for scope, reason in SCOPES.items())
+
+
+def test_the_manifest_keeps_to_the_lengths_that_slack_accepts() -> None:
+    made = manifest("A name that is longer than Slack would like it to be", "words " * 100)
+
+    [shortcut] = made["features"]["shortcuts"]
+    prompts = made["features"]["agent_view"]["suggested_prompts"]
+    assert len(made["display_information"]["name"]) == 35
+    assert len(made["display_information"]["description"]) == 140
+    assert len(made["features"]["agent_view"]["agent_description"]) == 300
+    assert (shortcut["type"], len(shortcut["name"])) == ("message", 24)
+    assert {"name", "type", "callback_id", "description"} == set(shortcut)
+    assert 0 < len(prompts) <= 4
+    assert all(set(prompt) == {"title", "message"} for prompt in prompts)
 
 
 def test_an_unknown_agent_has_no_manifest(configure: Configure) -> None:
@@ -105,6 +119,19 @@ async def test_an_app_that_is_set_up_well_is_ok(
     assert app.user in finding.reason
 
 
+@pytest.mark.parametrize("error", ["feature_disabled", "not_an_agent"])
+async def test_an_app_without_agent_sessions_is_said_to_show_less(
+    configure: Configure, simulated: SimulatedSlack, error: str
+) -> None:
+    app = simulated.app("claude", no_sessions=error)
+
+    [finding] = await findings(configure(**tokens(simulated, app)))
+
+    assert finding.verdict is Verdict.WARNING
+    assert error in finding.reason
+    assert "!stop" in finding.remedy
+
+
 async def test_missing_scopes_are_named(configure: Configure, simulated: SimulatedSlack) -> None:
     app = simulated.app("claude", scopes=ALL_SCOPES - {"files:read"})
 
@@ -113,6 +140,17 @@ async def test_missing_scopes_are_named(configure: Configure, simulated: Simulat
     assert finding.verdict is Verdict.PROBLEM
     assert "files:read" in finding.reason
     assert "manifest slack claude" in finding.remedy
+
+
+async def test_an_app_of_an_earlier_manifest_works_and_is_told_what_it_lacks(
+    configure: Configure, simulated: SimulatedSlack
+) -> None:
+    app = simulated.app("claude", scopes=ALL_SCOPES - OPTIONAL)
+
+    [finding] = await findings(configure(**tokens(simulated, app)))
+
+    assert finding.verdict is Verdict.WARNING
+    assert "commands, reactions:write" in finding.reason
 
 
 @pytest.mark.parametrize("name", ["SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"])
