@@ -118,7 +118,15 @@ class News:
     link: str = ""
 
 
-Inbound = Heard | Changed | Answered | News
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something that the platform expects of the adapter itself; no agent has a part in it."""
+
+    metadata: object
+    """What is to be done: a typed value of that service."""
+
+
+Inbound = Heard | Changed | Answered | News | Chore
 
 
 @dataclass(frozen=True, slots=True)

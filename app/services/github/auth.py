@@ -42,6 +42,12 @@ LOGS: Mapping[str, str] = {"actions": "read", "metadata": "read"}
 """What it takes to see what a workflow wrote."""
 SHOWING: Mapping[str, str] = {"checks": "write", "metadata": "read"}
 """What it takes to show a turn as a check."""
+RESOLVING: Mapping[str, str] = {
+    "contents": "write",
+    "pull_requests": "write",
+    "metadata": "read",
+}
+"""What it takes to resolve a thread of a review: GitHub asks for the right to push as well."""
 LOOKING: Mapping[str, str] = {"metadata": "read"}
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}

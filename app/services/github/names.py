@@ -11,12 +11,13 @@ from app.errors import NotFound
 
 SERVICE = "github"
 
-Kind = Literal["issue", "comment", "review", "review-comment", "label"]
+Kind = Literal["issue", "comment", "review", "review-comment", "label", "seen"]
+"""`seen` stands for a reaction, where nothing else of ours can be seen yet."""
 
 _SPOT = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+):(?P<number>[0-9]{1,12})", re.ASCII)
 _LINK = re.compile(r"/(?P<repository>[\w.-]+/[\w.-]+)/pull/(?P<number>[0-9]{1,12})$", re.ASCII)
 _NAME = re.compile(
-    r"(?P<kind>issue|comment|review|review-comment|label)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
+    r"(?P<kind>issue|comment|review|review-comment|label|seen)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
 )
 
 

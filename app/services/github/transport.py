@@ -10,7 +10,7 @@ room for results, so that an answer never waits behind a plan update.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -66,6 +66,8 @@ class Transport:
             trust_env=api_url.startswith("https:"),
         )
         self._github = GitHubAPI(self.client, REQUESTER, base_url=api_url)
+        # On Enterprise Server it is next to the REST API, elsewhere below it.
+        self._graphql = f"{api_url.removesuffix('/v3')}/graphql"
 
     async def get(
         self,
@@ -95,6 +97,14 @@ class Transport:
         call = self._github.post if method == "post" else self._github.patch
         with self._translate_refusals(path):
             return await call(path, data=data, jwt=jwt, oauth_token=token)
+
+    async def query(self, document: str, variables: Mapping[str, object], *, token: str) -> Any:
+        """Run a GraphQL document; returns its data."""
+        asked = {"query": document, "variables": dict(variables)}
+        answer = await self.send("post", self._graphql, asked, token=token)
+        if errors := answer.get("errors"):
+            raise _query_refusal(errors)
+        return answer["data"]
 
     async def iterate(self, path: str, *, jwt: str) -> AsyncGenerator[dict[str, Any], None]:
         """Read a list, page by page."""
@@ -146,6 +156,14 @@ class Pace:
         if len(self._written) < allowed:
             return 0.0
         return self._written[-allowed] + seconds - now
+
+
+def _query_refusal(errors: Sequence[Mapping[str, str]]) -> PostDelayed | PostRejected:
+    kinds = {each.get("type", "") for each in errors}
+    what = f"GitHub refused: {errors[0].get('message', '')}"
+    if "RATE_LIMITED" in kinds:
+        return PostDelayed(what, retry_after=LIMITED_SECONDS)
+    return Gone(what) if "NOT_FOUND" in kinds else PostRejected(what)
 
 
 def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:

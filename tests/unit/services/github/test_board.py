@@ -52,7 +52,8 @@ def test_whatever_is_asked_makes_buttons_that_github_takes(
     shown = board.asking(content)
 
     actions = shown["actions"]
-    assert len(actions) == min(3, len(options))
+    assert len(actions) == min(3, len(options) + 1)
+    assert (shown["status"], shown["conclusion"]) == ("completed", "neutral")
     assert all(0 < len(each["label"]) <= 20 for each in actions)
     assert all(0 < len(each["description"]) <= 40 for each in actions)
     assert all(0 < len(each["identifier"]) <= 20 for each in actions)
