@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.services.github.auth import WORKFLOWS
 from app.services.github.events import BUTTONS, ROUTES
 
 PERMISSIONS: Mapping[str, str] = {
@@ -23,13 +24,16 @@ ENOUGH = {"checks": "read", "actions": ""}
 EVENTS = tuple(ROUTES)
 """What people say; what becomes of pull requests: their checks, and the branch they are for; what
 repositories are called; and which buttons people press."""
+CHECKS = {BUTTONS, "check_suite"}
 NAME_CHARACTERS = 34
 """The longest name of an App that GitHub accepts."""
 
 _LEVELS = ("", "read", "write", "admin")
 
 
-def manifest(name: str, *, base_url: str, path: str, redirect_url: str) -> dict[str, Any]:
+def manifest(
+    name: str, *, base_url: str, path: str, redirect_url: str, workflows: bool = False
+) -> dict[str, Any]:
     """Describe an agent's App as GitHub's manifest flow takes it."""
     return {
         "name": name[:NAME_CHARACTERS],
@@ -37,7 +41,7 @@ def manifest(name: str, *, base_url: str, path: str, redirect_url: str) -> dict[
         "hook_attributes": {"url": f"{base_url}{path}", "active": True},
         "redirect_url": redirect_url,
         "public": False,
-        "default_permissions": dict(PERMISSIONS),
+        "default_permissions": {**PERMISSIONS, **(WORKFLOWS if workflows else {})},
         "default_events": list(EVENTS),
     }
 
@@ -50,6 +54,7 @@ def lacking(app: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         for name, level in {**PERMISSIONS, **ENOUGH}.items()
         if _LEVELS.index(held.get(name, "")) < _LEVELS.index(level)
     ]
-    has_buttons = held.get("checks") == "write"
-    wanted = [event for event in EVENTS if event != BUTTONS or has_buttons]
+    # An App that writes checks hears of them without a subscription; another has no buttons.
+    unasked = CHECKS if held.get("checks") == "write" else {BUTTONS}
+    wanted = [event for event in EVENTS if event not in unasked]
     return permissions, [event for event in wanted if event not in app.get("events", ())]

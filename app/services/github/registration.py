@@ -152,6 +152,7 @@ def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: 
         base_url=configuration.base_url,
         path=configuration.webhook_paths(NAME, entry.name)[-1],
         redirect_url=back,
+        workflows=request.workflows,
     )
     form = FORM.format(
         agent=escape(entry.name),

@@ -49,6 +49,10 @@ class Gone(PostRejected):
     """GitHub has no such thing, or does not show it to us."""
 
 
+class Unprocessable(PostRejected):
+    """GitHub understands the call, and does not carry it out."""
+
+
 class Unauthorized(PostDelayed):
     """GitHub rejects the token or the App's JWT."""
 
@@ -181,5 +185,7 @@ def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
             return PostDelayed(what, retry_after=LIMITED_SECONDS)
         case 404 | 410:
             return Gone(what)
+        case 422:
+            return Unprocessable(what)
         case _:
             return PostRejected(what)

@@ -57,7 +57,9 @@ class Hook:
         )
 
     def _check_target(self, headers: dict[bytes, bytes]) -> None:
-        kind = headers.get(b"x-github-hook-installation-target-type", b"")
-        target = headers.get(b"x-github-hook-installation-target-id", b"")
-        if kind != b"integration" or target != self.app_id.encode():
+        """Refuse what names another target; the signature is enough where nothing is named."""
+        kind = headers.get(b"x-github-hook-installation-target-type") or b"integration"
+        own = self.app_id.encode()
+        target = headers.get(b"x-github-hook-installation-target-id") or own
+        if kind != b"integration" or target != own:
             raise DeliveryRefused("this webhook belongs to another GitHub App", status=403)

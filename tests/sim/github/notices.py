@@ -19,7 +19,7 @@ class Notification(NamedTuple):
     reason: str
     """`mention`, or `subscribed` for those who took part or were mentioned before."""
     words: str
-    """What was said when it was new: a later edit tells nobody."""
+    """What was said when it was new: a later edit notifies no one."""
 
 
 def notify(

@@ -50,6 +50,14 @@ def test_while_the_secret_is_changed_both_are_taken_and_equal_bytes_are_known_ag
     assert before.signature == after.signature
 
 
+def test_a_signature_is_enough_where_no_target_is_named() -> None:
+    given = headers()
+    for name in ("type", "id"):
+        del given[f"x-github-hook-installation-target-{name}".encode()]
+
+    assert HOOK.verify(given, BODY, 0.0).body == BODY
+
+
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
