@@ -28,21 +28,17 @@ from app.errors import (
 )
 from app.markdown.hidden import strip
 from app.services.github import events, render, reviews
-from app.services.github.accounts import Accounts
+from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
-from app.services.github.attachment_links import Hosts, files_in
+from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
-from app.services.github.directory import Directory
-from app.services.github.files import Files
+from app.services.github.deliveries import EVENT, Hook, Sweep
 from app.services.github.messages import Reader
 from app.services.github.names import SERVICE, Name, Spot
 from app.services.github.payloads import Comment, Event, Repository, Review
 from app.services.github.posting import Poster
-from app.services.github.retry import retry_github
-from app.services.github.sweep import Sweep
-from app.services.github.transport import Gone
-from app.services.github.webhook import EVENT, Hook
+from app.services.github.transport import Gone, retry_github
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from app.services.github.payloads import (
     Status,
     Thread,
 )
-from app.services.github.remarks import Remark
+from app.services.github.reviews import Remark
 from app.services.github.transport import PAGE, REQUESTER, Gone
 
 logger = logging.getLogger(__name__)

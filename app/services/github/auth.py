@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from app.core.ports import Clock
 from app.errors import PostRejected
-from app.services.github.installations import Installations
+from app.services.github.accounts import Installations
 from app.services.github.payloads import Opened
 from app.services.github.transport import (
     MOST_PAGES,
@@ -58,8 +58,6 @@ RESOLVING: Mapping[str, str] = {
 LOOKING: Mapping[str, str] = {"metadata": "read"}
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}
-WORKFLOWS: Mapping[str, str] = {"workflows": "write"}
-"""What it takes beyond that to push workflow files: only some Apps have it."""
 
 
 class AppNotInstalled(PostRejected):

@@ -22,12 +22,13 @@ from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
+from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
-from app.services.github.auth import WORKFLOWS, WRITING
-from app.services.github.directory import Directory
+from app.services.github.auth import WRITING
+from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
-from app.services.github.retry import retry_github
+from app.services.github.transport import retry_github
 
 logger = logging.getLogger(__name__)
 

@@ -20,15 +20,15 @@ from app.core.notes import NoteCode
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
 from app.errors import PostError, PostRejected
-from app.services.github import remarks, render
+from app.services.github import render
+from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.board import Board
-from app.services.github.directory import Directory
 from app.services.github.events import Rerun
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import Account, Comment
-from app.services.github.retry import retry_github
-from app.services.github.transport import Gone
+from app.services.github.reviews import read_remarks, sort_remarks
+from app.services.github.transport import Gone, retry_github
 
 logger = logging.getLogger(__name__)
 
@@ -250,13 +250,13 @@ class Poster:
         content = post.content
         if content.state != "done" or len(content.text) > render.PAGE_CHARACTERS:
             return None
-        text, found = remarks.read(content.text)
+        text, found = read_remarks(content.text)
         if not found or not (await self._api.issue(spot)).is_pull:
             return None
         try:
             # First: a commit that comes meanwhile makes the comments outdated, not wrong.
             commit = (await self._api.pull(spot)).head.sha
-            fitting, others = remarks.sort(found, await self._api.patches(spot))
+            fitting, others = sort_remarks(found, await self._api.patches(spot))
             body, fitting = render.review(content, post.marker, self._slug, text, fitting, others)
             made = await self._api.add_review(spot, body, fitting, commit)
         except PostRejected as error:

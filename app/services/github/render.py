@@ -15,7 +15,7 @@ from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
 from app.markdown.code import span
-from app.services.github.remarks import Remark
+from app.services.github.reviews import Remark
 
 BODY_CHARACTERS = 65_536
 """The longest comment that GitHub accepts."""

@@ -10,16 +10,17 @@ room for results, so that an answer never waits behind a plan update.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import httpx
-from gidgethub import BadRequest, RateLimitExceeded
+from gidgethub import BadRequest, GitHubException, RateLimitExceeded
 from gidgethub.httpx import GitHubAPI
 from gidgethub.sansio import accept_format
 
 from app.core.ports import Clock
+from app.core.retry import retry
 from app.errors import PostDelayed, PostRejected
 
 REQUESTER = "agent-bridge"
@@ -189,3 +190,32 @@ def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
             return Unprocessable(what)
         case _:
             return PostRejected(what)
+
+
+PAUSES = (1.0, 5.0, 15.0)
+"""Seconds between attempts: a hiccup must not cost a turn."""
+LONGEST_SECONDS = 60.0
+"""The longest pause that GitHub may ask for; above it people are told that the call failed."""
+BRIEF_PAUSES = (1.0, 3.0)
+BRIEF_SECONDS = 5.0
+"""The same while a whole conversation waits and a person may want to stop it."""
+
+T = TypeVar("T")
+
+
+async def retry_github(clock: Clock, call: Callable[[], Awaitable[T]], *, brief: bool = False) -> T:
+    """Make a call that may be repeated.
+
+    Raises:
+        PostRejected: GitHub refuses it for good.
+        PostDelayed: all attempts failed.
+    """
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except (GitHubException, httpx.HTTPError) as error:
+            raise PostDelayed(str(error) or type(error).__name__) from error
+
+    pauses, longest = (BRIEF_PAUSES, BRIEF_SECONDS) if brief else (PAUSES, LONGEST_SECONDS)
+    return await retry(clock, attempt, pauses, longest=longest)

@@ -22,8 +22,7 @@ from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
 from app.services import registered_services
 from app.services.github.doctor import checks
-from app.services.github.manifest import EVENTS, PERMISSIONS, lacking, manifest
-from app.services.github.registration import store
+from app.services.github.manifest import EVENTS, PERMISSIONS, lacking, manifest, store
 from tests.sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 

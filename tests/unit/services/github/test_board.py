@@ -15,7 +15,7 @@ from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
 from app.services.github import board
-from app.services.github.mentions import Identities, Identity
+from app.services.github.names import Identities, Identity
 from tests.support import github_desk
 
 US = Identities.of(

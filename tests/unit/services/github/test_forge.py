@@ -11,10 +11,10 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
 from app.services.github import forge
-from app.services.github.directory import Directory
+from app.services.github.accounts import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge
-from app.services.github.mentions import Identity
-from app.services.github.retry import PAUSES
+from app.services.github.names import Identity
+from app.services.github.transport import PAUSES
 from tests.sim.github.answers import Reply
 from tests.support.clock import ManualClock
 from tests.support.github_desk import BRANCH, Desk, Office

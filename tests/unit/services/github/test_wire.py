@@ -21,8 +21,7 @@ from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.services.github import api
 from app.services.github.events import name_repository, parse
-from app.services.github.mentions import Identities, Identity
-from app.services.github.names import Spot
+from app.services.github.names import Identities, Identity, Spot
 from tests.sim.github.rest import GRAPHQL
 from tests.sim.github.state import Check
 from tests.support.github_desk import Desk, Office, read
