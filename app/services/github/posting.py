@@ -60,6 +60,8 @@ class Poster:
         self._board = Board(api, clock)
         self._unwritten: dict[str, float] = {}
         """When turns began for which no comment was tried yet, by marker."""
+        self._askers: dict[SessionKey, str] = {}
+        """Whom the turns answer that are not over."""
 
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment, and show it in the check of a pull request."""
@@ -67,13 +69,15 @@ class Poster:
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
         if content.kind != "turn":
-            name = await self._write(spot, post, known)
+            name = await self._write(spot, self._address(post), known)
         elif content.state in render.UNFINISHED:
+            self._askers[post.target] = content.asker
             name = await self._show_progress(spot, post, known)
         elif content.reason is not None and content.reason.code is NoteCode.CONTINUED:
             name = await self._hand_on(spot, post, known)
         else:
             name, consumed = await self._answer(spot, post, known)
+            self._askers.pop(post.target, None)
         pull = Spot.linked(self._link_of(post.target)) or spot
         name = await self._board.show(pull, post, name, self._slug)
         again = QUIET_SECONDS if known is None and name.kind == "seen" else 0.0
@@ -92,6 +96,13 @@ class Poster:
         spot = Spot.parse(target.external)
         (found,) = await self._find(spot, marker)
         return PostSent(str(found)) if found is not None else None
+
+    def _address(self, post: PostSend) -> PostSend:
+        """Put a question to the person whose turn it belongs to."""
+        if post.content.kind != "ask":
+            return post
+        asker = self._askers.get(post.target, "")
+        return replace(post, content=replace(post.content, asker=asker))
 
     async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """Write or change what is not about a turn."""

@@ -137,6 +137,18 @@ async def test_a_comment_of_an_earlier_release_is_hidden_like_any_progress(desk:
     assert [each.minimized for each in issue.comments] == ["OUTDATED", ""]
 
 
+async def test_a_question_is_put_to_the_person_who_asked(desk: Desk) -> None:
+    issue = desk.github.open_issue("rae", desk.repository, "Bug")
+    begun = create(desk, issue)
+    await desk.claude.send(replace(begun, content=replace(begun.content, asker="ann")))
+    content = PostContent(kind="ask", state="open", text="May I?", ask=7)
+
+    await desk.claude.send(PostSend("create", desk.key(issue), "ab-2", content))
+
+    told = [(each.login, each.reason) for each in desk.github.notifications]
+    assert told == [("ann", "mention"), ("rae", "subscribed")]
+
+
 async def test_a_turn_that_another_one_continues_says_nothing(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     content = PostContent(kind="turn", state="done", reason=Note(NoteCode.CONTINUED, "ann", "yes"))
@@ -344,6 +356,48 @@ async def test_a_check_that_github_did_not_let_end_ends_with_the_next_one(desk: 
     await desk.claude.send(finish(desk, change, "Again.", sent.remote_id))
 
     assert {each.status for each in desk.repository.checks} == {"completed"}
+
+
+async def test_each_answer_begins_a_new_check_and_all_of_them_end_also_after_a_restart(
+    desk: Desk,
+) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    asked = PostContent(kind="ask", state="open", text="May I?", ask=7)
+    for state in ("open", "answered"):
+        post = PostSend("create", desk.key(change), "ab-2", replace(asked, state=state))
+        await desk.claude.send(post)
+    first, second = desk.repository.checks
+    assert (first.status, second.status) == ("completed", "in_progress")
+    desk.claude._poster._board._open.clear()  # as a restart does
+
+    await desk.claude.send(finish(desk, change, "Here.", begun.remote_id))
+
+    assert (second.status, second.conclusion) == ("completed", "success")
+
+
+async def test_progress_remembers_the_latest_check_of_its_turn(desk: Desk) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    asked = PostContent(kind="ask", state="open", text="May I?", ask=7)
+    for state in ("open", "answered"):
+        post = PostSend("create", desk.key(change), "ab-2", replace(asked, state=state))
+        await desk.claude.send(post)
+
+    shown = await desk.claude.send(replace(seen(desk, change), remote_id=begun.remote_id))
+
+    first, second = desk.repository.checks
+    assert begun.remote_id == f"seen-1@check-{first.id}"
+    assert shown.remote_id == f"seen-1@check-{second.id}"
+
+
+async def test_a_turn_that_waits_its_turn_is_no_check_yet(desk: Desk) -> None:
+    change = pull(desk)
+    post = create(desk, change)
+
+    await desk.claude.send(replace(post, content=replace(post.content, state="queued")))
+
+    assert desk.repository.checks == []
 
 
 async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Answered, Heard, Inbound
+from app.core.inbound import Answered, Chore, Heard, Inbound
 from app.core.posts import PostContent
 from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
 from app.services.github import board
+from app.services.github.events import Rerun
 from app.services.github.names import Identities, Identity
 from tests.support import github_desk
 
@@ -98,6 +99,16 @@ def test_a_button_that_was_pressed_is_an_answer_or_a_stop_of_whoever_pressed_it(
 )
 def test_what_is_no_button_of_ours_leads_to_nothing(body: bytes) -> None:
     assert read(body) is None
+
+
+@pytest.mark.parametrize(("slug", "commit"), [("claude-bridge", "c0ffee"), ("other", "c0ffee")])
+def test_only_its_own_checks_are_run_again_by_an_app(slug: str, commit: str) -> None:
+    run = {"id": 5, "head_sha": commit, "app": {"slug": slug}}
+    again = Chore(Rerun("acme/widgets", commit)) if slug == "claude-bridge" else None
+
+    assert read(pressed("", action="rerequested", check_run=run)) == again
+    body = pressed("", action="rerequested", check_suite=run)
+    assert github_desk.read("check_suite", body, US) == again
 
 
 def test_a_button_is_its_own_agents() -> None:

@@ -19,7 +19,9 @@ from app.core.inbound import Answered, Delivery, Heard, News
 from app.core.posts import PostContent, PostSend
 from app.core.types import Speaker
 from app.core.updates import AskOption
+from app.errors import DeliveryRefused
 from app.services.github import api
+from app.services.github.accounts import FOREIGN
 from app.services.github.events import name_repository, parse
 from app.services.github.names import Identities, Identity, Spot
 from tests.sim.github.rest import GRAPHQL
@@ -150,8 +152,21 @@ def octokit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules" / "@octokit"
 
 
+def refusal(desk: Desk, event: str, body: bytes) -> str:
+    """Let an adapter read an event; returns why it refuses it."""
+    delivery = Delivery("github:claude", "0", None, {"event": event}, body, 0.0)
+    desk.claude.naming(delivery)
+    try:
+        desk.claude.parse(delivery)
+    except DeliveryRefused as error:
+        return error.reason
+    return ""
+
+
 @pytest.mark.slow
-def test_every_example_that_github_publishes_is_read_without_an_error(octokit: Path) -> None:
+async def test_every_example_that_github_publishes_is_read_or_refused_in_words(
+    octokit: Path, desk: Desk
+) -> None:
     published = json.loads((octokit / "webhooks-examples/api.github.com/index.json").read_text())
     sent = [
         (event["name"], json.dumps(payload).encode())
@@ -161,11 +176,13 @@ def test_every_example_that_github_publishes_is_read_without_an_error(octokit: P
 
     kinds = {type(read(*each, US)) for each in sent}
     named = [name_repository(parse(*each), "github.com") for each in sent]
+    refused = {why for each in sent if (why := refusal(desk, *each))}
 
     assert len(sent) > 300
     assert kinds >= {Heard, News, NoneType}
     assert Answered not in kinds, "the buttons are of other Apps"
     assert any(named)
+    assert refused == {FOREIGN}, "the examples come from other accounts"
 
 
 @pytest.mark.slow
