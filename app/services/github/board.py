@@ -48,10 +48,10 @@ class _Run:
 
     id: int
     marker: str
+    commit: str = ""
+    """What it is shown on; not known of one that was begun before a restart."""
     ask: int | None = None
     """The question that completed it."""
-    is_restored: bool = False
-    """Whether it was begun before a restart, and a later one may have been begun as well."""
 
 
 class Board:
@@ -79,8 +79,14 @@ class Board:
     async def rerun(self, asked: Rerun, title: str) -> None:
         """Answer people who want checks to run again: a queued suite waits for a completed run.
 
-        The check of a turn that is at work is shown again when it ends.
+        The check of a turn that is at work there begins again instead.
         """
+        where = (asked.repository, asked.commit)
+        for spot, run in list(self._open.items()):
+            if (spot.repository, run.commit) == where and run.ask is None:
+                await self._begin(spot, run.marker, title)
+                await self._api.change_check(spot, run.id, not_run_again(), progress=True)
+                return
         begun = {"name": title, "head_sha": asked.commit}
         await self._api.begin_check(asked.repository, begun | not_run_again())
 
@@ -102,7 +108,7 @@ class Board:
         stored = _RUN.fullmatch(name.at)
         if stored is None:
             return None
-        self._open[spot] = _Run(int(stored[1]), marker, is_restored=True)
+        self._open[spot] = _Run(int(stored[1]), marker)
         return self._open[spot]
 
     async def _end(self, spot: Spot, run: _Run, post: PostSend) -> None:
@@ -116,8 +122,8 @@ class Board:
             self._unended.pop(each, None)
 
     async def _runs(self, spot: Spot, run: _Run) -> set[int]:
-        """List the runs of a turn that may still be at work."""
-        if not run.is_restored:
+        """List the runs of a turn that may still be at work: after a restart there may be more."""
+        if run.commit:
             return {run.id}
         commit = (await self._api.pull(spot)).head.sha
         mine = f"{spot.number}:{run.marker}"
@@ -140,7 +146,7 @@ class Board:
             logger.info("cannot create a check on %s: %s", spot, error)
             self._refused[spot.repository] = self._clock.monotonic() + AGAIN_SECONDS
             return None
-        self._open[spot] = _Run(number, marker)
+        self._open[spot] = _Run(number, marker, commit)
         return self._open[spot]
 
     async def _ask(self, spot: Spot, content: PostContent, title: str) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.inbound import Delivery
+from app.core.inbound import Chore, Delivery
 from app.core.notes import Note, NoteCode
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
+from app.services.github.events import Rerun
 from app.services.github.transport import Pace
 from tests.sim.github.answers import Reply
 from tests.sim.github.hooks import Attempt, Event
@@ -389,6 +390,19 @@ async def test_progress_remembers_the_latest_check_of_its_turn(desk: Desk) -> No
     first, second = desk.repository.checks
     assert begun.remote_id == f"seen-1@check-{first.id}"
     assert shown.remote_id == f"seen-1@check-{second.id}"
+
+
+async def test_checks_that_are_to_run_again_show_a_turn_that_is_at_work(desk: Desk) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    (first,) = desk.repository.checks
+
+    await desk.claude.do_chore(Chore(Rerun("acme/widgets", first.sha)))
+
+    _, second = desk.repository.checks
+    assert (first.status, second.status) == ("completed", "in_progress")
+    await desk.claude.send(finish(desk, change, "Here.", begun.remote_id))
+    assert (second.status, second.conclusion) == ("completed", "success")
 
 
 async def test_a_turn_that_waits_its_turn_is_no_check_yet(desk: Desk) -> None:
