@@ -66,7 +66,6 @@ query ($owner: String!, $name: String!, $number: Int!) {
             nodes {
               fullDatabaseId
               pullRequestReview { fullDatabaseId }
-              originalCommit { oid }
             }
           }
         }

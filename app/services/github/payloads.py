@@ -135,8 +135,6 @@ class ThreadComment(_Shape):
 
     id: int = Field(alias="fullDatabaseId")
     review: int | None = _at("pullRequestReview", "fullDatabaseId")
-    commit: str | None = _at("originalCommit", "oid")
-    """The head of the pull request when it was written."""
 
 
 class Thread(_Shape):

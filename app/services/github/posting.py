@@ -61,7 +61,9 @@ class Poster:
         self._unwritten: dict[str, float] = {}
         """When turns began for which no comment was tried yet, by marker."""
         self._askers: dict[SessionKey, str] = {}
-        """Whom the turns answer that are not over."""
+        """Whom the turns answer that are at work."""
+        self._heads: dict[str, str] = {}
+        """The heads of pull requests when turns about their lines began, by marker."""
 
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment, and show it in the check of a pull request."""
@@ -71,12 +73,14 @@ class Poster:
         if content.kind != "turn":
             name = await self._write(spot, self._address(post), known)
         elif content.state in render.UNFINISHED:
-            self._askers[post.target] = content.asker
+            if content.state != "queued":
+                await self._begin(spot, post)
             name = await self._show_progress(spot, post, known)
         elif content.reason is not None and content.reason.code is NoteCode.CONTINUED:
             name = await self._hand_on(spot, post, known)
         else:
             name, consumed = await self._answer(spot, post, known)
+            await self._tidy(spot, post)
             self._askers.pop(post.target, None)
         pull = Spot.linked(self._link_of(post.target)) or spot
         name = await self._board.show(pull, post, name, self._slug)
@@ -116,6 +120,16 @@ class Poster:
             else:
                 return known
         return await self._api.say(spot, body)
+
+    async def _begin(self, spot: Spot, post: PostSend) -> None:
+        """Remember what the end of a turn at work depends on; after a restart it may be unknown."""
+        self._askers[post.target] = post.content.asker
+        if not post.content.message_id.startswith("review") or post.marker in self._heads:
+            return
+        try:
+            self._heads[post.marker] = (await self._api.pull(spot)).head.sha
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("cannot read the head of %s: %s", spot, error)
 
     async def _show_progress(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """React at once; after a while, show the progress of a turn in one comment."""
@@ -160,12 +174,13 @@ class Poster:
             progress = known
         if progress is not None and not progress.is_same(answer):
             await self._retire(spot, progress, post)
-        await self._tidy(spot, content)
         consumed = len(content.text) if len(bodies) > 1 else 0
         return replace(answer, at=known.at if known is not None else ""), consumed
 
     async def _hand_on(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """End a turn that another one continues, which will answer."""
+        self._unwritten.pop(post.marker, None)
+        self._heads.pop(post.marker, None)
         if known is not None and known.kind != "seen":
             await self._retire(spot, known, post)
         return known or Name("seen", spot.number)
@@ -183,32 +198,34 @@ class Poster:
         except PostError as error:
             logger.info("cannot hide %s on %s: %s", progress, spot, error)
 
-    async def _tidy(self, spot: Spot, content: PostContent) -> None:
+    async def _tidy(self, spot: Spot, post: PostSend) -> None:
         """Say on the message how its turn ended, and resolve the threads that a fix answers."""
-        said, under = await self._in_thread(spot, content)
-        if (reaction := REACTIONS.get(content.state)) is not None:
-            await self._react(spot, said, reaction)
-        if said is None or content.state != "done" or not content.message_id.startswith("review"):
-            return
+        content, head = post.content, self._heads.pop(post.marker, "")
         try:
-            await self._resolve(spot, content.message_id, alone=under is not None)
+            said, under = await self._in_thread(spot, content)
+            if (reaction := REACTIONS.get(content.state)) is not None:
+                await self._react(spot, said, reaction)
+            if content.state == "done" and head:
+                await self._resolve(spot, content.message_id, head, alone=under is not None)
         except (PostError, GitHubException, httpx.HTTPError) as error:
             logger.info("cannot resolve threads of %s: %s", spot, error)
 
-    async def _resolve(self, spot: Spot, message_id: str, *, alone: bool) -> None:
+    async def _resolve(self, spot: Spot, message_id: str, before: str, *, alone: bool) -> None:
         """Resolve the threads of a message on the agent's own pull request, if its head moved.
 
         Of a review with several comments only those count whose lines have changed.
         """
         said, pull = _parse_name(message_id), await self._api.pull(spot)
-        if not self._is_ours(pull.user):
+        if pull.head.sha == before or not self._is_ours(pull.user):
             return
-        for thread in (await self._api.threads(spot))[-RESOLVED:]:
-            began = thread.comments[0] if thread.comments else None
-            ids = {began and began.review, *(each.id for each in thread.comments)}
-            is_fixed = began is not None and began.commit != pull.head.sha
-            is_meant = said.id in ids and (alone or thread.is_outdated)
-            if is_fixed and is_meant and not thread.is_resolved:
+        threads = [
+            each
+            for each in await self._api.threads(spot)
+            if any(said.id in (comment.id, comment.review) for comment in each.comments)
+            and not each.is_resolved
+        ]
+        for thread in threads[:RESOLVED]:
+            if alone or thread.is_outdated:
                 await self._api.resolve(spot, thread)
 
     async def _say(self, spot: Spot, content: PostContent, body: str) -> Name:

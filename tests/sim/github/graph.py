@@ -28,12 +28,9 @@ type PullRequestReviewCommentConnection { nodes: [PullRequestReviewComment] }
 type PullRequestReviewComment {
   fullDatabaseId: BigInt
   pullRequestReview: PullRequestReview
-  originalCommit: Commit
 }
 type PullRequestReview { fullDatabaseId: BigInt }
-type Commit { oid: GitObjectID! }
 scalar BigInt
-scalar GitObjectID
 enum ReportedContentClassifiers { ABUSE DUPLICATE LOW_QUALITY OFF_TOPIC OUTDATED RESOLVED SPAM }
 input MinimizeCommentInput {
   classifier: ReportedContentClassifiers!
@@ -108,7 +105,6 @@ class Root:
             {
                 "fullDatabaseId": str(each.id),
                 "pullRequestReview": {"fullDatabaseId": str(each.review)},
-                "originalCommit": {"oid": each.commit},
             }
             for each in said
         ]

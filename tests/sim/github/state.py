@@ -171,7 +171,6 @@ class Comment:
             "side": "RIGHT",
             "diff_hunk": self.hunk,
             "pull_request_review_id": self.review,
-            "original_commit_id": self.commit,
             **({"in_reply_to_id": self.reply_to} if self.reply_to is not None else {}),
         }
 

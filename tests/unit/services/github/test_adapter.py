@@ -142,6 +142,8 @@ async def test_a_question_is_put_to_the_person_who_asked(desk: Desk) -> None:
     issue = desk.github.open_issue("rae", desk.repository, "Bug")
     begun = create(desk, issue)
     await desk.claude.send(replace(begun, content=replace(begun.content, asker="ann")))
+    later = replace(begun.content, asker="bob", state="queued")
+    await desk.claude.send(replace(begun, marker="ab-3", content=later))
     content = PostContent(kind="ask", state="open", text="May I?", ask=7)
 
     await desk.claude.send(PostSend("create", desk.key(issue), "ab-2", content))
@@ -186,11 +188,14 @@ async def test_threads_are_resolved_by_the_fix_that_answers_them(desk: Desk) -> 
     two = desk.github.review("ann", change, "Hm.", ("a.py", 1, "a"), ("b.py", 1, "b"))
     assert change.pull is not None
     asked, on_a, on_b = change.pull.comments
-    desk.github.push("claude-bridge[bot]", desk.repository, "topic", {"a.py": "one\nthree\n"})
-
     for review in (one, two):
-        post = finish(desk, change, "Fixed.", "seen-1", f"review-{review.id}")
-        await desk.claude.send(replace(post, marker=f"ab-{review.id}"))
+        said, marker = f"review-{review.id}", f"ab-{review.id}"
+        begun = replace(create(desk, change, message_id=said), marker=marker)
+        sent = await desk.claude.send(begun)
+        files = {"a.py": f"one\n{review.id}\n"}
+        desk.github.push("claude-bridge[bot]", desk.repository, "topic", files)
+        post = finish(desk, change, "Fixed.", sent.remote_id, said)
+        await desk.claude.send(replace(post, marker=marker))
 
     resolved = [asked.resolved_by, on_a.resolved_by, on_b.resolved_by]
     assert resolved == ["claude-bridge", "claude-bridge", ""]
@@ -199,9 +204,11 @@ async def test_threads_are_resolved_by_the_fix_that_answers_them(desk: Desk) -> 
 async def test_threads_of_other_peoples_pull_requests_are_left_to_them(desk: Desk) -> None:
     change = pull(desk)
     review = desk.github.review("ann", change, None, ("a.py", 2, "@claude-bridge why two?"))
+    said = f"review-{review.id}"
+    sent = await desk.claude.send(create(desk, change, message_id=said))
     desk.github.push("bob", desk.repository, "topic", {"a.py": "one\nthree\n"})
 
-    await desk.claude.send(finish(desk, change, "Fixed.", "seen-1", f"review-{review.id}"))
+    await desk.claude.send(finish(desk, change, "Fixed.", sent.remote_id, said))
 
     assert change.pull is not None
     assert change.pull.comments[0].resolved_by == ""
