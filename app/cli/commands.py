@@ -187,6 +187,12 @@ def manifest(
         str | None,
         typer.Option(help="The organisation that owns the agent's application, if any."),
     ] = None,
+    workflows: Annotated[
+        bool,
+        typer.Option(
+            "--workflows", help="Let the agent push workflow files, after a person allowed it."
+        ),
+    ] = False,
 ) -> None:
     """Show how to set up an agent on a service, or do it where one click is enough.
 
@@ -195,7 +201,7 @@ def manifest(
     with _in_one_line():
         from app.cli.manifests import show  # noqa: PLC0415 - needs the settings, 0.4 s
 
-        show(_configuration(), service, agent, organization)
+        show(_configuration(), service, agent, organization, workflows=workflows)
 
 
 @agents.command("list")

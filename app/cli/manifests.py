@@ -14,7 +14,14 @@ from app.services import registered_services
 from app.services.service import ManifestRequest
 
 
-def show(configuration: Configuration, service: str, agent: str, organization: str | None) -> None:
+def show(
+    configuration: Configuration,
+    service: str,
+    agent: str,
+    organization: str | None,
+    *,
+    workflows: bool = False,
+) -> None:
     """Let a service show how to set up an agent on it.
 
     Raises:
@@ -30,6 +37,7 @@ def show(configuration: Configuration, service: str, agent: str, organization: s
             agent=registry.get(agent),
             title=registry.display_name(agent),
             organization=organization,
+            workflows=workflows,
             write=typer.echo,
             explain=partial(typer.echo, err=True),
         )

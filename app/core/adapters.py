@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from app.core.inbound import Begun, Changed, Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
@@ -110,6 +110,13 @@ class Adapter(ABC):
     async def fetch(self, file: File) -> File:
         """Store a file in the uploads, or in its place a note that says why it is missing."""
         return file
+
+    async def do_chore(self, chore: Chore) -> None:
+        """Do what the platform expects of the adapter itself.
+
+        Raises:
+            PostError: it could not be done.
+        """
 
     # People and places.
 

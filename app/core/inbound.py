@@ -140,7 +140,15 @@ class News:
     link: str = ""
 
 
-Inbound = Heard | Changed | Answered | Rated | News
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something that the platform expects of the adapter itself; no agent has a part in it."""
+
+    metadata: object
+    """What is to be done: a typed value of that service."""
+
+
+Inbound = Heard | Changed | Answered | Rated | News | Chore
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,20 @@ class Outbox:
         else:
             known = replace(post, remote_id=sent.remote_id, consumed=sent.consumed, state="open")
             lane.open[post.id] = _Open(known, post.content, self._clock.monotonic())
+            if sent.again_after:
+                self._send_again(lane, post, sent.again_after)
+
+    def _send_again(self, lane: _Lane, post: Post, seconds: float) -> None:
+        """Send what an open post shows once more, after a while."""
+
+        async def wait() -> None:
+            await self._clock.sleep(seconds)
+            known = lane.open.get(post.id)
+            if known is not None:
+                lane.progress.setdefault(post.id, lambda: known.shown)
+                self._wake(post.target, lane)
+
+        self._timers.start(wait(), name=f"{post.target} again")
 
     def _pause(self, adapter: Adapter, lane: _Lane) -> float:
         """Return how long the next progress must wait."""

@@ -248,11 +248,18 @@ class Checkouts(Protocol):
 class Forge(Protocol):
     """The host of repositories: tokens, commit authors, pull requests."""
 
-    async def token(self, repository: Repository, agent: str) -> str | None:
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
         """Get a short-lived token for this repository and no other; None if there is none.
 
-        The value is registered with the vault by the forge that made it.
+        Only one for `workflows` can change workflow files. The value is registered with the vault
+        by the forge that made it.
         """
+        ...
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        """Say why an agent can never push workflow files, with the remedy; empty if it can."""
         ...
 
     async def author(self, agent: str) -> Author | None:

@@ -137,3 +137,5 @@ class PostSent:
     consumed: int = 0
     unfinished: bool = False
     """Whether people see it only after a further call; what is known so far is stored before."""
+    again_after: float = 0.0
+    """Seconds after which the post is sent again unless it ended: it is not shown in full yet."""

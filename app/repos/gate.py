@@ -36,7 +36,7 @@ from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_transfer import LargeFileDoor
 from app.repos.mirror import Mirrors
-from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone
+from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone, rejection
 from app.repos.repair import remove_locks
 from app.vault import Vault
 
@@ -280,15 +280,12 @@ class Gate:
         if reason := await self._check_guard(incoming, known or onto):
             return reason
         files = await inspector.workflows(incoming, (known, onto, _BEGUN))
-        if files and not await self._ask("Push changes to workflow files", files):
-            named = ", ".join(map(plain, files))
-            return (
-                f"Changes to workflow files need a person's approval and did not get it: {named}."
-            )
+        if files and (reason := await self._check_workflows(files)):
+            return reason
         pointers = await inspector.pointers(incoming)
         if pointers and (reason := await self._large.send(pointers)):
             return reason
-        if reason := await self._send(incoming, update.new):
+        if reason := await self._send(incoming, update.new, workflows=bool(files)):
             return reason
         await self._on_sent(update.new)
         return ""
@@ -312,10 +309,23 @@ class Gate:
             f"{reason}."
         )
 
-    async def _send(self, incoming: Incoming, commit: str) -> str:
+    async def _check_workflows(self, files: Sequence[str]) -> str:
+        """Ask a person about changes to workflow files, if they can be pushed; returns why not."""
+        clone, named = self._clone, ", ".join(map(plain, files))
+        if self._tokens is not None:
+            reason = await self._tokens.workflow_refusal(clone.repository, clone.agent)
+            if reason:
+                return f"Changes to workflow files cannot be pushed ({named}): {reason}"
+        if await self._ask("Push changes to workflow files", files):
+            return ""
+        return f"Changes to workflow files need a person's approval and did not get it: {named}."
+
+    async def _send(self, incoming: Incoming, commit: str, *, workflows: bool) -> str:
         """Push a commit to the remote; returns why the remote rejects it."""
         clone = self._clone
-        access = await access_to(clone.repository, clone.agent, self._tokens, self._person)
+        access = await access_to(
+            clone.repository, clone.agent, self._tokens, self._person, workflows=workflows
+        )
         # The branches of the remote may have moved on: only asking it tells what it has.
         access = replace(
             access,
@@ -341,7 +351,7 @@ class Gate:
                 return f"{gone} The work is kept in the clone."
             if self._is_partial and is_damage(error.words):
                 return await self._advice_when_rewritten()
-            return f"The remote rejected the push: {_remote_words(error.words)}"
+            return rejection(clone.branch, error.words)
         return ""
 
     async def _advice_when_rewritten(self) -> str:
@@ -413,14 +423,3 @@ async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple
             return ()
     _tree, *files = bytes(listed).decode(errors="replace").split("\0")
     return tuple(dict.fromkeys(file for file in files if file))
-
-
-def _remote_words(words: str) -> str:
-    """Extract what the remote itself said from a failed push."""
-    said = [
-        line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
-    ]
-    rejected = [
-        line.strip() for line in words.splitlines() if "rejected" in line or "fatal" in line
-    ]
-    return " ".join(said or rejected or [words.strip()])[:1000]

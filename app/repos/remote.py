@@ -47,19 +47,32 @@ _DAMAGED: Final = re.compile(
     re.IGNORECASE,
 )
 
+_SIGNED: Final = re.compile(r"must have verified signatures|must be signed", re.IGNORECASE)
+
 
 class Tokens(Protocol):
     """Where a short-lived credential comes from; the core's `Forge` is one."""
 
-    async def token(self, repository: Repository, agent: str) -> str | None:
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
         """Get a token that reaches this repository and no other, None if there is none."""
+        ...
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        """Say why an agent can never push workflow files, with the remedy; empty if it can."""
         ...
 
 
 async def access_to(
-    repository: Repository, agent: str, tokens: Tokens | None, person: Mapping[str, str]
+    repository: Repository,
+    agent: str,
+    tokens: Tokens | None,
+    person: Mapping[str, str],
+    *,
+    workflows: bool = False,
 ) -> Access:
-    """Return what git needs to reach a remote.
+    """Return what git needs to reach a remote, and to change workflow files only if told to.
 
     Raises:
         RepositoryError: the bridge does not support its address.
@@ -67,7 +80,9 @@ async def access_to(
     parts = urlsplit(repository.url)
     match parts.scheme:
         case "https" | "http":
-            token = await tokens.token(repository, agent) if tokens is not None else None
+            token = None
+            if tokens is not None:
+                token = await tokens.token(repository, agent, workflows=workflows)
             if token is None:
                 return Access(parts.scheme)
             basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
@@ -95,6 +110,29 @@ def failure(repository: Repository, error: GitFailed) -> RepositoryError:
 def is_gone(words: str) -> bool:
     """Tell whether a remote says that a repository does not exist, or has moved."""
     return bool(_meaning(_GONE, words))
+
+
+def rejection(branch: str, words: str) -> str:
+    """Say why a remote rejected a push to a branch, with the remedy where that is known."""
+    if _SIGNED.search(words):
+        return (
+            f"The remote takes only signed commits on {branch}, and the bridge cannot sign for the "
+            "agent. Leave branches that begin with `agent/` out of that rule, or let the agent "
+            "bypass it (on GitHub: add its App to the bypass list of the ruleset). GitHub signs "
+            "the commit of a squash merge itself."
+        )
+    return f"The remote rejected the push: {_remote_words(words)}"
+
+
+def _remote_words(words: str) -> str:
+    """Extract what the remote itself said from a failed push."""
+    said = [
+        line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
+    ]
+    rejected = [
+        line.strip() for line in words.splitlines() if "rejected" in line or "fatal" in line
+    ]
+    return " ".join(said or rejected or [words.strip()])[:1000]
 
 
 def _meaning(table: tuple[tuple[str, str], ...], words: str) -> str:

@@ -98,6 +98,8 @@ class ManifestRequest:
     """The agent's display name."""
     organization: str | None
     """The organisation that owns the application, where applications have owners."""
+    workflows: bool
+    """Whether the agent may change workflow files, where that takes a permission."""
     write: Callable[[str], None]
     """Writes to stdout."""
     explain: Callable[[str], None]

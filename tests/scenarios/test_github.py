@@ -13,7 +13,7 @@ from tests.sim.github.hooks import Event
 from tests.support.github import GithubWorld
 
 
-def test_a_mention_on_an_issue_leads_to_one_comment_that_ends_as_the_answer(tmp_path: Path) -> None:
+def test_a_mention_on_an_issue_leads_to_one_comment_which_is_the_answer(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue("Something is wrong.")
 
@@ -21,8 +21,8 @@ def test_a_mention_on_an_issue_leads_to_one_comment_that_ends_as_the_answer(tmp_
         answer = world.wait_for(issue, "all is well")
 
         world.settled()
-        assert world.answers(issue) == [answer]
-        assert said.reactions == [("claude-bridge[bot]", "eyes")]
+        assert world.visible(issue) == [answer]
+        assert said.reactions == [("claude-bridge[bot]", "eyes"), ("claude-bridge[bot]", "+1")]
         assert world.turns() == 1
 
 
@@ -38,7 +38,7 @@ def test_two_agents_on_one_issue_answer_side_by_side_each_as_itself(tmp_path: Pa
         world.github.comment("ann", issue, "nobody in particular")
 
         world.settled()
-        assert [len(world.answers(issue, agent)) for agent in world.agents] == [1, 2]
+        assert [len(world.visible(issue, agent)) for agent in world.agents] == [1, 2]
         assert world.turns() == 3
 
 
@@ -81,7 +81,7 @@ def test_whoever_may_not_is_told_so_and_nothing_happens(tmp_path: Path) -> None:
 
         world.settled()
         assert world.turns() == 0
-        assert len(world.answers(issue)) == 1
+        assert len(world.visible(issue)) == 1
 
 
 def test_a_bot_that_may_not_is_not_even_answered(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_bot_that_may_not_is_not_even_answered(tmp_path: Path) -> None:
         world.github.comment("noisy[bot]", issue, "@claude-bridge say evil things")
 
         world.settled()
-        assert (world.turns(), world.answers(issue)) == (0, [])
+        assert (world.turns(), world.visible(issue)) == (0, [])
 
 
 def test_a_label_and_an_edit_that_adds_the_mention_start_turns_of_one_session(
@@ -124,7 +124,7 @@ def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
             world.settled()
 
         assert world.bridge.rows("select distinct state from turn") == [("cancelled",)]
-        assert ["Stopped" in each.body for each in world.answers(issue)] == [True, True]
+        assert ["Stopped" in each.body for each in world.visible(issue)] == [True, True]
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ def test_one_event_is_one_turn_however_often_and_in_which_order_it_arrives(tmp_p
         world.settled()
         assert statuses == {200}
         assert world.turns() == 1
-        assert len(world.answers(issue)) == 1
+        assert len(world.visible(issue)) == 1
 
 
 def replay(world: GithubWorld, event: Event, times: int) -> list[int]:
@@ -214,7 +214,7 @@ def test_what_was_said_while_the_bridge_was_down_is_answered_once(tmp_path: Path
 
         world.settled()
         assert world.turns() == 1
-        assert len(world.answers(issue)) == 1
+        assert len(world.visible(issue)) == 1
 
 
 def test_a_comment_whose_answer_was_lost_is_not_written_twice(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_comment_whose_answer_was_lost_is_not_written_twice(tmp_path: Path) ->
         world.wait_for(issue, "only once")
 
         world.settled()
-        assert len(world.answers(issue)) == 1
+        assert len(world.visible(issue)) == 1
 
 
 def test_forged_webhooks_are_refused_and_lead_to_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_an_agent_makes_is_named_with_the_answer_and_linked_on_the_page(
     assert kept.read_text() == "All is well.\n"
     link = f"https://bridge.example.com/uploads/{kept.parent.name}/report.md"
     assert f"- [`report.md`]({link}) (13 bytes)" in answer.body
-    assert world.answers(issue) == [answer]
+    assert world.visible(issue) == [answer]
 
 
 def test_two_agents_asked_in_one_comment_both_get_its_picture(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def proposed(world: PullWorld, words: str = "write greeting.txt hello") -> tuple
 
 def said(world: PullWorld, issue: Issue, words: str) -> int:
     """Count the comments that say something."""
-    return sum(words in each.body for each in world.answers(issue))
+    return sum(words in each.body for each in world.visible(issue))
 
 
 def told(world: PullWorld, issue: Issue, times: int) -> bool:
@@ -68,7 +68,7 @@ def test_checks_and_merge_are_told_once_where_the_work_began(tmp_path: Path) -> 
 
         world.settled()
         assert said(world, issue, "Checks") == said(world, issue, "Merged") == 1
-        assert (said(world, pull, "Checks"), world.answers(issue, "codex")) == (0, [])
+        assert (said(world, pull, "Checks"), world.visible(issue, "codex")) == (0, [])
         assert world.turns() == 1
 
 

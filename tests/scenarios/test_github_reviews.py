@@ -31,7 +31,7 @@ def reviewed(world: PullWorld, pull: Issue) -> tuple[list[Review], list[Comment]
     """Let Codex review it."""
     assert pull.pull is not None
     world.github.comment("ann", pull, REVIEW)
-    world.wait_for(pull, "#pullrequestreview-", "codex")
+    world.github.wait(lambda: pull.pull and pull.pull.reviews)
     world.settled()
     return pull.pull.reviews, pull.pull.comments
 

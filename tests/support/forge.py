@@ -34,11 +34,16 @@ class Forge:
         new.write_text(json.dumps({**self.state(), **values}))
         new.rename(self._file)
 
-    async def token(self, repository: Repository, agent: str) -> str | None:
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
         token: str | None = self.state()["token"]
         if token is not None and self._vault is not None:
             self._vault.register(token)
         return token
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        return ""
 
     async def author(self, agent: str) -> Author | None:
         return BOT

@@ -14,6 +14,8 @@ from tests.sim.github.world import SimulatedGithub
 from tests.support.bridge import SECONDS, SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 
+PROGRESS = "/progress -->"
+"""Ends the comment that shows a turn until its answer is written."""
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
 
 
@@ -137,13 +139,27 @@ class GithubWorld:
         said = [*issue.comments, *(issue.pull.comments if issue.pull else ())]
         return [each for each in said if each.user is self.apps[agent].bot]
 
+    def visible(self, issue: Issue, agent: str = "claude") -> list[Comment]:
+        """List what an agent's App said and readers still see."""
+        return [each for each in self.answers(issue, agent) if not each.minimized]
+
+    def progress(self, issue: Issue, agent: str = "claude") -> Comment:
+        """Wait until a comment shows the progress of a turn; returns it."""
+
+        def found() -> list[Comment]:
+            return [each for each in self.visible(issue, agent) if PROGRESS in each.body]
+
+        self.github.wait(found)
+        return found()[0]
+
     def wait_for(
         self, issue: Issue, words: str, agent: str = "claude", seconds: float = SECONDS
     ) -> Comment:
-        """Wait until an agent's App says something; returns the comment."""
+        """Wait until an agent's App says something, not only as progress; returns the comment."""
 
         def found() -> list[Comment]:
-            return [each for each in self.answers(issue, agent) if words in each.body]
+            said = [each for each in self.answers(issue, agent) if words in each.body]
+            return [each for each in said if PROGRESS not in each.body]
 
         try:
             self.github.wait(found, seconds)

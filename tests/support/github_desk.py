@@ -15,16 +15,14 @@ from app.core.ports import Clock
 from app.core.types import PlaceView, Session, SessionState
 from app.core.workspaces import Head, Proposal, Repository
 from app.services.github import events
-from app.services.github.accounts import Accounts
+from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth
-from app.services.github.directory import Directory
+from app.services.github.deliveries import Hook
 from app.services.github.forge import GithubForge
-from app.services.github.installations import Installations
-from app.services.github.mentions import Identities, Identity
 from app.services.github.messages import Reader
-from app.services.github.webhook import Hook
+from app.services.github.names import Identities, Identity
 from tests.sim.github.hooks import Event
 from tests.sim.github.state import App as RemoteApp
 from tests.sim.github.state import Issue

@@ -41,9 +41,14 @@ class OneToken:
         self.by_name: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
 
-    async def token(self, repository: Repository, agent: str) -> str | None:
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
         self.asked.append((repository.name, agent))
         return self.by_name.get(repository.name, self.value)
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        return ""
 
 
 @dataclass

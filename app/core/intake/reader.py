@@ -16,6 +16,7 @@ from app.core.inbound import (
     Accepted,
     Answered,
     Changed,
+    Chore,
     Delivery,
     DeliveryState,
     Heard,
@@ -167,6 +168,8 @@ class Intake:
                 await self._note(delivery, "done", "nothing for this agent")
             case Answered():
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
+            case Chore():
+                self._tasks.start(self._do(adapter, delivery, inbound), name="chore")
             case Heard():
                 self._queue(delivery, storable(inbound))
             case News() if self._proposals is None:
@@ -236,6 +239,16 @@ class Intake:
         else:
             await self._note(delivery, "refused", why)
             await self._reception.turn_down(delivery, answered, why)
+
+    async def _do(self, adapter: Adapter, delivery: Delivery, chore: Chore) -> None:
+        """Let an adapter do what its platform expects of it."""
+        try:
+            await adapter.do_chore(chore)
+        except Exception as error:
+            logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
+            await self._fail(delivery, DeliveryUnreadable(str(error) or type(error).__name__))
+        else:
+            await self._note(delivery, "done", "answered by the adapter")
 
     async def _fail_visibly(self, delivery: Delivery, heard: Said, cause: str) -> None:
         """Tell the place that a message failed."""

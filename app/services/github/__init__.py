@@ -44,7 +44,7 @@ def checks(context: CheckContext) -> AsyncIterator[Finding]:
 
 def manifest(request: ManifestRequest) -> None:
     """Register an agent's App with one click, and keep its credentials."""
-    from app.services.github.registration import register  # noqa: PLC0415 - httpx, 0.1 s
+    from app.services.github.manifest import register  # noqa: PLC0415 - httpx, 0.1 s
 
     register(request)
 

@@ -14,10 +14,10 @@ from gidgethub import GitHubException
 from typing_extensions import override
 
 from app.core.adapters import Adapter
-from app.core.inbound import Changed, Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
-from app.core.posts import PostContent, PostSend, PostSent
+from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked
 from app.errors import (
@@ -25,25 +25,20 @@ from app.errors import (
     DeliveryUnreadable,
     PostDelayed,
     PostError,
-    PostRejected,
 )
 from app.markdown.hidden import strip
-from app.services.github import events, remarks, render, reviews
-from app.services.github.accounts import Accounts
+from app.services.github import events, render, reviews
+from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
-from app.services.github.attachment_links import Hosts, files_in
-from app.services.github.board import Board
+from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.checks import read_checks
 from app.services.github.conversation import read_earlier
-from app.services.github.directory import Directory
-from app.services.github.files import Files
+from app.services.github.deliveries import EVENT, Hook, Sweep
 from app.services.github.messages import Reader
 from app.services.github.names import SERVICE, Name, Spot
-from app.services.github.payloads import Account, Comment, Event, Repository, Review
-from app.services.github.retry import retry_github
-from app.services.github.sweep import Sweep
-from app.services.github.transport import Gone
-from app.services.github.webhook import EVENT, Hook
+from app.services.github.payloads import Comment, Event, Repository, Review
+from app.services.github.posting import Poster
+from app.services.github.transport import Gone, retry_github
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +80,7 @@ class GithubAdapter(Adapter):
         self._api = app.api
         self._directory = directory
         self._clock = clock
-        self._board = Board(app.api, clock)
+        self._poster = Poster(agent, app.api, directory, clock, app.link_of)
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
         self._parsed: tuple[Delivery, Event] | None = None
@@ -208,6 +203,12 @@ class GithubAdapter(Adapter):
             raise PostDelayed(f"cannot read the checks of {news.branch}: {error}") from error
 
     @override
+    async def do_chore(self, chore: Chore) -> None:
+        """Answer people who want the agent's checks to run again."""
+        if isinstance(chore.metadata, events.Rerun):
+            await self._poster.rerun(chore.metadata)
+
+    @override
     def listed_names(self, speaker: Speaker) -> Collection[str]:
         """Name a person by number, and by the logins of the settings that mean this account."""
         number = speaker.number
@@ -243,144 +244,15 @@ class GithubAdapter(Adapter):
 
     @override
     async def send(self, post: PostSend) -> PostSent:
-        """Write or change a comment; a long answer continues in further ones."""
-        spot = Spot.parse(post.target.external)
-        content = await self._make_review(spot, post)
-        bodies = render.pages(content, post.marker, self._slug)
-        if post.op == "create" or post.remote_id is None:
-            name = await self._create(spot, post, bodies[0])
-        else:
-            name = _parse_name(post.remote_id)
-            progress = post.op != "finish"
-            try:
-                await self._api.edit(spot, name, bodies[0], progress=progress)
-            except Gone:
-                if progress:
-                    raise
-                # The comment was deleted; the answer is still owed, and its check continues.
-                name = replace(await self._create(spot, post, bodies[0]), at=name.at)
-        await self._continue(spot, post.marker, bodies[1:])
-        name = await self._board.show(self._pull_of(post.target), post, name, self._slug)
-        return PostSent(str(name), len(content.text) if len(bodies) > 1 else 0)
+        """React, write or change a comment, and show it in the check of a pull request."""
+        return await self._poster.send(post)
 
     @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for a comment that may have been written although GitHub did not answer."""
-        found = await self._find(Spot.parse(target.external), marker)
-        return PostSent(str(found)) if found is not None else None
+        return await self._poster.find(target, marker)
 
     @override
     async def close(self) -> None:
         """Close the connections."""
         await self._api.close()
-
-    @property
-    def _slug(self) -> str:
-        known = self._directory.known.get(self.agent)
-        return known.slug if known is not None else self.agent
-
-    def _pull_of(self, target: SessionKey) -> Spot:
-        """Return the pull request of a conversation: its session's own, else itself."""
-        return Spot.linked(self._app.link_of(target)) or Spot.parse(target.external)
-
-    async def _create(self, spot: Spot, post: PostSend, body: str) -> Name:
-        said = Name.parse(post.content.message_id)
-        under: int | None = None
-        if said is not None and post.content.kind == "turn":
-            said, under = await self._in_thread(spot, said)
-            await self._acknowledge(spot, said)
-        try:
-            return await self._api.say(spot, body, under=under)
-        except Gone:
-            if under is None:
-                raise
-            return await self._api.say(spot, body)
-
-    async def _in_thread(self, spot: Spot, said: Name) -> tuple[Name, int | None]:
-        """Return what to react to, and the line comment to answer under, if there is one."""
-        if said.kind not in {"review", "review-comment"}:
-            return said, None
-        try:
-            found = await self._comment_on_line(spot, said)
-        except PostError as error:
-            logger.info("cannot find the thread of %s: %s", said, error)
-            return said, None
-        if found is None:
-            return said, None
-        return Name("review-comment", found.id), found.in_reply_to_id or found.id
-
-    async def _comment_on_line(self, spot: Spot, said: Name) -> Comment | None:
-        if said.kind == "review-comment":
-            comments = await self._api.line_comments(spot)
-            return next((each for each in comments if each.id == said.id), None)
-        review, comments = await self._api.review(spot, said.id)
-        alone = len(comments) == 1 and not (review.body or "").strip()
-        return comments[0] if alone else None
-
-    async def _acknowledge(self, spot: Spot, said: Name) -> None:
-        """Show at once that a message was seen; nothing depends on it."""
-        try:
-            await self._api.react(spot, said, "eyes")
-        except PostError as error:
-            logger.info("cannot react to %s: %s", said, error)
-
-    async def _continue(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
-        """Write the further comments of a long answer, each once."""
-        for number, body in enumerate(bodies, 2):
-            known = await self._find(spot, render.part(marker, number))
-            if known is None:
-                await self._api.say(spot, body)
-
-    async def _make_review(self, spot: Spot, post: PostSend) -> PostContent:
-        """Turn an answer that comments on lines into a review; its comment then links to it."""
-        content = post.content
-        is_answer = content.kind == "turn" and content.state == "done"
-        if not is_answer or len(content.text) > render.PAGE_CHARACTERS:
-            return content
-        text, found = remarks.read(content.text)
-        if not found or not (await self._api.issue(spot)).is_pull:
-            return content
-        try:
-            made = await self._find_review(spot, post.marker)
-            if made is None:
-                # First: a commit that comes meanwhile makes the comments outdated, not wrong.
-                commit = (await self._api.pull(spot)).head.sha
-                fitting, others = remarks.sort(found, await self._api.patches(spot))
-                body, fitting = render.review(text, fitting, others, content.asker)
-                body = render.add_marker(body, post.marker)
-                made = await self._api.add_review(spot, body, fitting, commit)
-        except PostRejected as error:
-            # The answer is still owed, and can be read in a comment too.
-            logger.warning("cannot create a review on %s: %s", spot, error)
-            return content
-        return replace(content, text=render.REVIEWED.format(made.html_url))
-
-    async def _find_review(self, spot: Spot, marker: str) -> Review | None:
-        """Look for a review that was created although GitHub did not answer."""
-        signature = render.signature(marker)
-        for made in reversed(await self._api.reviews(spot)):
-            if signature in (made.body or "") and self._is_ours(made.user):
-                return made
-        return None
-
-    async def _find(self, spot: Spot, marker: str) -> Name | None:
-        signature = render.signature(marker)
-        for comment in reversed(await self._api.comments(spot)):
-            if signature in (comment.body or "") and self._is_ours(comment.user):
-                return Name("comment", comment.id)
-        if not (await self._api.issue(spot)).is_pull:
-            return None
-        for comment in await self._api.line_comments(spot):
-            if signature in (comment.body or "") and self._is_ours(comment.user):
-                return Name("review-comment", comment.id)
-        return None
-
-    def _is_ours(self, account: Account | None) -> bool:
-        return self._directory.us.agent(account) == self.agent
-
-
-def _parse_name(remote_id: str) -> Name:
-    name = Name.parse(remote_id)
-    if name is None:
-        raise PostRejected(f"{remote_id!r} is not a GitHub comment")
-    return name

@@ -1,32 +1,25 @@
-"""Calls GitHub's REST API with types: conversations, reviews, checks, branches.
-
-Every call has a token for one repository, with only the permissions that the call needs. Everything
-that is written is redacted first.
-"""
+"""Calls GitHub's API with types: conversations, reviews, checks, branches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
 
-from app.core.ports import Clock
-from app.errors import PostDelayed
 from app.services.github.auth import (
     CHECKING,
     LOGS,
     LOOKING,
     READING,
     REPORTED,
+    RESOLVING,
     SHOWING,
     TALKING,
-    AppAuth,
-    AppClient,
 )
+from app.services.github.calls import RepositoryClient
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import (
     Annotation,
@@ -39,20 +32,10 @@ from app.services.github.payloads import (
     Review,
     Rules,
     Status,
+    Thread,
 )
-from app.services.github.remarks import Remark
-from app.services.github.transport import (
-    LIMITED_SECONDS,
-    MOST_PAGES,
-    PAGE,
-    PLAIN,
-    REQUESTER,
-    Gone,
-    Method,
-    Pace,
-    Unauthorized,
-)
-from app.vault import Vault
+from app.services.github.reviews import Remark
+from app.services.github.transport import PAGE, REQUESTER, Gone
 
 logger = logging.getLogger(__name__)
 
@@ -64,18 +47,43 @@ LOG_SECONDS = 30.0
 """How long reading a log may take: the end of a longer one is not worth the wait."""
 RENDERED = "application/vnd.github.full+json"
 """Asks for the rendered text too, with addresses from which its attachments can be fetched."""
+MINIMIZE = """
+mutation ($comment: ID!) {
+  minimizeComment(input: {subjectId: $comment, classifier: OUTDATED}) { clientMutationId }
+}
+"""
+
+THREADS = """
+query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(last: 100) {
+        nodes {
+          id
+          isResolved
+          isOutdated
+          comments(first: 50) {
+            nodes {
+              fullDatabaseId
+              pullRequestReview { fullDatabaseId }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+"""
+
+RESOLVE = """
+mutation ($thread: ID!) {
+  resolveReviewThread(input: {threadId: $thread}) { thread { id } }
+}
+"""
 
 
-class GithubApi(AppClient):
+class GithubApi(RepositoryClient):
     """The repositories that one App reaches."""
-
-    def __init__(
-        self, auth: AppAuth, clock: Clock, *, api_url: str, vault: Vault | None = None
-    ) -> None:
-        super().__init__(auth, clock, api_url=api_url)
-        self._api_url = api_url
-        self._vault = vault or Vault()
-        self._paces: dict[int, Pace] = defaultdict(Pace)
 
     async def permission(self, repository: str, login: str) -> str:
         """Ask what permission a person has in a repository."""
@@ -176,6 +184,29 @@ class GithubApi(AppClient):
         path = f"{kind}/comments/{name.id}"
         await self._write(spot.repository, "patch", path, {"body": body}, progress=progress)
 
+    async def comment(self, spot: Spot, name: Name) -> Comment:
+        """Read one comment."""
+        kind = "pulls" if name.kind == "review-comment" else "issues"
+        found = await self._get(spot.repository, f"{kind}/comments/{name.id}")
+        return Comment.model_validate(found)
+
+    async def minimize(self, spot: Spot, comment: Comment) -> None:
+        """Hide one of our comments from readers, as outdated."""
+        await self._mutate(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
+
+    async def threads(self, spot: Spot) -> list[Thread]:
+        """Read the latest threads on lines of a pull request."""
+        owner, _, name = spot.repository.partition("/")
+        found = await self._query(
+            spot.repository, THREADS, TALKING, owner=owner, name=name, number=spot.number
+        )
+        nodes = found["repository"]["pullRequest"]["reviewThreads"]["nodes"]
+        return [Thread.model_validate(each) for each in nodes]
+
+    async def resolve(self, spot: Spot, thread: Thread) -> None:
+        """Resolve a thread on a line of a pull request."""
+        await self._mutate(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
+
     async def react(self, spot: Spot, name: Name, content: str) -> None:
         """React to a message, where GitHub supports it."""
         path = {
@@ -262,10 +293,10 @@ class GithubApi(AppClient):
             return ""
         return tail.decode(errors="replace")
 
-    async def begin_check(self, spot: Spot, asked: Mapping[str, object]) -> int:
+    async def begin_check(self, repository: str, asked: Mapping[str, object]) -> int:
         """Put a check of our own on a commit."""
         made = await self._write(
-            spot.repository, "post", "check-runs", asked, progress=True, may=SHOWING
+            repository, "post", "check-runs", asked, progress=True, may=SHOWING
         )
         return int(made["id"])
 
@@ -275,76 +306,6 @@ class GithubApi(AppClient):
         """Change a check of our own."""
         path = f"check-runs/{run}"
         await self._write(spot.repository, "patch", path, asked, progress=progress, may=SHOWING)
-
-    async def _all(
-        self, repository: str, path: str, below: str = "", *, may: Mapping[str, str] = TALKING
-    ) -> list[Any]:
-        """Read a list to its end; `below` names it where the answer is more than the list."""
-        found: list[Any] = []
-        for page in range(1, MOST_PAGES + 1):
-            answer = await self._get(repository, f"{path}?per_page={PAGE}&page={page}", may=may)
-            some = answer[below] if below else answer
-            found += some
-            if len(some) < PAGE:
-                break
-        return found
-
-    async def _get(
-        self,
-        repository: str,
-        path: str = "",
-        variables: Mapping[str, str] | None = None,
-        *,
-        may: Mapping[str, str] = TALKING,
-        accept: str = PLAIN,
-    ) -> Any:
-        """Read what is below a repository."""
-        whole = f"/repos/{repository}/{path}".rstrip("/")
-
-        async def call(token: str) -> Any:
-            return await self._transport.get(whole, variables, token=token, accept=accept)
-
-        return await self._with_token(repository, call, may)
-
-    async def _write(
-        self,
-        repository: str,
-        method: Method,
-        path: str,
-        data: Mapping[str, object],
-        *,
-        progress: bool = False,
-        may: Mapping[str, str] = TALKING,
-    ) -> Any:
-        """Create or change content, if the installation's rate limit allows it."""
-        pace = self._paces[await self.installation(repository)]
-        wait = pace.wait(self._clock.monotonic(), progress=progress)
-        if wait > 0:
-            raise PostDelayed("GitHub's write limit is reached", retry_after=wait)
-        pace.wrote(self._clock.monotonic())
-        whole, shown = f"/repos/{repository}/{path}", self._vault.redact_json(dict(data))
-
-        async def call(token: str) -> Any:
-            return await self._transport.send(method, whole, shown, token=token)
-
-        try:
-            return await self._with_token(repository, call, may)
-        except PostDelayed as error:
-            pace.rest(self._clock.monotonic() + (error.retry_after or LIMITED_SECONDS))
-            raise
-
-    async def _with_token(
-        self,
-        repository: str,
-        call: Callable[[str], Awaitable[Any]],
-        may: Mapping[str, str] = TALKING,
-    ) -> Any:
-        """Call with a token; one that GitHub no longer accepts is replaced once."""
-        try:
-            return await call(await self.token(repository, may))
-        except Unauthorized:
-            self.forget(repository)
-        return await call(await self.token(repository, may))
 
 
 def _on_lines(remark: Remark) -> dict[str, str | int]:

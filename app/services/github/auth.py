@@ -21,9 +21,16 @@ from pydantic import SecretStr
 
 from app.core.ports import Clock
 from app.errors import PostRejected
-from app.services.github.installations import Installations
+from app.services.github.accounts import Installations
 from app.services.github.payloads import Opened
-from app.services.github.transport import MOST_PAGES, PAGE, Gone, Transport, Unauthorized
+from app.services.github.transport import (
+    MOST_PAGES,
+    PAGE,
+    Gone,
+    Transport,
+    Unauthorized,
+    Unprocessable,
+)
 
 JWT_SECONDS = 9 * 60
 """A minute less than GitHub allows."""
@@ -42,6 +49,12 @@ LOGS: Mapping[str, str] = {"actions": "read", "metadata": "read"}
 """What it takes to see what a workflow wrote."""
 SHOWING: Mapping[str, str] = {"checks": "write", "metadata": "read"}
 """What it takes to show a turn as a check."""
+RESOLVING: Mapping[str, str] = {
+    "contents": "write",
+    "pull_requests": "write",
+    "metadata": "read",
+}
+"""What it takes to resolve a thread of a review: GitHub asks for the right to push as well."""
 LOOKING: Mapping[str, str] = {"metadata": "read"}
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}
@@ -54,6 +67,17 @@ class AppNotInstalled(PostRejected):
         super().__init__(
             f"the App is not installed on {repository}, or not by an account that it works for; "
             "install it there, or add the account to GITHUB_INSTALLATIONS"
+        )
+
+
+class PermissionMissing(PostRejected):
+    """The App was not granted what a call needs."""
+
+    def __init__(self, permissions: Mapping[str, str]) -> None:
+        named = ", ".join(f"{name}: {level}" for name, level in permissions.items())
+        super().__init__(
+            f"the App lacks one of the permissions {named} where it is installed; grant them in "
+            "the App's settings, and accept them there"
         )
 
 
@@ -211,6 +235,17 @@ class AppClient:
             known = self._found[repository] = int(found["id"])
         return known
 
+    async def granted(self, repository: str) -> dict[str, str]:
+        """Read which permissions the App has where it is installed on a repository.
+
+        Raises:
+            AppNotInstalled: it is not installed there.
+        """
+        found = await self.as_app(f"/repos/{repository}/installation")
+        if found is None:
+            raise AppNotInstalled(repository)
+        return dict(found.get("permissions", {}))
+
     async def _mint(self, repository: str, permissions: Mapping[str, str]) -> _Token:
         number = await self.installation(repository)
         name = repository.partition("/")[2]
@@ -229,7 +264,12 @@ class AppClient:
         self, installation: int, scope: Mapping[str, object], permissions: Mapping[str, str]
     ) -> _Token | None:
         path = f"/app/installations/{installation}/access_tokens"
-        made = await self.as_app(path, {**scope, "permissions": dict(permissions)})
+        try:
+            made = await self.as_app(path, {**scope, "permissions": dict(permissions)})
+        except Unprocessable as error:
+            if "permissions" in str(error):
+                raise PermissionMissing(permissions) from error
+            made = None  # it does not reach the repository
         if made is None:
             return None
         self._auth.keep_secret(made["token"])

@@ -9,16 +9,14 @@ from app.config import Configuration
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.core.keys import SessionKey, adapter_name
-from app.services.github.accounts import Accounts
+from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth
-from app.services.github.directory import Directory
+from app.services.github.deliveries import Hook
 from app.services.github.forge import GithubForge
-from app.services.github.installations import Installations
-from app.services.github.mentions import BOT, Identity
+from app.services.github.names import BOT, Identity
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
-from app.services.github.webhook import Hook
 from app.services.service import BuildContext, Presence
 
 

@@ -14,7 +14,7 @@ from app.core.inbound import News
 from app.core.workspaces import Checked
 from app.errors import PostRejected
 from app.services.github.api import GithubApi
-from app.services.github.mentions import Identities
+from app.services.github.names import Identities
 from app.services.github.payloads import Annotation, CheckRun, Output, Status
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from app.core.types import Earlier
 from app.markdown.hidden import strip
 from app.services.github.api import GithubApi
-from app.services.github.attachment_links import Hosts, files_in
-from app.services.github.mentions import Identities
-from app.services.github.names import Name, Spot
+from app.services.github.attachments import Hosts, files_in
+from app.services.github.names import Identities, Name, Spot
 from app.services.github.payloads import Account, Comment, Issue, Review
 from app.services.github.reviews import strip_hunk
 

@@ -14,9 +14,9 @@ from app.core.clock import SystemClock
 from app.core.findings import Finding, ok, problem, warning
 from app.core.keys import adapter_name
 from app.errors import PostError
+from app.services.github.accounts import Installations
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth, whose
-from app.services.github.installations import Installations
 from app.services.github.manifest import lacking
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.github.transport import Unauthorized

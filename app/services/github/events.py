@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from app.core.inbound import Answered, Heard, Inbound, Naming, News
+from app.core.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey
 from app.core.workspaces import own_branches
 from app.errors import DeliveryUnreadable
@@ -66,6 +66,14 @@ class Route:
 
     payload: type[Event]
     handlers: Mapping[str, Handler[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """People want the App's checks of a commit to run again; only that App hears of it."""
+
+    repository: str
+    commit: str
 
 
 def parse(event: str, body: bytes) -> Event:
@@ -179,6 +187,20 @@ def _hear_button(event: ButtonEvent, reader: Reader) -> Answered | Heard | None:
     )
 
 
+def _hear_rerun(event: ButtonEvent, reader: Reader) -> Chore | None:
+    return _rerun(event, event.check_run.app, event.check_run.head_sha, reader)
+
+
+def _hear_suite_rerun(event: SuiteEvent, reader: Reader) -> Chore | None:
+    return _rerun(event, event.check_suite.app, event.check_suite.head_sha, reader)
+
+
+def _rerun(event: RepositoryEvent, app: str, commit: str, reader: Reader) -> Chore | None:
+    if not commit or not reader.us.is_app(app, reader.agent):
+        return None
+    return Chore(Rerun(event.repository.full_name, commit))
+
+
 def _route(payload: type[E], handlers: Mapping[str, Handler[E]]) -> Route:
     """Join a payload with its handlers, so that the type checker sees that they fit."""
     return Route(payload, handlers)
@@ -229,10 +251,12 @@ ROUTES: Mapping[str, Route] = {
             "deleted": correct_piece,
         },
     ),
-    "check_suite": _route(SuiteEvent, {"completed": _hear_checks}),
+    "check_suite": _route(
+        SuiteEvent, {"completed": _hear_checks, "rerequested": _hear_suite_rerun}
+    ),
     "status": _route(StatusEvent, {"": _hear_status}),
     "push": _route(PushEvent, {"": _hear_push}),
     "repository": _route(NamingEvent, {}),
-    BUTTONS: _route(ButtonEvent, {"requested_action": _hear_button}),
+    BUTTONS: _route(ButtonEvent, {"requested_action": _hear_button, "rerequested": _hear_rerun}),
 }
 """The events that an App subscribes to; `repository` events only give the name."""

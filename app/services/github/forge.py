@@ -22,12 +22,13 @@ from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
+from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
-from app.services.github.directory import Directory
+from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
-from app.services.github.retry import retry_github
+from app.services.github.transport import retry_github
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,11 @@ IDENTITY_SECONDS = 20.0
 """How long a turn waits for its agent's identity right after a start, GitHub's retries included."""
 CACHED_LISTS = 100
 """More agents than a bridge has."""
+
+NO_WORKFLOWS = (
+    "the GitHub App of {agent} may not do that. Give it the permission `Workflows: Read and write` "
+    "in its settings, accept that where it is installed, and ask again."
+)
 
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
 T = TypeVar("T")
@@ -65,7 +71,9 @@ class GithubForge:
         self._listed: TTLCache[str, Sequence[str]]
         self._listed = TTLCache(CACHED_LISTS, KEPT_SECONDS, timer=clock.monotonic)
 
-    async def token(self, repository: Repository, agent: str) -> str | None:
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
         """Get a short-lived token that opens this repository and no other, None if there is none.
 
         Raises:
@@ -74,9 +82,23 @@ class GithubForge:
         api = self._api(repository, agent)
         if api is None:
             return None
+        may = {**WRITING, **WORKFLOWS} if workflows else WRITING
         return await self._retry(
-            f"GitHub gave {agent} no token", lambda: api.token(repository.name, WRITING)
+            f"GitHub gave {agent} no token", lambda: api.token(repository.name, may)
         )
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        """Say why an agent can never push workflow files, with the remedy; empty if it can."""
+        api = self._api(repository, agent)
+        if api is None:
+            return ""
+        try:
+            call = partial(api.granted, repository.name)
+            granted = await retry_github(self._clock, call, brief=True)
+        except PostError as error:
+            logger.warning("cannot ask GitHub what the App of %s may do: %s", agent, error)
+            return ""  # the push itself will tell
+        return "" if granted.items() >= WORKFLOWS.items() else NO_WORKFLOWS.format(agent=agent)
 
     async def repositories(self, agent: str) -> Sequence[str]:
         """List what an agent's App opens, by name, what changed last first.

@@ -26,9 +26,9 @@ from app.services.common.live import (
     no_credentials,
     wrong_place,
 )
+from app.services.github.accounts import Installations
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING, AppAuth
-from app.services.github.installations import Installations
 from app.services.github.names import Spot
 from app.services.github.scratch import Scratch
 from app.services.github.settings import GithubCredentials, GithubSettings
@@ -197,7 +197,7 @@ class _Trial:
         wanted = {"name": CHECK, "head_sha": head, **asked}
 
         async def make() -> int:
-            return await self.api.begin_check(self._spot, wanted)
+            return await self.api.begin_check(self.repository, wanted)
 
         what = f"a check in progress on {head[:7]}"
         return await self.request.undo.make(what, make(), self._complete), head

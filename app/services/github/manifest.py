@@ -1,11 +1,29 @@
-"""Defines the permissions, events and manifest of an agent's GitHub App; pure."""
+"""Describes an agent's GitHub App, and registers it with one click.
+
+A page on loopback sends the manifest to GitHub, GitHub sends the browser back with a code, and the
+code is exchanged for the App's key and secret, which go into `.env` and nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from html import escape
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
+import httpx
+
+from app.config import AgentEntry, Configuration
+from app.config.fields import is_loopback
+from app.config.location import default_settings_file
+from app.errors import ConfigurationError, ServiceRefused
 from app.services.github.events import BUTTONS, ROUTES
+from app.services.github.settings import NAME, GithubSettings
+from app.services.service import ManifestRequest
 
 PERMISSIONS: Mapping[str, str] = {
     "metadata": "read",
@@ -18,18 +36,23 @@ PERMISSIONS: Mapping[str, str] = {
 }
 """Reading and answering, branches, pull requests, how their checks ended and what workflows wrote,
 and checks with buttons; nothing about the organisation."""
+WORKFLOWS = {"workflows": "write"}
+"""What it takes beyond that to push workflow files: optional."""
 ENOUGH = {"checks": "read", "actions": ""}
 """Lower permissions that are enough: then turns show no checks, and logs are not quoted."""
 EVENTS = tuple(ROUTES)
 """What people say; what becomes of pull requests: their checks, and the branch they are for; what
 repositories are called; and which buttons people press."""
+CHECKS = {BUTTONS, "check_suite"}
 NAME_CHARACTERS = 34
 """The longest name of an App that GitHub accepts."""
 
 _LEVELS = ("", "read", "write", "admin")
 
 
-def manifest(name: str, *, base_url: str, path: str, redirect_url: str) -> dict[str, Any]:
+def manifest(
+    name: str, *, base_url: str, path: str, redirect_url: str, workflows: bool = False
+) -> dict[str, Any]:
     """Describe an agent's App as GitHub's manifest flow takes it."""
     return {
         "name": name[:NAME_CHARACTERS],
@@ -37,7 +60,7 @@ def manifest(name: str, *, base_url: str, path: str, redirect_url: str) -> dict[
         "hook_attributes": {"url": f"{base_url}{path}", "active": True},
         "redirect_url": redirect_url,
         "public": False,
-        "default_permissions": dict(PERMISSIONS),
+        "default_permissions": {**PERMISSIONS, **(WORKFLOWS if workflows else {})},
         "default_events": list(EVENTS),
     }
 
@@ -50,6 +73,172 @@ def lacking(app: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         for name, level in {**PERMISSIONS, **ENOUGH}.items()
         if _LEVELS.index(held.get(name, "")) < _LEVELS.index(level)
     ]
-    has_buttons = held.get("checks") == "write"
-    wanted = [event for event in EVENTS if event != BUTTONS or has_buttons]
+    # An App that writes checks hears of them without a subscription; another has no buttons.
+    unasked = CHECKS if held.get("checks") == "write" else {BUTTONS}
+    wanted = [event for event in EVENTS if event not in unasked]
     return permissions, [event for event in wanted if event not in app.get("events", ())]
+
+
+CALL_SECONDS: Final = 30.0
+"""How long GitHub may take to return the credentials of a new App."""
+IDLE_SECONDS: Final = 1.0
+"""How long a connection may say nothing: browsers open some that they never use."""
+OWNER_ONLY: Final = 0o600
+PAGE: Final = """<!doctype html><meta charset="utf-8"><title>{title}</title>
+<body style="font: 16px sans-serif; margin: 4em auto; max-width: 40em">
+<h1>{title}</h1>{body}"""
+FORM: Final = """<p>GitHub will show you the App for {agent}: its permissions and its webhook.
+You choose its name there.</p>
+<form method="post" action="{action}"><input type="hidden" name="manifest" value="{manifest}">
+<button style="font: inherit; padding: .5em 1em">Create the App on GitHub</button></form>"""
+
+
+class Desk:
+    """The page on loopback, until GitHub has sent the browser back with a code."""
+
+    def __init__(self, form: Callable[[str, str], str]) -> None:
+        """Show a form, built from the address to return to and a random state."""
+        self._state = secrets.token_urlsafe(24)
+        self._code: str | None = None
+        desk = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = IDLE_SECONDS
+
+            def do_GET(self) -> None:
+                status, page = desk.answer(self.path, self.headers.get("host", ""))
+                body = page.encode()
+                self.send_response(status)
+                self.send_header("content-type", "text/html; charset=utf-8")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._form = form(f"{self.url}/made", self._state)
+
+    def code(self) -> str:
+        """Serve until the browser comes back."""
+        try:
+            while self._code is None:
+                self._server.handle_request()
+        finally:
+            self._server.server_close()
+        return self._code
+
+    def answer(self, target: str, host: str) -> tuple[int, str]:
+        """Answer one request of a browser on this machine."""
+        parts = urlsplit(target)
+        if f"http://{host}" != self.url:
+            return 403, "This page can be opened only on this machine."
+        if parts.path == "/":
+            return 200, self._form
+        given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if parts.path != "/made" or "code" not in given:
+            return 404, "Page not found."
+        if not secrets.compare_digest(given.get("state", "").encode(), self._state.encode()):
+            return 403, "This request did not start here. Start again from the first page."
+        self._code = given["code"]
+        return 200, _page("App created", "<p>Continue in the terminal.</p>")
+
+
+def register(request: ManifestRequest) -> None:
+    """Create the App of an agent and keep its credentials in `.env`.
+
+    Raises:
+        ConfigurationError: it has an App, or GitHub could not reach it.
+        ServiceRefused: GitHub did not return the credentials.
+    """
+    configuration, entry = request.configuration, request.agent
+    settings = configuration.settings_of(GithubSettings)
+    _check(configuration, settings, entry)
+    desk = Desk(lambda back, state: _form(request, settings, back, state))
+    request.write(f"Open this page in a browser on this machine:\n\n  {desk.url}/\n")
+    made = _exchange(settings, desk.code())
+    dotenv = configuration.dotenv or default_settings_file(configuration.home)
+    store(dotenv, _settings(entry, made))
+    request.write(
+        f"{entry.name} is @{made['slug']} on GitHub. Its credentials are in {dotenv}.\n"
+        f"Install it on your repositories: {settings.web_url}/apps/{made['slug']}"
+        "/installations/new\nThen restart the bridge. `agent-bridge doctor` checks the setup."
+    )
+
+
+def store(dotenv: Path, settings: Mapping[str, str]) -> None:
+    """Add settings to a file that only its owner reads."""
+    dotenv.parent.mkdir(parents=True, exist_ok=True)
+    dotenv.touch(mode=OWNER_ONLY)
+    dotenv.chmod(OWNER_ONLY)
+    lines = "".join(f"{name}={json.dumps(value)}\n" for name, value in settings.items())
+    text = dotenv.read_text()
+    gap = "" if not text or text.endswith("\n") else "\n"
+    with dotenv.open("a") as file:
+        file.write(gap + lines)
+
+
+def _check(configuration: Configuration, settings: GithubSettings, entry: AgentEntry) -> None:
+    if (NAME, entry.name) in configuration.credentials:
+        raise ConfigurationError(
+            entry.setting("GITHUB_APP_ID"),
+            "is set: this agent already has an App",
+            "To create a new one, remove the agent's GITHUB_ settings first.",
+        )
+    reached = urlsplit(configuration.base_url).hostname or ""
+    elsewhere = not is_loopback(urlsplit(settings.web_url).hostname or "")
+    if elsewhere and is_loopback(reached):
+        raise ConfigurationError(
+            "BRIDGE_BASE_URL",
+            "is not an address at which GitHub can reach the bridge",
+            "Set it to a public https address of this bridge; a tunnel works too.",
+        )
+
+
+def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: str) -> str:
+    configuration, entry = request.configuration, request.agent
+    owner = f"organizations/{request.organization}/" if request.organization else ""
+    action = f"{settings.web_url}/{owner}settings/apps/new?state={state}"
+    described = manifest(
+        entry.display_name or entry.name,
+        base_url=configuration.base_url,
+        path=configuration.webhook_paths(NAME, entry.name)[-1],
+        redirect_url=back,
+        workflows=request.workflows,
+    )
+    form = FORM.format(
+        agent=escape(entry.name),
+        action=escape(action, quote=True),
+        manifest=escape(json.dumps(described), quote=True),
+    )
+    return _page(f"A GitHub App for {entry.name}", form)
+
+
+def _exchange(settings: GithubSettings, code: str) -> dict[str, Any]:
+    path = f"/app-manifests/{code}/conversions"
+    try:
+        answer = httpx.post(settings.api_url + path, timeout=CALL_SECONDS)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise ServiceRefused(
+            NAME,
+            f"it did not return the App's credentials ({type(error).__name__})",
+            "Delete the App on GitHub and start again. The code works once, within an hour.",
+        ) from error
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _settings(entry: AgentEntry, made: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        entry.setting("GITHUB_APP_ID"): str(made["id"]),
+        entry.setting("GITHUB_BOT_LOGIN"): f"{made['slug']}[bot]",
+        entry.setting("GITHUB_WEBHOOK_SECRET"): made["webhook_secret"],
+        entry.setting("GITHUB_PRIVATE_KEY"): made["pem"],
+    }
+
+
+def _page(title: str, body: str) -> str:
+    return PAGE.format(title=escape(title), body=body)

@@ -1,22 +1,31 @@
-"""Names places, messages and our own comments on GitHub; pure."""
+"""Names places, messages, comments and agents on GitHub, and finds mentions; pure.
+
+A mention is an @login outside code, quotes and HTML.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from app.core.keys import PlaceKey
+from app.core.types import Speaker
 from app.errors import NotFound
+from app.markdown.hidden import words
+from app.services.github.payloads import Account
 
 SERVICE = "github"
 
-Kind = Literal["issue", "comment", "review", "review-comment", "label"]
+Kind = Literal["issue", "comment", "review", "review-comment", "label", "seen"]
+"""`seen` stands for a reaction, where nothing else of ours can be seen yet."""
 
 _SPOT = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+):(?P<number>[0-9]{1,12})", re.ASCII)
 _LINK = re.compile(r"/(?P<repository>[\w.-]+/[\w.-]+)/pull/(?P<number>[0-9]{1,12})$", re.ASCII)
 _NAME = re.compile(
-    r"(?P<kind>issue|comment|review|review-comment|label)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
+    r"(?P<kind>issue|comment|review|review-comment|label|seen)-(?P<id>[0-9]{1,20})(@(?P<at>.*))?"
 )
 
 
@@ -83,3 +92,88 @@ class Name:
             return None
         kind: Kind = found["kind"]  # type: ignore[assignment]  # the pattern lists the kinds
         return cls(kind, int(found["id"]), found["at"] or "")
+
+
+BOT = "[bot]"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who an agent is on GitHub."""
+
+    agent: str
+    login: str
+    """As its comments are signed: `my-app[bot]`."""
+    bot_id: int | None = None
+    """The number of its bot, once it is known."""
+
+    @property
+    def slug(self) -> str:
+        """What people type after the @."""
+        return self.login.removesuffix(BOT)
+
+    @property
+    def address(self) -> str:
+        """The e-mail address in its commits."""
+        number = f"{self.bot_id}+" if self.bot_id is not None else ""
+        return f"{number}{self.login}@users.noreply.github.com"
+
+
+@dataclass(frozen=True)
+class Identities:
+    """All our agents on GitHub, as far as they are known."""
+
+    known: tuple[Identity, ...] = ()
+
+    @classmethod
+    def of(cls, known: Iterable[Identity]) -> Identities:
+        """Collect some."""
+        return cls(tuple(known))
+
+    def agent(self, account: Account | None) -> str | None:
+        """Return which of our agents an account is; only a bot can have its login."""
+        if account is None:
+            return None
+        for each in self.known:
+            is_login = account.login.casefold() == each.login.casefold()
+            if account.id == each.bot_id or (account.is_bot and is_login):
+                return each.agent
+        return None
+
+    def speaker(self, account: Account) -> Speaker:
+        """Name an account: people by login, bots by number, our own by agent."""
+        agent = self.agent(account)
+        if agent is not None:
+            return Speaker(str(account.id), agent, "agent")
+        if account.is_bot:
+            return Speaker(str(account.id), account.login, "bot")
+        return Speaker(account.login, account.login, number=str(account.id))
+
+    def is_app(self, slug: str, agent: str | None = None) -> bool:
+        """Tell whether an App is one of ours, or that of one agent."""
+        owner = self._agents.get(slug.casefold())
+        return owner is not None and agent in {None, owner}
+
+    def mentioned(self, text: str) -> tuple[str, ...]:
+        """List the agents that a text mentions, in order, each once."""
+        if "@" not in text:
+            return ()
+        found = (self._agents[each[1].casefold()] for each in self._pattern.finditer(words(text)))
+        return tuple(dict.fromkeys(found))
+
+    def after(self, text: str) -> str:
+        """Return what is said after the mentions that a text begins with."""
+        rest = text.strip()
+        while found := self._pattern.match(rest):
+            rest = rest[found.end() :].lstrip(" ,:\n\t")
+        return rest
+
+    @cached_property
+    def _agents(self) -> dict[str, str]:
+        return {each.slug.casefold(): each.agent for each in self.known}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest = sorted(self._agents, key=len, reverse=True)
+        choice = "|".join(map(re.escape, longest)) or r"(?!)"
+        return re.compile(rf"(?<![\w@./:-])@({choice})(?:\[bot\])?(?![\w/-])", re.IGNORECASE)

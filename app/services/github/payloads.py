@@ -103,6 +103,8 @@ class Comment(_Shape):
     """A comment, in a conversation or on a line of a diff."""
 
     id: int
+    node_id: str = ""
+    """What GraphQL calls it."""
     body: str | None = None
     user: Account | None = None
     html_url: str = ""
@@ -128,6 +130,23 @@ class Review(_Shape):
     submitted_at: str | None = None
 
 
+class ThreadComment(_Shape):
+    """A comment on a line, as a thread lists it."""
+
+    id: int = Field(alias="fullDatabaseId")
+    review: int | None = _at("pullRequestReview", "fullDatabaseId")
+
+
+class Thread(_Shape):
+    """A thread on a line of a pull request."""
+
+    id: str
+    is_resolved: bool = Field(alias="isResolved")
+    is_outdated: bool = Field(alias="isOutdated")
+    """Whether the lines that it is about have changed since."""
+    comments: tuple[ThreadComment, ...] = Field(validation_alias=AliasPath("comments", "nodes"))
+
+
 class ChangedFile(_Shape):
     """What a pull request changes in one file."""
 
@@ -151,6 +170,7 @@ class CheckRun(_Shape):
     name: str = ""
     status: str = ""
     conclusion: str | None = None
+    head_sha: str = ""
     output: Output = Output()
     app: str = _at("app", "slug", default="")
     """The name of the App whose check it is."""

@@ -15,7 +15,7 @@ from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
 from app.markdown.code import span
-from app.services.github.remarks import Remark
+from app.services.github.reviews import Remark
 
 BODY_CHARACTERS = 65_536
 """The longest comment that GitHub accepts."""
@@ -37,7 +37,7 @@ HEADS = {
     "stopped": "⏹️ **Stopped**",
 }
 IN_REACH = "on the bridge's machine (its page has no public address)"
-REVIEWED = "The answer is [a review]({})."
+ANSWERED = "This turn is over: the answer is a comment of its own."
 _ASKED = {"answered": "What was asked", "cancelled": "What was asked (no longer needed)"}
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
@@ -69,10 +69,17 @@ def part(marker: str, number: int) -> str:
     return marker if number == 1 else f"{marker}/{number}"
 
 
+def progress_marker(marker: str) -> str:
+    """Name the marker of the comment that shows a turn until its answer is written."""
+    return f"{marker}/progress"
+
+
 def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     """Write a post as one comment, or as several if its answer is long."""
-    if content.state in UNFINISHED or content.kind != "turn":
+    if content.kind != "turn":
         return [add_marker(_body(content, slug), marker)]
+    if content.state in UNFINISHED:
+        return [add_marker(_progress(content, slug), progress_marker(marker))]
     # First: what quiet adds must find room as well.
     texts = [text for text, _ in split(quiet(content.text, content.asker), PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
@@ -80,12 +87,23 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     return [add_marker(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
 
 
+def retired(content: PostContent, marker: str) -> str:
+    """Write what is left of the comment that showed a turn, which is then hidden."""
+    return add_marker(_join(ANSWERED, _folded(content.plan)), progress_marker(marker))
+
+
 def review(
-    text: str, fitting: Sequence[Remark], others: Sequence[Remark], asker: str
+    content: PostContent,
+    marker: str,
+    slug: str,
+    text: str,
+    fitting: Sequence[Remark],
+    others: Sequence[Remark],
 ) -> tuple[str, list[Remark]]:
-    """Write a review: its text, with the comments that fit no line, and its line comments."""
-    body = quiet(_join(text, "\n".join(map(str, others))), asker)
-    return body, [replace(each, words=quiet(each.words, asker)) for each in fitting]
+    """Write an answer as a review: its text, with the comments that fit no line, and the others."""
+    whole = replace(content, text=_join(text, "\n".join(map(str, others))))
+    remarks = [replace(each, words=quiet(each.words, content.asker)) for each in fitting]
+    return pages(whole, marker, slug)[0], remarks
 
 
 def split(text: str, size: int) -> Iterator[tuple[str, int]]:
@@ -124,13 +142,9 @@ def quiet(text: str, asker: str = "") -> str:
 
 
 def _body(content: PostContent, slug: str) -> str:
-    match content.kind:
-        case "notice":
-            return quiet(_join(content.note, content.text), content.asker)
-        case "ask":
-            return _ask(content, slug)
-        case _:
-            return _progress(content, slug)
+    if content.kind == "ask":
+        return _ask(content, slug)
+    return quiet(_join(content.note, content.text), content.asker)
 
 
 def _progress(content: PostContent, slug: str) -> str:
@@ -151,13 +165,26 @@ def _progress(content: PostContent, slug: str) -> str:
 def _answer(content: PostContent, text: str, *, first: bool) -> str:
     if not first:
         return text
-    plan = ""
-    if content.plan:
-        ticked = sum(step.status == "completed" for step in content.plan)
-        summary = f"Plan: {ticked} of {len(content.plan)} done"
-        plan = f"<details><summary>{summary}</summary>\n\n{_plan(content.plan)}\n\n</details>"
     empty = "" if text.strip() or content.note or content.state != "done" else "Done."
-    return _join(HEADS.get(content.state, ""), content.note, text, empty, plan)
+    head = HEADS.get(content.state, "")
+    return _join(_call(content), head, content.note, text, empty, _folded(content.plan))
+
+
+def _call(content: PostContent) -> str:
+    """Mention the person who asked: only that is sure to reach one who did not comment.
+
+    A bot is known by its number, which may be the login of somebody else.
+    """
+    return f"@{content.asker}" if content.asker and not content.asker.isdigit() else ""
+
+
+def _folded(steps: Sequence[PlanStep]) -> str:
+    """Write a plan that is over in one line, which can be opened."""
+    if not steps:
+        return ""
+    ticked = sum(step.status == "completed" for step in steps)
+    summary = f"Plan: {ticked} of {len(steps)} done"
+    return f"<details><summary>{summary}</summary>\n\n{_plan(steps)}\n\n</details>"
 
 
 def _ask(content: PostContent, slug: str) -> str:
@@ -170,7 +197,7 @@ def _ask(content: PostContent, slug: str) -> str:
     free = f"Any other answer: reply `@{slug} …`" if content.free_text else ""
     opened = f"<{content.url}>" if content.url else ""
     head = "✋ **An answer is needed**"
-    return _join(head, asked, opened, "\n".join(options), free, content.note)
+    return _join(_call(content), head, asked, opened, "\n".join(options), free, content.note)
 
 
 def _plan(steps: Sequence[PlanStep]) -> str:

@@ -10,16 +10,17 @@ room for results, so that an answer never waits behind a plan update.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import httpx
-from gidgethub import BadRequest, RateLimitExceeded
+from gidgethub import BadRequest, GitHubException, RateLimitExceeded
 from gidgethub.httpx import GitHubAPI
 from gidgethub.sansio import accept_format
 
 from app.core.ports import Clock
+from app.core.retry import retry
 from app.errors import PostDelayed, PostRejected
 
 REQUESTER = "agent-bridge"
@@ -49,6 +50,10 @@ class Gone(PostRejected):
     """GitHub has no such thing, or does not show it to us."""
 
 
+class Unprocessable(PostRejected):
+    """GitHub understands the call, and does not carry it out."""
+
+
 class Unauthorized(PostDelayed):
     """GitHub rejects the token or the App's JWT."""
 
@@ -66,6 +71,8 @@ class Transport:
             trust_env=api_url.startswith("https:"),
         )
         self._github = GitHubAPI(self.client, REQUESTER, base_url=api_url)
+        # On Enterprise Server it is next to the REST API, elsewhere below it.
+        self._graphql = f"{api_url.removesuffix('/v3')}/graphql"
 
     async def get(
         self,
@@ -95,6 +102,14 @@ class Transport:
         call = self._github.post if method == "post" else self._github.patch
         with self._translate_refusals(path):
             return await call(path, data=data, jwt=jwt, oauth_token=token)
+
+    async def query(self, document: str, variables: Mapping[str, object], *, token: str) -> Any:
+        """Run a GraphQL document; returns its data."""
+        asked = {"query": document, "variables": dict(variables)}
+        answer = await self.send("post", self._graphql, asked, token=token)
+        if errors := answer.get("errors"):
+            raise _query_refusal(errors)
+        return answer["data"]
 
     async def iterate(self, path: str, *, jwt: str) -> AsyncGenerator[dict[str, Any], None]:
         """Read a list, page by page."""
@@ -148,6 +163,14 @@ class Pace:
         return self._written[-allowed] + seconds - now
 
 
+def _query_refusal(errors: Sequence[Mapping[str, str]]) -> PostDelayed | PostRejected:
+    kinds = {each.get("type", "") for each in errors}
+    what = f"GitHub refused: {errors[0].get('message', '')}"
+    if "RATE_LIMITED" in kinds:
+        return PostDelayed(what, retry_after=LIMITED_SECONDS)
+    return Gone(what) if "NOT_FOUND" in kinds else PostRejected(what)
+
+
 def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
     what = f"GitHub refused {path.partition('?')[0]}: {error}"
     headers = error.headers or {}
@@ -163,5 +186,36 @@ def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
             return PostDelayed(what, retry_after=LIMITED_SECONDS)
         case 404 | 410:
             return Gone(what)
+        case 422:
+            return Unprocessable(what)
         case _:
             return PostRejected(what)
+
+
+PAUSES = (1.0, 5.0, 15.0)
+"""Seconds between attempts: a hiccup must not cost a turn."""
+LONGEST_SECONDS = 60.0
+"""The longest pause that GitHub may ask for; above it people are told that the call failed."""
+BRIEF_PAUSES = (1.0, 3.0)
+BRIEF_SECONDS = 5.0
+"""The same while a whole conversation waits and a person may want to stop it."""
+
+T = TypeVar("T")
+
+
+async def retry_github(clock: Clock, call: Callable[[], Awaitable[T]], *, brief: bool = False) -> T:
+    """Make a call that may be repeated.
+
+    Raises:
+        PostRejected: GitHub refuses it for good.
+        PostDelayed: all attempts failed.
+    """
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except (GitHubException, httpx.HTTPError) as error:
+            raise PostDelayed(str(error) or type(error).__name__) from error
+
+    pauses, longest = (BRIEF_PAUSES, BRIEF_SECONDS) if brief else (PAUSES, LONGEST_SECONDS)
+    return await retry(clock, attempt, pauses, longest=longest)

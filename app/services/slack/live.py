@@ -133,7 +133,7 @@ class _Trial:
 
     async def _status(self) -> Seen:
         thread = await self._open_thread()
-        given = {"channel_id": self.channel, "thread_ts": thread}
+        given: dict[str, Any] = {"channel_id": self.channel, "thread_ts": thread}
 
         async def end() -> None:
             await self.api.call("agents.sessions.setStatus", **given, status="active")

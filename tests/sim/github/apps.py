@@ -33,7 +33,11 @@ def _make_token(asked: Asked) -> Reply:
     reached = {asked.github.by_id[each].name: each for each in installation.repositories}
     names = asked.request.data.get("repositories", list(reached))
     if not set(names) <= set(reached):
-        raise Refused(422, "There is at least one repository that does not exist")
+        raise Refused(
+            422,
+            "There is at least one repository that does not exist or is not accessible to the "
+            "parent installation.",
+        )
     wanted = asked.request.data.get("permissions") or asked.app.permissions
     if not all(is_granted(asked.app.permissions, name, level) for name, level in wanted.items()):
         raise Refused(422, "The permissions requested are not granted to this installation.")

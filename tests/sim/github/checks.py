@@ -30,6 +30,8 @@ routes = Routes()
 @routes.on("GET", "/repos/{owner}/{name}/commits/{sha}/check-runs", "checks", "read")
 def _list(asked: Asked) -> Reply:
     found = [each for each in asked.repository.checks if each.sha == asked.part("sha")]
+    if asked.request.parameter("filter", "latest") == "latest":
+        found = list({(each.app and each.app.id, each.name): each for each in found}.values())
     page = asked.page([each.json(asked.repository) for each in found])
     return Reply(200, {"total_count": len(found), "check_runs": page.body}, page.headers)
 
@@ -70,6 +72,7 @@ def _create(asked: Asked) -> Reply:
     run = Check(asked.app, given["name"], given["head_sha"], asked.github.now())
     _take(run, given)
     asked.repository.checks.append(run)
+    _answer_request(asked, run)
     return Reply(201, run.json(asked.repository))
 
 
@@ -79,6 +82,7 @@ def _change(asked: Asked) -> Reply:
     if run.app is not asked.app:
         raise Refused(403, "Invalid app_id: a check run is changed by its own App only")
     _take(run, asked.request.data)
+    _answer_request(asked, run)
     return Reply(200, run.json(asked.repository))
 
 
@@ -97,12 +101,22 @@ def _take(run: Check, given: dict[str, Any]) -> None:
         for name, most in LENGTHS.items():
             if not 0 < len(action.get(name, "")) <= most:
                 raise invalid("CheckRun", "actions", f"{name} is too long or missing")
-    run.status, run.conclusion, run.actions = status, conclusion, actions
+    if run.status != "completed" or status == "completed":
+        # What is completed stays so: GitHub takes the call and changes only what the run says.
+        run.status, run.conclusion = status, conclusion
+    run.actions = actions
     run.external_id = given.get("external_id", run.external_id)
     if "output" in given:
         if not all(given["output"].get(name) for name in ("title", "summary")):
             raise invalid("CheckRun", "output", "needs title and summary")
         run.output = given["output"]
+
+
+def _answer_request(asked: Asked, run: Check) -> None:
+    """Take a suite out of the queue once a run is completed that began after it was asked for."""
+    asked_for = asked.repository.suites.get((asked.app.id, run.sha))
+    if asked_for is not None and run.status == "completed" and run.id > asked_for:
+        del asked.repository.suites[asked.app.id, run.sha]
 
 
 def _found(asked: Asked) -> Check:

@@ -35,6 +35,32 @@ case "$PROTECTED" in *"[$1]"*)
   echo "error: Changes must be made through a pull request." >&2
   exit 1
 esac
+if [ -z "$MAY_CHANGE_WORKFLOWS" ]; then
+  listed=$(git ls-tree -r --format='%(objectname) %(path)' "$3" -- .github/workflows/)
+  refused=$(echo "$listed" | while read -r blob path; do
+    [ -n "$path" ] || continue
+    for tip in $(git for-each-ref --format='%(objectname)' refs/heads); do
+      [ "$(git rev-parse -q --verify "$tip:$path")" = "$blob" ] && continue 2
+    done
+    echo "$path"
+    break
+  done)
+  if [ -n "$refused" ]; then
+    printf 'refusing to allow a GitHub App to create or update workflow `%s` ' "$refused" >&2
+    echo 'without `workflows` permission' >&2
+    exit 1
+  fi
+fi
+if [ -n "$SIGNED" ]; then
+  for commit in $(git rev-list "$3" --not --all); do
+    git cat-file commit "$commit" | grep -q '^gpgsig' && continue
+    echo "error: GH013: Repository rule violations found for $1." >&2
+    echo "- Commits must have verified signatures." >&2
+    echo "  Found 1 violation:" >&2
+    echo "  $commit" >&2
+    exit 1
+  done
+fi
 """
 """The hook that refuses a push as GitHub does."""
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
@@ -173,6 +199,8 @@ class GitFolder:
         body: bytes,
         *,
         protected: Collection[str] = (),
+        signed: bool = False,
+        may_change_workflows: bool = False,
     ) -> Answer:
         """Answer a request of a git client with git's own backend."""
         environment = {
@@ -188,6 +216,8 @@ class GitFolder:
             "GIT_PROTOCOL": headers.get("git-protocol", ""),
             "REMOTE_USER": "x-access-token",
             "PROTECTED": "".join(f"[refs/heads/{branch}]" for branch in protected),
+            "SIGNED": "yes" if signed else "",
+            "MAY_CHANGE_WORKFLOWS": "yes" if may_change_workflows else "",
         }
         done = subprocess.run(
             ["git", "http-backend"],

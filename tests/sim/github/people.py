@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tests.sim.github.hooks import Event
 from tests.sim.github.records import LineWords, Records
-from tests.sim.github.state import Check, Comment, Issue, Repository, Review, Status, new_number
+from tests.sim.github.state import (
+    App,
+    Check,
+    Comment,
+    Issue,
+    Repository,
+    Review,
+    Status,
+    new_number,
+)
 
 BRANCHES_OF_STATUS = 10
 """How many branches that hold a commit are named with its status."""
@@ -107,21 +117,50 @@ class People(Records):
             self.emit("pull_request", "reopened", issue.repository, self.account(login), parts)
 
     def press(self, login: str, repository: Repository, run: Check, label: str) -> None:
-        """Press a button of a check; only its own App is told."""
-        (action,) = [each for each in run.actions if each["label"] == label]
-        payload = {
-            "action": "requested_action",
-            "check_run": run.json(repository),
-            "requested_action": {"identifier": action["identifier"]},
-            "repository": repository.json(),
-            "sender": self.account(login).json(),
-        }
+        """Press a button of a check; GitHub shows the buttons of completed runs only."""
+        (action,) = [each for each in run.buttons if each["label"] == label]
+        parts = {"requested_action": {"identifier": action["identifier"]}}
+        self._tell_owner("requested_action", login, repository, run, parts)
+
+    def rerun(self, login: str, repository: Repository, run: Check) -> None:
+        """Press "Re-run" of a check; its suite is queued until its App answers."""
+        assert run.app is not None
+        repository.suites[run.app.id, run.sha] = new_number()
+        self._tell_owner("rerequested", login, repository, run, {})
+
+    def rerun_all(self, login: str, repository: Repository, app: App, sha: str) -> None:
+        """Press "Re-run all checks" of an App; its suite is queued until it answers."""
         with self.changed:
-            for installation in self.installations:
-                mine = installation.app is run.app and repository.id in installation.repositories
-                if mine and "check_run" in installation.app.events:
-                    whole = payload | {"installation": {"id": installation.id}}
-                    self.hooks.emit(Event(installation.app, "check_run", whole))
+            number = repository.suites[app.id, sha] = new_number()
+            suite = {
+                "id": number,
+                "head_branch": None,
+                "head_sha": sha,
+                "status": "queued",
+                "conclusion": None,
+                "app": app.json(),
+            }
+            parts = {"action": "rerequested", "check_suite": suite}
+            self._tell_app(app, "check_suite", login, repository, parts)
+
+    def _tell_owner(
+        self, action: str, login: str, repository: Repository, run: Check, parts: dict[str, Any]
+    ) -> None:
+        """Tell the App of a check what was done to it; no other App hears of that."""
+        assert run.app is not None
+        whole = parts | {"action": action, "check_run": run.json(repository)}
+        with self.changed:
+            self._tell_app(run.app, "check_run", login, repository, whole)
+
+    def _tell_app(
+        self, app: App, kind: str, login: str, repository: Repository, parts: dict[str, Any]
+    ) -> None:
+        about = {"repository": repository.json(), "sender": self.account(login).json()}
+        for installation in self.installations:
+            mine = installation.app is app and repository.id in installation.repositories
+            if mine and kind in app.events:
+                whole = parts | about | {"installation": {"id": installation.id}}
+                self.hooks.emit(Event(app, kind, whole))
 
     def check(self, issue: Issue, *runs: Check) -> None:
         """Let workflows end on the head of a pull request."""

@@ -16,6 +16,7 @@ from tests.sim.github.answers import invalid
 from tests.sim.github.assets import Assets
 from tests.sim.github.git import GitFolder
 from tests.sim.github.hooks import Event, Hooks
+from tests.sim.github.notices import Notification, notify
 from tests.sim.github.state import (
     Account,
     App,
@@ -76,6 +77,7 @@ class Records:
         self.by_id: dict[int, Repository] = {}
         self.moved: dict[str, str] = {}
         self.tokens: dict[str, Token] = {}
+        self.notifications: list[Notification] = []
         self.codes: dict[str, App] = {}
         """Apps that were made of a manifest and not fetched yet."""
         self.api_url = ""
@@ -214,6 +216,7 @@ class Records:
             comment = Comment(user, body, self.now(), app=app)
             issue.comments.append(comment)
             issue.changed = comment.at
+            self._notify(issue, user, body)
             parts = {"issue": issue.json(), "comment": comment.json(issue)}
             self.emit("issue_comment", "created", issue.repository, user, parts)
             self.changed.notify_all()
@@ -298,10 +301,12 @@ class Records:
                         hunk=shown[line],
                         review=review.id,
                         reply_to=reply_to,
+                        commit=pull.sha,
                     )
                 )
             pull.reviews.append(review)
             pull.comments += comments
+            self._notify(issue, user, "\n".join((body or "", *(each.body for each in comments))))
             about = {"pull_request": issue.pull_json()}
             parts = about | {"review": review.json(issue)}
             self.emit("pull_request_review", "submitted", repository, user, parts)
@@ -370,7 +375,11 @@ class Records:
         number = len(repository.issues) + 1
         issue = Issue(repository, number, title, body, user, self.now())
         repository.issues[number] = issue
+        self._notify(issue, user, body or "")
         return issue
+
+    def _notify(self, issue: Issue, by: Account, words: str) -> None:
+        self.notifications += notify(issue, by, words, self.accounts)
 
     def _shown(self, issue: Issue) -> tuple[str, dict[str, Any]]:
         if issue.pull is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
+from functools import partial
 from urllib.parse import unquote
 
 import jwt
 
-from tests.sim.github import apps, checks, issues, pulls
+from tests.sim.github import apps, checks, graph, issues, pulls
 from tests.sim.github.answers import Refused, Reply, Request, not_found
 from tests.sim.github.apps import is_granted
 from tests.sim.github.calls import Asked, Route
@@ -18,6 +19,8 @@ from tests.sim.github.state import App, Installation, Repository, Token
 WRITES_A_MINUTE = 80
 WRITES_AN_HOUR = 500
 JWT_SECONDS = 600
+GRAPHQL = "/api/graphql"
+"""Where GraphQL is on Enterprise: beside the REST API, not below it."""
 
 _APP_PAGE = re.compile(r"/apps/(?P<slug>[\w-]+)")
 _CONVERSION = re.compile(r"/app-manifests/(?P<code>\w+)/conversions")
@@ -46,6 +49,10 @@ class Rest:
             if account is None:
                 raise not_found()
             return Reply(200, account.json())
+        if request.path == GRAPHQL:
+            token = self._token(request)
+            count = partial(self._count, token.installation)
+            return graph.answer(self._github, token, request.data, count)
         if shown := _APP_PAGE.fullmatch(request.path):
             return self._show_app(shown["slug"])
         if made := _CONVERSION.fullmatch(request.path):

@@ -136,12 +136,23 @@ class Comment:
     hunk: str = ""
     review: int | None = None
     reply_to: int | None = None
+    commit: str = ""
+    """The head of the pull request when a line was commented on."""
+    minimized: str = ""
+    """Why it is hidden from readers, if it is."""
+    resolved_by: str = ""
+    """Who resolved the thread that it begins."""
+
+    @property
+    def node_id(self) -> str:
+        """How GraphQL calls it."""
+        return f"C_{self.id}"
 
     def json(self, issue: Issue) -> dict[str, Any]:
         """Show it as GitHub does."""
         shown = {
             "id": self.id,
-            "node_id": f"C_{self.id}",
+            "node_id": self.node_id,
             "html_url": f"{issue.url}#comment-{self.id}",
             "user": self.user.json(),
             "body": self.body,
@@ -206,6 +217,11 @@ class Check:
     """What it wrote, if it is a job of a workflow."""
     suite: int = 0
     id: int = field(default_factory=new_number)
+
+    @property
+    def buttons(self) -> list[dict[str, str]]:
+        """The actions that people see: those of a completed run."""
+        return self.actions if self.status == "completed" else []
 
     @property
     def annotations(self) -> list[dict[str, Any]]:
@@ -280,6 +296,8 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     reactions: list[tuple[str, str]] = field(default_factory=list)
     pull: Pull | None = None
+    subscribed: set[str] = field(default_factory=set)
+    """Who took part or was mentioned, by small login: they hear of every new comment."""
 
     @property
     def url(self) -> str:
@@ -340,6 +358,10 @@ class Repository:
     archived: bool = False
     protected: set[str] = field(default_factory=set)
     """Branches that nobody pushes to directly."""
+    signed: bool = False
+    """Whether a rule wants every pushed commit to be signed."""
+    suites: dict[tuple[int, str], int] = field(default_factory=dict)
+    """The suites that people asked for again and that are queued since, by App and commit."""
     pushed: float = 0.0
     """When somebody last pushed to it."""
 

@@ -23,7 +23,7 @@ from tests.sim.github.git import Answer
 from tests.sim.github.people import People
 from tests.sim.github.rest import Rest
 from tests.sim.github.server import Server, handler
-from tests.sim.github.state import Account
+from tests.sim.github.state import Account, Token
 
 API = "/api/v3"
 """Where the API lies, as on Enterprise: below a path."""
@@ -169,8 +169,17 @@ class SimulatedGithub(People):
         repository = self.repositories[found["name"].lower()]
         before = self.git.branches(repository.full_name)
         path = f"/{repository.full_name}.git{found['rest']}"
+        token = self._token(headers)
+        may_change_workflows = token is not None and token.permissions.get("workflows") == "write"
         answer = self.git.serve(
-            method, path, parts.query, headers, body, protected=repository.protected
+            method,
+            path,
+            parts.query,
+            headers,
+            body,
+            protected=repository.protected,
+            signed=repository.signed,
+            may_change_workflows=may_change_workflows,
         )
         self.pushed(repository, before, self._pusher(headers))
         return answer
@@ -193,9 +202,13 @@ class SimulatedGithub(People):
             return Answer(403, {}, b"Write access to repository not granted.")
         return None
 
-    def _pusher(self, headers: dict[str, str]) -> Account:
+    def _token(self, headers: dict[str, str]) -> Token | None:
+        """Find the token of a git client."""
         given = headers.get("authorization", "").partition(" ")[2]
-        token = self.tokens.get(base64.b64decode(given).decode().partition(":")[2])
+        return self.tokens.get(base64.b64decode(given).decode().partition(":")[2])
+
+    def _pusher(self, headers: dict[str, str]) -> Account:
+        token = self._token(headers)
         return token.installation.app.bot if token else self.account("somebody")
 
     def _who(self, headers: dict[str, str]) -> str:

@@ -22,7 +22,7 @@ from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
 from app.services import registered_services
 from app.services.github.doctor import checks
-from app.services.github.registration import store
+from app.services.github.manifest import EVENTS, PERMISSIONS, lacking, manifest, store
 from tests.sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
@@ -85,7 +85,10 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
         before = configuration(tmp_path, github.url)
         browser = Browser(github, capsys)
         making = threading.Thread(
-            target=show, args=(before, "github", "codex", "acme"), daemon=True
+            target=show,
+            args=(before, "github", "codex", "acme"),
+            kwargs={"workflows": True},
+            daemon=True,
         )
         making.start()
         url = browser.url()
@@ -110,6 +113,17 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
             stat.S_IMODE(before.home.joinpath(".config/agent-bridge/.env").stat().st_mode) == 0o600
         )
         assert made.hook_url.endswith("/webhooks/github/codex")
+        assert made.permissions == {**PERMISSIONS, "workflows": "write"}
+        usual = manifest("x", base_url="", path="", redirect_url="")
+        assert usual["default_permissions"] == PERMISSIONS
+
+
+def test_an_app_that_writes_checks_need_not_subscribe_to_them() -> None:
+    events = [each for each in EVENTS if each not in {"check_run", "check_suite"}]
+
+    assert lacking({"permissions": PERMISSIONS, "events": events}) == ([], [])
+    reading = {"permissions": {**PERMISSIONS, "checks": "read"}, "events": events}
+    assert lacking(reading) == ([], ["check_suite"])
 
 
 def test_an_agent_that_has_an_app_gets_no_second_one(tmp_path: Path) -> None:

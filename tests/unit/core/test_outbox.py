@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -258,6 +258,49 @@ async def test_no_secret_leaves(scene: Scene) -> None:
     await scene.recorder.sent(1)
 
     assert SECRET not in scene.recorder.calls[0].content.text
+
+
+class Reticent(Recorder):
+    """A platform that shows nothing of a post at first, and asks for it again."""
+
+    @override
+    async def send(self, post: PostSend) -> PostSent:
+        sent = await super().send(post)
+        return replace(sent, again_after=15.0) if post.op == "create" else sent
+
+
+async def test_a_post_that_is_not_shown_at_first_is_sent_again_with_its_latest_content(
+    scene: Scene,
+) -> None:
+    scene.recorder = Reticent()
+    scene.outbox = scene.again()
+    post = await scene.create("p", text="a")
+    await scene.recorder.sent(1)
+    await scene.clock.asleep()
+    scene.show(post, "ab")
+    await scene.clock.advance(14)
+    await scene.recorder.sent(2)
+
+    await scene.clock.advance(1)
+    await scene.recorder.sent(3)
+    await scene.clock.advance(3600)
+
+    assert ops(scene) == [("create", "a"), ("append", "ab"), ("append", "ab")]
+    await scene.outbox.close(grace=0)
+
+
+async def test_a_post_that_ended_is_not_sent_again(scene: Scene) -> None:
+    scene.recorder = Reticent()
+    scene.outbox = scene.again()
+    await scene.create("p", text="a")
+    await scene.recorder.sent(1)
+    await scene.finish("p", "b")
+    await scene.recorder.sent(2)
+
+    await scene.clock.advance(3600)
+
+    assert ops(scene) == [("create", "a"), ("finish", "b")]
+    await scene.outbox.close(grace=0)
 
 
 async def test_a_notice_is_sent_once_and_needs_no_end(scene: Scene) -> None:

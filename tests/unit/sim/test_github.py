@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import jwt
@@ -190,3 +191,94 @@ def test_a_push_to_the_branch_of_a_pull_request_is_told(peer: Peer, tmp_path: Pa
     assert event.payload["action"] == "synchronize"
     assert pull.pull is not None
     assert event.payload["pull_request"]["head"]["sha"] == pull.pull.sha
+
+
+def push_file(peer: Peer, folder: Path, path: str, token: Token) -> str:
+    """Commit a file on a new branch and push it; returns what git says if it is refused."""
+    work = folder / uuid4().hex
+    assert peer.git(folder, "clone", "-q", "URL/acme/widgets.git", str(work)) == 0
+    (work / path).parent.mkdir(parents=True, exist_ok=True)
+    (work / path).write_text("on\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    assert peer.git(work, "add", ".") == 0
+    assert peer.git(work, *who, "commit", "-qm", "x") == 0
+    url = f"{peer.github.url}/acme/widgets".replace("//", f"//x-access-token:{token.value}@")
+    done = subprocess.run(
+        ["git", "push", "-q", url, f"HEAD:refs/heads/{work.name}"],
+        cwd=work,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stderr if done.returncode else ""
+
+
+def test_workflow_files_are_taken_only_with_the_permission_or_if_a_branch_has_them(
+    peer: Peer, tmp_path: Path
+) -> None:
+    path = ".github/workflows/ci.yml"
+    narrow, wide = peer.token(), peer.token(**WRITE, workflows="write")
+
+    refused = push_file(peer, tmp_path, path, narrow)
+
+    assert f"refusing to allow a GitHub App to create or update workflow `{path}`" in refused
+    assert "without `workflows` permission" in refused
+    assert push_file(peer, tmp_path, path, wide) == ""
+    assert push_file(peer, tmp_path, path, narrow) == ""
+
+
+def test_where_a_rule_wants_signed_commits_unsigned_ones_are_refused(
+    peer: Peer, tmp_path: Path
+) -> None:
+    peer.repository.signed = True
+
+    assert "Commits must have verified signatures" in push_file(
+        peer, tmp_path, "a.txt", peer.token()
+    )
+
+
+def test_a_completed_check_stays_so_and_only_then_has_buttons(peer: Peer) -> None:
+    sha = peer.github.git.resolve("acme/widgets", "main")
+    token = peer.token(checks="write").value
+    stop = {"label": "Stop", "description": "Stop it", "identifier": "stop"}
+    path = "/repos/acme/widgets/check-runs"
+    working = {"status": "in_progress", "actions": [stop]}
+
+    made = peer.call("POST", path, token, name="bot", head_sha=sha, **working).json()
+    (run,) = peer.repository.checks
+    assert run.buttons == []
+    done = {"status": "completed", "conclusion": "neutral", "actions": [stop]}
+    peer.call("PATCH", f"{path}/{made['id']}", token, **done)
+    assert run.buttons == [stop]
+    again = peer.call("PATCH", f"{path}/{made['id']}", token, **working)
+
+    assert (again.status_code, run.status, run.conclusion) == (200, "completed", "neutral")
+
+
+def test_a_suite_is_queued_until_a_new_run_is_completed(peer: Peer) -> None:
+    sha = peer.github.git.resolve("acme/widgets", "main")
+    token, path = peer.token(checks="write").value, "/repos/acme/widgets/check-runs"
+    done = {"status": "completed", "conclusion": "neutral"}
+    old = peer.call("POST", path, token, name="bot", head_sha=sha, **done).json()
+
+    peer.github.rerun_all("ann", peer.repository, peer.app, sha)
+    peer.call("PATCH", f"{path}/{old['id']}", token, **done)
+    assert len(peer.repository.suites) == 1
+    peer.call("POST", path, token, name="bot", head_sha=sha, **done)
+
+    assert peer.repository.suites == {}
+
+
+def test_people_are_told_of_new_comments_and_never_of_edits(peer: Peer) -> None:
+    peer.github.account("bob")
+    issue, token = peer.issue(), peer.token().value
+    path = "/repos/acme/widgets/issues"
+
+    made = peer.call("POST", f"{path}/{issue.number}/comments", token, body="Hi @bob `@cleo`")
+    peer.call("PATCH", f"{path}/comments/{made.json()['id']}", token, body="@ann, @bob: done")
+    peer.github.comment("ann", issue, "Thanks.")
+
+    told = [(each.login, each.reason) for each in peer.github.notifications]
+    assert told == [("ann", "subscribed"), ("bob", "mention"), ("bob", "subscribed")]

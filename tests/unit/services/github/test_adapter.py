@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
-from app.core.inbound import Delivery
-from app.core.posts import PostContent, PostSend
+from app.core.inbound import Chore, Delivery
+from app.core.notes import Note, NoteCode
+from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
+from app.services.github.events import Rerun
 from app.services.github.transport import Pace
 from tests.sim.github.answers import Reply
 from tests.sim.github.hooks import Attempt, Event
@@ -28,13 +31,24 @@ def create(desk: Desk, issue: Issue, text: str = "", message_id: str = "") -> Po
     return PostSend("create", desk.key(issue), "ab-1", content)
 
 
-def finish(desk: Desk, issue: Issue, text: str, remote_id: str) -> PostSend:
-    content = PostContent(kind="turn", state="done", text=text)
+def finish(desk: Desk, issue: Issue, text: str, remote_id: str, message_id: str = "") -> PostSend:
+    content = PostContent(kind="turn", state="done", text=text, message_id=message_id)
     return PostSend("finish", desk.key(issue), "ab-1", content, remote_id=remote_id)
 
 
+def seen(desk: Desk, issue: Issue, text: str = "", message_id: str = "") -> PostSend:
+    """Show the progress of a turn of which only a reaction can be seen, from before a restart."""
+    content = PostContent(kind="turn", state="working", text=text, message_id=message_id)
+    return PostSend("replace", desk.key(issue), "ab-1", content, remote_id=f"seen-{issue.number}")
+
+
+def notice(desk: Desk, issue: Issue, text: str = "Look.") -> PostSend:
+    content = PostContent(kind="notice", note=text)
+    return PostSend("create", desk.key(issue), "ab-1", content)
+
+
 def pull(desk: Desk, by: str = "ann") -> Issue:
-    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\ntwo\n"}, "Change")
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\ntwo\n", "b.py": "b\n"}, "Change")
     return desk.github.open_pull(by, desk.repository, "A change", "topic")
 
 
@@ -46,43 +60,165 @@ def writes(desk: Desk) -> list[str]:
     ]
 
 
-async def test_a_turn_is_acknowledged_first_and_then_lives_in_one_comment(desk: Desk) -> None:
+async def test_a_short_turn_is_a_reaction_and_then_one_comment(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     said = desk.github.comment("ann", issue, "@claude-bridge look")
 
     sent = await desk.claude.send(create(desk, issue, message_id=f"comment-{said.id}"))
-    again = await desk.claude.send(finish(desk, issue, "Looked.", sent.remote_id))
+    assert len(issue.comments) == 1
+    working = replace(seen(desk, issue), remote_id=sent.remote_id)
+    assert await desk.claude.send(working) == PostSent(sent.remote_id)
+    again = await desk.claude.send(
+        finish(desk, issue, "Looked.", sent.remote_id, f"comment-{said.id}")
+    )
 
     comment = issue.comments[-1]
-    assert sent.remote_id == again.remote_id == f"comment-{comment.id}"
+    assert (sent.remote_id, again.remote_id) == ("seen-1", f"comment-{comment.id}")
     assert comment.body.startswith("Looked.")
+    assert comment.edits == 0
     assert writes(desk) == [
         f"POST issues/comments/{said.id}/reactions",
         "POST issues/1/comments",
-        f"PATCH issues/comments/{comment.id}",
+        f"POST issues/comments/{said.id}/reactions",
     ]
+    assert said.reactions == [("claude-bridge[bot]", "eyes"), ("claude-bridge[bot]", "+1")]
+
+
+async def test_a_long_turn_answers_in_a_new_comment_and_hides_its_progress(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    sent = await desk.claude.send(seen(desk, issue, "so far"))
+    shown = await desk.claude.send(replace(seen(desk, issue, "more"), remote_id=sent.remote_id))
+    assert sent.remote_id == shown.remote_id == f"comment-{issue.comments[0].id}"
+
+    answered = await desk.claude.send(finish(desk, issue, "Looked.", sent.remote_id))
+
+    progress, answer = issue.comments
+    assert answered.remote_id == f"comment-{answer.id}"
+    assert (progress.minimized, answer.minimized) == ("OUTDATED", "")
+    assert "more" not in progress.body
+    assert answer.body.startswith("Looked.")
+
+
+async def test_neither_progress_nor_answer_is_written_twice_if_github_did_not_say(
+    desk: Desk,
+) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    for post in (seen(desk, issue), finish(desk, issue, "Looked.", "seen-1")):
+        desk.github.fail("POST", "/issues/1/comments$")
+        with pytest.raises(httpx.HTTPError):
+            await desk.claude.send(post)
+        sent = await desk.claude.send(post)
+
+    progress, answer = issue.comments
+    assert sent.remote_id == f"comment-{answer.id}"
+    assert (progress.minimized, answer.minimized) == ("OUTDATED", "")
+
+
+async def test_the_answer_counts_although_github_does_not_hide_the_progress(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    sent = await desk.claude.send(seen(desk, issue))
+    refused = {"data": None, "errors": [{"type": "FORBIDDEN", "message": "Not accessible"}]}
+    desk.github.fail("POST", "/graphql$", Reply(200, refused))
+
+    await desk.claude.send(finish(desk, issue, "Looked.", sent.remote_id))
+
+    assert [each.minimized for each in issue.comments] == ["", ""]
+    assert issue.comments[0].body.startswith("This turn is over")
+
+
+async def test_a_comment_of_an_earlier_release_is_hidden_like_any_progress(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    bot, app = desk.apps["claude"].bot, desk.apps["claude"]
+    old = desk.github.add_comment(issue, bot, "Working <!-- agent-bridge:ab-1 -->", app)
+    progress = replace(seen(desk, issue), remote_id=f"comment-{old.id}")
+
+    await desk.claude.send(progress)
+    await desk.claude.send(finish(desk, issue, "Looked.", f"comment-{old.id}"))
+
+    assert [each.minimized for each in issue.comments] == ["OUTDATED", ""]
+
+
+async def test_a_question_is_put_to_the_person_who_asked(desk: Desk) -> None:
+    issue = desk.github.open_issue("rae", desk.repository, "Bug")
+    begun = create(desk, issue)
+    await desk.claude.send(replace(begun, content=replace(begun.content, asker="ann")))
+    later = replace(begun.content, asker="bob", state="queued")
+    await desk.claude.send(replace(begun, marker="ab-3", content=later))
+    content = PostContent(kind="ask", state="open", text="May I?", ask=7)
+
+    await desk.claude.send(PostSend("create", desk.key(issue), "ab-2", content))
+
+    told = [(each.login, each.reason) for each in desk.github.notifications]
+    assert told == [("ann", "mention"), ("rae", "subscribed")]
+
+
+async def test_a_turn_that_another_one_continues_says_nothing(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    content = PostContent(kind="turn", state="done", reason=Note(NoteCode.CONTINUED, "ann", "yes"))
+    post = PostSend("finish", desk.key(issue), "ab-1", content, remote_id="seen-1")
+
+    await desk.claude.send(post)
+    assert issue.comments == []
+    sent = await desk.claude.send(seen(desk, issue))
+    await desk.claude.send(replace(post, remote_id=sent.remote_id))
+
+    assert [each.minimized for each in issue.comments] == ["OUTDATED"]
 
 
 async def test_a_comment_on_a_line_is_answered_under_it(desk: Desk) -> None:
     change = pull(desk, "claude-bridge[bot]")
     review = desk.github.review("ann", change, None, ("a.py", 2, "why two?"))
 
-    sent = await desk.claude.send(create(desk, change, message_id=f"review-{review.id}"))
-    await desk.claude.send(finish(desk, change, "Because.", sent.remote_id))
+    said = f"review-{review.id}"
+    sent = await desk.claude.send(create(desk, change, message_id=said))
+    await desk.claude.send(finish(desk, change, "Because.", sent.remote_id, said))
 
     assert change.pull is not None
     asked, answer = change.pull.comments
     assert answer.reply_to == asked.id
     assert answer.body.startswith("Because.")
-    assert asked.reactions == [("claude-bridge[bot]", "eyes")]
+    assert asked.reactions == [("claude-bridge[bot]", "eyes"), ("claude-bridge[bot]", "+1")]
     assert change.comments == []
+    assert asked.resolved_by == "", "nothing was pushed"
+
+
+async def test_threads_are_resolved_by_the_fix_that_answers_them(desk: Desk) -> None:
+    change = pull(desk, "claude-bridge[bot]")
+    one = desk.github.review("ann", change, None, ("a.py", 2, "why two?"))
+    two = desk.github.review("ann", change, "Hm.", ("a.py", 1, "a"), ("b.py", 1, "b"))
+    assert change.pull is not None
+    asked, on_a, on_b = change.pull.comments
+    for review in (one, two):
+        said, marker = f"review-{review.id}", f"ab-{review.id}"
+        begun = replace(create(desk, change, message_id=said), marker=marker)
+        sent = await desk.claude.send(begun)
+        files = {"a.py": f"one\n{review.id}\n"}
+        desk.github.push("claude-bridge[bot]", desk.repository, "topic", files)
+        post = finish(desk, change, "Fixed.", sent.remote_id, said)
+        await desk.claude.send(replace(post, marker=marker))
+
+    resolved = [asked.resolved_by, on_a.resolved_by, on_b.resolved_by]
+    assert resolved == ["claude-bridge", "claude-bridge", ""]
+
+
+async def test_threads_of_other_peoples_pull_requests_are_left_to_them(desk: Desk) -> None:
+    change = pull(desk)
+    review = desk.github.review("ann", change, None, ("a.py", 2, "@claude-bridge why two?"))
+    said = f"review-{review.id}"
+    sent = await desk.claude.send(create(desk, change, message_id=said))
+    desk.github.push("bob", desk.repository, "topic", {"a.py": "one\nthree\n"})
+
+    await desk.claude.send(finish(desk, change, "Fixed.", sent.remote_id, said))
+
+    assert change.pull is not None
+    assert change.pull.comments[0].resolved_by == ""
 
 
 async def test_a_review_of_several_comments_is_answered_in_the_conversation(desk: Desk) -> None:
     change = pull(desk, "claude-bridge[bot]")
     review = desk.github.review("ann", change, "Hm.", ("a.py", 1, "a"), ("a.py", 2, "b"))
 
-    await desk.claude.send(create(desk, change, message_id=f"review-{review.id}"))
+    await desk.claude.send(finish(desk, change, "Yes.", "seen-1", f"review-{review.id}"))
 
     assert len(change.comments) == 1
 
@@ -115,14 +251,13 @@ async def test_an_answer_with_comments_on_lines_becomes_a_review(desk: Desk) -> 
         await desk.claude.send(finish(desk, change, REVIEW, sent.remote_id))
 
     assert change.pull is not None
-    (review,), (remark,), (comment,) = change.pull.reviews, change.pull.comments, change.comments
+    (review,), (remark,) = change.pull.reviews, change.pull.comments
     assert review.user is desk.apps["claude"].bot
     assert review.state == "commented"
     assert "Nearly, `@rae`.\n\n- `a.py:9`: And where is nine?" in (review.body or "")
     assert (remark.start_line, remark.line, remark.body) == (1, 2, "Why, `@rae`?")
     assert remark.review == review.id
-    assert f"/pull/1#pullrequestreview-{review.id}" in comment.body
-    assert "Nearly" not in comment.body
+    assert change.comments == []
 
 
 async def test_a_review_whose_answer_was_lost_is_not_made_twice(desk: Desk) -> None:
@@ -136,7 +271,7 @@ async def test_a_review_whose_answer_was_lost_is_not_made_twice(desk: Desk) -> N
 
     assert change.pull is not None
     assert len(change.pull.reviews) == 1
-    assert "pullrequestreview" in change.comments[0].body
+    assert change.comments == []
 
 
 async def test_a_review_that_github_does_not_take_is_read_in_the_comment(desk: Desk) -> None:
@@ -177,7 +312,7 @@ async def test_a_comment_whose_answer_was_lost_is_found_again(desk: Desk) -> Non
     desk.github.fail("POST", "/comments$")
 
     with pytest.raises(httpx.HTTPError):
-        await desk.claude.send(create(desk, issue))
+        await desk.claude.send(notice(desk, issue))
     found = await desk.claude.find(desk.key(issue), "ab-1")
 
     assert found is not None
@@ -195,7 +330,7 @@ async def test_a_marker_that_somebody_else_wrote_is_not_taken_for_ours(desk: Des
 
 async def test_the_answer_is_given_although_somebody_deleted_its_comment(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
-    sent = await desk.claude.send(create(desk, issue))
+    sent = await desk.claude.send(seen(desk, issue))
     issue.comments.clear()
 
     again = await desk.claude.send(finish(desk, issue, "Here.", sent.remote_id))
@@ -231,15 +366,70 @@ async def test_a_check_that_github_did_not_let_end_ends_with_the_next_one(desk: 
     assert {each.status for each in desk.repository.checks} == {"completed"}
 
 
+async def test_each_answer_begins_a_new_check_and_all_of_them_end_also_after_a_restart(
+    desk: Desk,
+) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    asked = PostContent(kind="ask", state="open", text="May I?", ask=7)
+    for state in ("open", "answered"):
+        post = PostSend("create", desk.key(change), "ab-2", replace(asked, state=state))
+        await desk.claude.send(post)
+    first, second = desk.repository.checks
+    assert (first.status, second.status) == ("completed", "in_progress")
+    desk.claude._poster._board._open.clear()  # as a restart does
+
+    await desk.claude.send(finish(desk, change, "Here.", begun.remote_id))
+
+    assert (second.status, second.conclusion) == ("completed", "success")
+
+
+async def test_progress_remembers_the_latest_check_of_its_turn(desk: Desk) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    asked = PostContent(kind="ask", state="open", text="May I?", ask=7)
+    for state in ("open", "answered"):
+        post = PostSend("create", desk.key(change), "ab-2", replace(asked, state=state))
+        await desk.claude.send(post)
+
+    shown = await desk.claude.send(replace(seen(desk, change), remote_id=begun.remote_id))
+
+    first, second = desk.repository.checks
+    assert begun.remote_id == f"seen-1@check-{first.id}"
+    assert shown.remote_id == f"seen-1@check-{second.id}"
+
+
+async def test_checks_that_are_to_run_again_show_a_turn_that_is_at_work(desk: Desk) -> None:
+    change = pull(desk)
+    begun = await desk.claude.send(create(desk, change))
+    (first,) = desk.repository.checks
+
+    await desk.claude.do_chore(Chore(Rerun("acme/widgets", first.sha)))
+
+    _, second = desk.repository.checks
+    assert (first.status, second.status) == ("completed", "in_progress")
+    await desk.claude.send(finish(desk, change, "Here.", begun.remote_id))
+    assert (second.status, second.conclusion) == ("completed", "success")
+
+
+async def test_a_turn_that_waits_its_turn_is_no_check_yet(desk: Desk) -> None:
+    change = pull(desk)
+    post = create(desk, change)
+
+    await desk.claude.send(replace(post, content=replace(post.content, state="queued")))
+
+    assert desk.repository.checks == []
+
+
 async def test_a_place_that_is_closed_to_us_is_a_lasting_refusal(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     issue.locked = True
 
     with pytest.raises(PostRejected):
-        await desk.claude.send(create(desk, issue))
+        await desk.claude.send(notice(desk, issue))
     desk.repository.issues.clear()
     with pytest.raises(PostRejected):
-        await desk.claude.send(create(desk, issue))
+        await desk.claude.send(notice(desk, issue))
 
 
 async def test_how_long_github_wants_us_to_wait_is_respected_by_all(desk: Desk) -> None:
@@ -250,10 +440,10 @@ async def test_how_long_github_wants_us_to_wait_is_respected_by_all(desk: Desk) 
     desk.github.fail("POST", "/comments$", limited)
 
     with pytest.raises(PostDelayed) as first:
-        await desk.claude.send(create(desk, issue))
+        await desk.claude.send(notice(desk, issue))
     calls = len(desk.github.calls)
     with pytest.raises(PostDelayed) as second:
-        await desk.claude.send(create(desk, issue))
+        await desk.claude.send(notice(desk, issue))
 
     assert first.value.retry_after == 7
     assert 0 < (second.value.retry_after or 0) <= 7
@@ -268,7 +458,7 @@ async def test_what_all_sessions_write_together_stays_under_githubs_limits(tmp_p
         written = 0
         while written < 160:
             try:
-                await desk.claude.send(create(desk, issue))
+                await desk.claude.send(notice(desk, issue))
                 written += 1
             except PostDelayed as error:
                 await clock.advance(error.retry_after or 1)
@@ -295,7 +485,7 @@ def test_in_any_hour_less_is_written_than_github_allows() -> None:
 
 async def test_progress_leaves_room_for_answers(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
-    sent = await desk.claude.send(create(desk, issue))
+    sent = await desk.claude.send(seen(desk, issue))
     content = PostContent(kind="turn", state="working", text="so far")
     progress = PostSend("replace", desk.key(issue), "ab-1", content, sent.remote_id)
 
@@ -307,15 +497,15 @@ async def test_progress_leaves_room_for_answers(desk: Desk) -> None:
     await desk.claude.send(finish(desk, issue, "The answer.", sent.remote_id))
 
     assert shown < 80
-    assert issue.comments[0].body.startswith("The answer.")
+    assert issue.comments[1].body.startswith("The answer.")
 
 
 async def test_a_token_that_github_does_not_take_any_more_is_replaced(desk: Desk) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
-    await desk.claude.send(create(desk, issue))
+    await desk.claude.send(notice(desk, issue))
     desk.github.tokens.clear()
 
-    await desk.claude.send(create(desk, issue))
+    await desk.claude.send(notice(desk, issue))
 
     assert len(issue.comments) == 2
 
@@ -324,8 +514,8 @@ async def test_tokens_reach_one_repository_with_few_permissions_and_are_kept_sec
     desk: Desk,
 ) -> None:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
-    await desk.claude.send(create(desk, issue))
-    await desk.claude.send(create(desk, issue))
+    await desk.claude.send(notice(desk, issue))
+    await desk.claude.send(notice(desk, issue))
 
     (token,) = desk.github.tokens.values()
     assert token.repositories == {desk.repository.id}
@@ -339,7 +529,7 @@ async def test_tokens_are_renewed_before_they_end(tmp_path: Path) -> None:
         desk = Desk(github, clock)
         issue = github.open_issue("ann", desk.repository, "Bug")
         for _ in range(4):
-            await desk.claude.send(create(desk, issue))
+            await desk.claude.send(notice(desk, issue))
             await clock.advance(52 * 60)
         await desk.close()
 

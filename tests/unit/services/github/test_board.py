@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Answered, Heard, Inbound
+from app.core.inbound import Answered, Chore, Heard, Inbound
 from app.core.posts import PostContent
 from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
 from app.services.github import board
-from app.services.github.mentions import Identities, Identity
+from app.services.github.events import Rerun
+from app.services.github.names import Identities, Identity
 from tests.support import github_desk
 
 US = Identities.of(
@@ -52,7 +53,8 @@ def test_whatever_is_asked_makes_buttons_that_github_takes(
     shown = board.asking(content)
 
     actions = shown["actions"]
-    assert len(actions) == min(3, len(options))
+    assert len(actions) == min(3, len(options) + 1)
+    assert (shown["status"], shown["conclusion"]) == ("completed", "neutral")
     assert all(0 < len(each["label"]) <= 20 for each in actions)
     assert all(0 < len(each["description"]) <= 40 for each in actions)
     assert all(0 < len(each["identifier"]) <= 20 for each in actions)
@@ -97,6 +99,16 @@ def test_a_button_that_was_pressed_is_an_answer_or_a_stop_of_whoever_pressed_it(
 )
 def test_what_is_no_button_of_ours_leads_to_nothing(body: bytes) -> None:
     assert read(body) is None
+
+
+@pytest.mark.parametrize(("slug", "commit"), [("claude-bridge", "c0ffee"), ("other", "c0ffee")])
+def test_only_its_own_checks_are_run_again_by_an_app(slug: str, commit: str) -> None:
+    run = {"id": 5, "head_sha": commit, "app": {"slug": slug}}
+    again = Chore(Rerun("acme/widgets", commit)) if slug == "claude-bridge" else None
+
+    assert read(pressed("", action="rerequested", check_run=run)) == again
+    body = pressed("", action="rerequested", check_suite=run)
+    assert github_desk.read("check_suite", body, US) == again
 
 
 def test_a_button_is_its_own_agents() -> None:

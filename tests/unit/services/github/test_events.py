@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused, DeliveryUnreadable
 from app.services.github.events import ROUTES
-from app.services.github.mentions import Identities, Identity
-from app.services.github.messages import LABELLED
-from app.services.github.remarks import HOW
+from app.services.github.messages import HOW, LABELLED
+from app.services.github.names import Identities, Identity
 from tests.support.github_desk import Desk, read
 
 pytestmark = pytest.mark.anyio

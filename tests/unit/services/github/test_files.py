@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from app.core.types import File
-from app.services.github import files as fetching
-from app.services.github.attachment_links import Hosts, files_in
-from app.services.github.files import Files
+from app.services.github import attachments as fetching
+from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.names import Name, Spot
 from tests.sim.github.git import Answer
 from tests.sim.github.state import Comment, Issue

@@ -11,10 +11,10 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
 from app.services.github import forge
-from app.services.github.directory import Directory
+from app.services.github.accounts import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge
-from app.services.github.mentions import Identity
-from app.services.github.retry import PAUSES
+from app.services.github.names import Identity
+from app.services.github.transport import PAUSES
 from tests.sim.github.answers import Reply
 from tests.support.clock import ManualClock
 from tests.support.github_desk import BRANCH, Desk, Office
@@ -124,6 +124,35 @@ async def test_a_turn_begins_although_github_hesitates(desk: Desk) -> None:
     assert head == Head("topic", commit)
     assert token in desk.secrets
     assert len(office.clock.slept) == 3
+
+
+async def test_workflow_files_take_a_permission_which_only_a_token_for_them_has(desk: Desk) -> None:
+    office = Office(desk)
+    refused = await office.forge.workflow_refusal(office.repository, "claude")
+    with pytest.raises(RepositoryError, match=r"lacks one of the permissions .*workflows: write"):
+        await office.forge.token(office.repository, "claude", workflows=True)
+    desk.apps["claude"].permissions["workflows"] = "write"
+
+    granted = await office.forge.workflow_refusal(office.repository, "claude")
+    wide = await office.forge.token(office.repository, "claude", workflows=True)
+    narrow = await office.forge.token(office.repository, "claude")
+
+    assert "`Workflows: Read and write`" in refused
+    assert granted == ""
+    has = [desk.github.tokens[each or ""].permissions.get("workflows") for each in (wide, narrow)]
+    assert has == ["write", None]
+
+
+async def test_a_repository_that_an_app_no_longer_reaches_is_named_with_the_remedy(
+    desk: Desk,
+) -> None:
+    office = Office(desk)
+    await office.forge.token(office.repository, "claude")
+    desk.claude_api._tokens.clear()
+    desk.github.installations[0].repositories.clear()
+
+    with pytest.raises(RepositoryError, match="the App is not installed on acme/widgets"):
+        await office.forge.token(office.repository, "claude")
 
 
 async def test_branches_that_others_rely_on_are_guarded_with_the_reason(desk: Desk) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.github.mentions import Identities, Identity
+from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Account
 
 US = Identities.of(

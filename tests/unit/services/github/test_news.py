@@ -19,7 +19,7 @@ from app.services.github.checks import (
     excerpt,
     read_checks,
 )
-from app.services.github.mentions import Identities, Identity
+from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
 from tests.sim.github.state import Check, Status
 from tests.support import github_desk

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.github.remarks import Remark, read, sort
+from app.services.github.reviews import Remark, read_remarks, sort_remarks
 
 ANSWER = """Two things.
 
@@ -28,7 +28,7 @@ PATCHES = {"a.py": "@@ -1,2 +1,3 @@ def f\n one\n+@@ -1 +50 @@\n two\n@@ -9 +10 
 
 
 def test_a_block_of_comments_is_taken_out_of_an_answer() -> None:
-    left, remarks = read(ANSWER)
+    left, remarks = read_remarks(ANSWER)
 
     assert left == "Two things.\n\n\nThat is all."
     assert remarks == (
@@ -39,7 +39,7 @@ def test_a_block_of_comments_is_taken_out_of_an_answer() -> None:
 
 
 def test_words_that_begin_no_comment_belong_to_the_one_before_or_to_the_answer() -> None:
-    left, remarks = read("```review\nIn short:\na.py:1: One.\nAnd more.")
+    left, remarks = read_remarks("```review\nIn short:\na.py:1: One.\nAnd more.")
 
     assert left == "In short:"
     assert remarks == (Remark("a.py", 1, 1, "One.\nAnd more."),)
@@ -52,7 +52,7 @@ def test_a_block_that_is_only_shown_or_of_another_kind_stays() -> None:
         "a.py:1: One.",
         "```review``` is how",
     ):
-        assert read(answer) == (answer, ())
+        assert read_remarks(answer) == (answer, ())
 
 
 def test_a_comment_fits_where_one_piece_of_the_diff_shows_all_its_lines() -> None:
@@ -65,7 +65,7 @@ def test_a_comment_fits_where_one_piece_of_the_diff_shows_all_its_lines() -> Non
         Remark("b.py", 1, 1, "another file"),
     ]
 
-    assert sort([*fitting, *others], PATCHES) == (fitting, others)
+    assert sort_remarks([*fitting, *others], PATCHES) == (fitting, others)
 
 
 def test_a_comment_that_fits_nowhere_can_be_read_all_the_same() -> None:
@@ -80,7 +80,7 @@ LINES = (*FENCES, "w{};", "  w{};", "a.py:1: w{};", "- `a.py:1-2`: w{};", "b.py:
 def test_no_word_of_an_answer_is_lost_and_none_is_said_twice(lines: list[str]) -> None:
     answer = "\n".join(line.format(number) for number, line in enumerate(lines))
 
-    left, remarks = read(answer)
+    left, remarks = read_remarks(answer)
 
     kept = "\n".join((left, *(each.words for each in remarks)))
     assert sorted(WORD.findall(kept)) == sorted(WORD.findall(answer))

@@ -34,7 +34,7 @@ def test_progress_shows_plan_tools_words_and_how_to_stop() -> None:
         "- ✓ `read a.py`\n- … `` run `make` ``\n\n"
         "So far so good.\n\n"
         "<sub>[agent/claude/1](https://github.example/tree) · `@claude-bridge stop` stops it</sub>"
-        f"\n\n{MARKER}"
+        "\n\n<!-- agent-bridge:ab-7/progress -->"
     )
 
 
@@ -50,6 +50,15 @@ def test_the_answer_takes_the_place_of_progress() -> None:
 
     assert shown.startswith("All done.\n\n<details><summary>Plan: 1 of 1 done</summary>")
     assert shown.endswith(MARKER)
+
+
+def test_an_answer_begins_with_the_name_of_the_person_who_asked() -> None:
+    assert page(state="done", text="All done.", asker="ann").startswith("@ann\n\nAll done.")
+    assert page(state="failed", note="It died.", asker="ann").startswith("@ann\n\n❌ **Failed**")
+
+
+def test_a_bot_is_not_mentioned_by_its_number() -> None:
+    assert page(state="done", text="All done.", asker="41898282").startswith("All done.")
 
 
 def test_a_failure_says_so_first() -> None:
@@ -142,5 +151,5 @@ def test_however_a_text_is_split_nothing_of_it_is_lost(text: str, size: int) -> 
 
 @given(st.text(max_size=500))
 def test_any_text_can_be_shown(text: str) -> None:
-    for state in ("working", "done", "failed"):
+    for state in ("done", "failed"):
         assert MARKER in page(state=state, text=text, note=text, plan=(PlanStep(text),))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused
-from app.services.github.webhook import Hook
+from app.services.github.deliveries import Hook
 
 NEW, OLD = b"the secret in use", b"the secret before"
 HOOK = Hook("github:claude", "42", (NEW, OLD))
@@ -48,6 +48,14 @@ def test_while_the_secret_is_changed_both_are_taken_and_equal_bytes_are_known_ag
     after = HOOK.verify(headers(secret=NEW), BODY, 0.0)
 
     assert before.signature == after.signature
+
+
+def test_a_signature_is_enough_where_no_target_is_named() -> None:
+    given = headers()
+    for name in ("type", "id"):
+        del given[f"x-github-hook-installation-target-{name}".encode()]
+
+    assert HOOK.verify(given, BODY, 0.0).body == BODY
 
 
 @pytest.mark.parametrize(

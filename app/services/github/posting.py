@@ -1,0 +1,327 @@
+"""Writes an agent's comments: a reaction at once, progress in one comment, the answer in another.
+
+GitHub notifies people of new comments, never of edits. So a turn says nothing until its answer or
+for some seconds, and the answer is always a new comment, after which the comment that showed the
+progress is hidden. Each has a marker of its own, so that a crash repeats none of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import httpx
+from gidgethub import GitHubException
+
+from app.core.keys import SessionKey
+from app.core.notes import NoteCode
+from app.core.ports import Clock
+from app.core.posts import PostContent, PostSend, PostSent
+from app.errors import PostError, PostRejected
+from app.services.github import render
+from app.services.github.accounts import Directory
+from app.services.github.api import GithubApi
+from app.services.github.board import Board
+from app.services.github.events import Rerun
+from app.services.github.names import Name, Spot
+from app.services.github.payloads import Account, Comment
+from app.services.github.reviews import read_remarks, sort_remarks
+from app.services.github.transport import Gone, retry_github
+
+logger = logging.getLogger(__name__)
+
+QUIET_SECONDS = 15.0
+"""How long a turn is shown by a reaction only: a comment about it would outlive most answers."""
+REACTIONS = {"done": "+1", "failed": "confused"}
+"""How a turn ended, on the message that it answers."""
+RESOLVED = 20
+"""Threads that one turn resolves at most."""
+
+
+class Poster:
+    """The comments of one agent."""
+
+    def __init__(
+        self,
+        agent: str,
+        api: GithubApi,
+        directory: Directory,
+        clock: Clock,
+        link_of: Callable[[SessionKey], str],
+    ) -> None:
+        """Write as an agent; `link_of` returns the pull request of a session."""
+        self._agent = agent
+        self._api = api
+        self._directory = directory
+        self._clock = clock
+        self._link_of = link_of
+        self._board = Board(api, clock)
+        self._unwritten: dict[str, float] = {}
+        """When turns began for which no comment was tried yet, by marker."""
+        self._askers: dict[SessionKey, str] = {}
+        """Whom the turns answer that are at work."""
+        self._heads: dict[str, str] = {}
+        """The heads of pull requests when turns about their lines began, by marker."""
+
+    async def send(self, post: PostSend) -> PostSent:
+        """Write or change a comment, and show it in the check of a pull request."""
+        spot, content = Spot.parse(post.target.external), post.content
+        known = _parse_name(post.remote_id) if post.remote_id is not None else None
+        consumed = 0
+        if content.kind != "turn":
+            name = await self._write(spot, self._address(post), known)
+        elif content.state in render.UNFINISHED:
+            if content.state != "queued":
+                await self._begin(spot, post)
+            name = await self._show_progress(spot, post, known)
+        elif content.reason is not None and content.reason.code is NoteCode.CONTINUED:
+            name = await self._hand_on(spot, post, known)
+        else:
+            name, consumed = await self._answer(spot, post, known)
+            await self._tidy(spot, post)
+            self._askers.pop(post.target, None)
+        pull = Spot.linked(self._link_of(post.target)) or spot
+        name = await self._board.show(pull, post, name, self._slug)
+        again = QUIET_SECONDS if known is None and name.kind == "seen" else 0.0
+        return PostSent(str(name), consumed, again_after=again)
+
+    async def rerun(self, asked: Rerun) -> None:
+        """Answer people who want the agent's checks of a commit to run again.
+
+        Raises:
+            PostError: GitHub refuses it, or did not answer for too long.
+        """
+        await retry_github(self._clock, lambda: self._board.rerun(asked, self._slug))
+
+    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
+        """Look for a comment that may have been written although GitHub did not answer."""
+        spot = Spot.parse(target.external)
+        (found,) = await self._find(spot, marker)
+        return PostSent(str(found)) if found is not None else None
+
+    def _address(self, post: PostSend) -> PostSend:
+        """Put a question to the person whose turn it belongs to."""
+        if post.content.kind != "ask":
+            return post
+        asker = self._askers.get(post.target, "")
+        return replace(post, content=replace(post.content, asker=asker))
+
+    async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
+        """Write or change what is not about a turn."""
+        (body,) = render.pages(post.content, post.marker, self._slug)
+        if known is not None:
+            try:
+                await self._api.edit(spot, known, body, progress=post.op != "finish")
+            except Gone:
+                if post.op != "finish":
+                    raise
+            else:
+                return known
+        return await self._api.say(spot, body)
+
+    async def _begin(self, spot: Spot, post: PostSend) -> None:
+        """Remember what the end of a turn at work depends on; after a restart it may be unknown."""
+        self._askers[post.target] = post.content.asker
+        if not post.content.message_id.startswith("review") or post.marker in self._heads:
+            return
+        try:
+            self._heads[post.marker] = (await self._api.pull(spot)).head.sha
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("cannot read the head of %s: %s", spot, error)
+
+    async def _show_progress(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
+        """React at once; after a while, show the progress of a turn in one comment."""
+        content = post.content
+        if known is None:
+            said, _ = await self._in_thread(spot, content)
+            await self._react(spot, said, "eyes")
+            self._unwritten[post.marker] = self._clock.monotonic()
+            return Name("seen", spot.number)
+        (body,) = render.pages(content, post.marker, self._slug)
+        if known.kind != "seen":
+            await self._api.edit(spot, known, body, progress=True)
+            return known
+        begun = self._unwritten.get(post.marker)
+        is_early = begun is not None and self._clock.monotonic() - begun < QUIET_SECONDS
+        # An ask is a comment already.
+        if is_early or content.state == "waiting":
+            return known
+        name = None
+        if self._unwritten.pop(post.marker, None) is None:
+            (name,) = await self._find(spot, render.progress_marker(post.marker))
+        if name is None:
+            name = await self._say(spot, content, body)
+        return replace(name, at=known.at)
+
+    async def _answer(self, spot: Spot, post: PostSend, known: Name | None) -> tuple[Name, int]:
+        """Write the answer of a turn as a new comment, or as a review; returns what it consumed."""
+        content, marker = post.content, post.marker
+        is_first = self._unwritten.pop(marker, None) is not None or known is None
+        answer, progress = None, None
+        if not is_first:
+            answer, progress = await self._find(spot, marker, render.progress_marker(marker))
+        bodies = render.pages(content, marker, self._slug)
+        if answer is None:
+            answer = await self._review(spot, post)
+            answer = answer or await self._say(spot, content, bodies[0])
+        elif answer.kind != "review":
+            await self._api.edit(spot, answer, bodies[0])
+        if answer.kind != "review":
+            await self._continue(spot, marker, bodies[1:])
+        if known is not None and known.kind != "seen":
+            progress = known
+        if progress is not None and not progress.is_same(answer):
+            await self._retire(spot, progress, post)
+        consumed = len(content.text) if len(bodies) > 1 else 0
+        return replace(answer, at=known.at if known is not None else ""), consumed
+
+    async def _hand_on(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
+        """End a turn that another one continues, which will answer."""
+        self._unwritten.pop(post.marker, None)
+        self._heads.pop(post.marker, None)
+        if known is not None and known.kind != "seen":
+            await self._retire(spot, known, post)
+        return known or Name("seen", spot.number)
+
+    async def _retire(self, spot: Spot, progress: Name, post: PostSend) -> None:
+        """Hide the comment that showed the progress; nothing depends on it."""
+        body = render.retired(post.content, post.marker)
+
+        async def hide() -> None:
+            await self._api.edit(spot, progress, body, progress=True)
+            await self._api.minimize(spot, await self._api.comment(spot, progress))
+
+        try:
+            await retry_github(self._clock, hide, brief=True)
+        except PostError as error:
+            logger.info("cannot hide %s on %s: %s", progress, spot, error)
+
+    async def _tidy(self, spot: Spot, post: PostSend) -> None:
+        """Say on the message how its turn ended, and resolve the threads that a fix answers."""
+        content, head = post.content, self._heads.pop(post.marker, "")
+        try:
+            said, under = await self._in_thread(spot, content)
+            if (reaction := REACTIONS.get(content.state)) is not None:
+                await self._react(spot, said, reaction)
+            if content.state == "done" and head:
+                await self._resolve(spot, content.message_id, head, alone=under is not None)
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("cannot resolve threads of %s: %s", spot, error)
+
+    async def _resolve(self, spot: Spot, message_id: str, before: str, *, alone: bool) -> None:
+        """Resolve the threads of a message on the agent's own pull request, if its head moved.
+
+        Of a review with several comments only those count whose lines have changed.
+        """
+        said, pull = _parse_name(message_id), await self._api.pull(spot)
+        if pull.head.sha == before or not self._is_ours(pull.user):
+            return
+        threads = [
+            each
+            for each in await self._api.threads(spot)
+            if any(said.id in (comment.id, comment.review) for comment in each.comments)
+            and not each.is_resolved
+        ]
+        for thread in threads[:RESOLVED]:
+            if alone or thread.is_outdated:
+                await self._api.resolve(spot, thread)
+
+    async def _say(self, spot: Spot, content: PostContent, body: str) -> Name:
+        """Comment where the message was said: under a line, else in the conversation."""
+        _, under = await self._in_thread(spot, content)
+        if under is not None:
+            with suppress(Gone):
+                return await self._api.say(spot, body, under=under)
+        return await self._api.say(spot, body)
+
+    async def _in_thread(self, spot: Spot, content: PostContent) -> tuple[Name | None, int | None]:
+        """Return what to react to, and the line comment to answer under, if there is one."""
+        said = Name.parse(content.message_id)
+        if said is None or said.kind not in {"review", "review-comment"}:
+            return said, None
+        try:
+            found = await self._comment_on_line(spot, said)
+        except PostError as error:
+            logger.info("cannot find the thread of %s: %s", said, error)
+            return said, None
+        if found is None:
+            return said, None
+        return Name("review-comment", found.id), found.in_reply_to_id or found.id
+
+    async def _comment_on_line(self, spot: Spot, said: Name) -> Comment | None:
+        if said.kind == "review-comment":
+            comments = await self._api.line_comments(spot)
+            return next((each for each in comments if each.id == said.id), None)
+        review, comments = await self._api.review(spot, said.id)
+        alone = len(comments) == 1 and not (review.body or "").strip()
+        return comments[0] if alone else None
+
+    async def _react(self, spot: Spot, said: Name | None, content: str) -> None:
+        """React to a message; nothing depends on it."""
+        try:
+            if said is not None:
+                await self._api.react(spot, said, content)
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("cannot react to %s: %s", said, error)
+
+    async def _continue(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
+        """Write the further comments of a long answer, each once."""
+        for number, body in enumerate(bodies, 2):
+            (known,) = await self._find(spot, render.part(marker, number))
+            if known is None:
+                await self._api.say(spot, body)
+
+    async def _review(self, spot: Spot, post: PostSend) -> Name | None:
+        """Write an answer that comments on lines as a review; None if it is none."""
+        content = post.content
+        if content.state != "done" or len(content.text) > render.PAGE_CHARACTERS:
+            return None
+        text, found = read_remarks(content.text)
+        if not found or not (await self._api.issue(spot)).is_pull:
+            return None
+        try:
+            # First: a commit that comes meanwhile makes the comments outdated, not wrong.
+            commit = (await self._api.pull(spot)).head.sha
+            fitting, others = sort_remarks(found, await self._api.patches(spot))
+            body, fitting = render.review(content, post.marker, self._slug, text, fitting, others)
+            made = await self._api.add_review(spot, body, fitting, commit)
+        except PostRejected as error:
+            # The answer is still owed, and can be read in a comment too.
+            logger.warning("cannot create a review on %s: %s", spot, error)
+            return None
+        return Name("review", made.id)
+
+    async def _find(self, spot: Spot, *markers: str) -> list[Name | None]:
+        """Look for our comments and reviews by their markers, the latest of each."""
+        found: dict[str, Name] = {}
+
+        def look(user: Account | None, body: str | None, name: Name) -> None:
+            for marker in markers:
+                if self._is_ours(user) and render.signature(marker) in (body or ""):
+                    found.setdefault(marker, name)
+
+        for comment in reversed(await self._api.comments(spot)):
+            look(comment.user, comment.body, Name("comment", comment.id))
+        if len(found) < len(markers) and (await self._api.issue(spot)).is_pull:
+            for comment in await self._api.line_comments(spot):
+                look(comment.user, comment.body, Name("review-comment", comment.id))
+            for review in reversed(await self._api.reviews(spot)):
+                look(review.user, review.body, Name("review", review.id))
+        return [found.get(marker) for marker in markers]
+
+    @property
+    def _slug(self) -> str:
+        known = self._directory.known.get(self._agent)
+        return known.slug if known is not None else self._agent
+
+    def _is_ours(self, account: Account | None) -> bool:
+        return self._directory.us.agent(account) == self._agent
+
+
+def _parse_name(remote_id: str) -> Name:
+    name = Name.parse(remote_id)
+    if name is None:
+        raise PostRejected(f"{remote_id!r} is not a GitHub comment")
+    return name
