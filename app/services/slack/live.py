@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from app.services.common.live import (
@@ -133,18 +134,19 @@ class _Trial:
 
     async def _status(self) -> Seen:
         thread = await self._open_thread()
-        given = {"channel_id": self.channel, "thread_ts": thread}
-
-        async def end() -> None:
-            await self.api.call("agents.sessions.setStatus", **given, status="active")
-
         try:
-            await self.api.call("agents.sessions.setStatus", **given, status="processing")
+            await self._set_status(thread, "processing")
         except SlackRefused as error:
             return compare(f"Slack refused it: {error.error}", as_assumed=False)
+        end = partial(self._set_status, thread, "active")
         self.request.undo.add("the status of the thread", end)
         words = "Slack took it; look whether the thread shows it, and for how long if it is left"
         return Seen(words, Verdict.LOOK)
+
+    async def _set_status(self, thread: str, status: str) -> None:
+        await self.api.call(
+            "agents.sessions.setStatus", channel_id=self.channel, thread_ts=thread, status=status
+        )
 
     async def _stream(self) -> Seen:
         clock = self.request.clock
