@@ -1,15 +1,16 @@
 """Downloads an attachment into the uploads: whole or not at all, bounded in size and time.
 
-Several agents may download the same attachment at once, so each writes to its own `.part`
-file and then renames it.
+Several agents may download the same attachment at once, so each writes to its own `.part` file. The
+first that is whole stays for good: a file that is replaced cannot be linked at that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -39,28 +40,35 @@ async def download(
     try:
         async with asyncio.timeout(DOWNLOAD_SECONDS), aclosing(chunks):
             if not await asyncio.to_thread(path.is_file):
-                await _store(path, _limit_size(chunks))
+                await _store(path, _limit_size(chunks), _put_once)
     except (PostError, ServiceRefused, TimeoutError) as error:
         why = str(error) or f"it took longer than {DOWNLOAD_SECONDS:g} s"
         logger.warning("could not fetch %s from %s: %s", file.name, service, why)
         note = path.with_name(f"{path.name}.missing.txt")
         words = f"{file.name} was attached, but could not be fetched from {service}: {why}\n"
-        await _store(note, _once(words.encode()))
+        await _store(note, _once(words.encode()), os.replace)
         url = f"{note.parent.name}/{note.name}"
         return replace(file, name=note.name, media_type="text/plain", url=url)
     return await asyncio.to_thread(_detect_picture, file, path)
 
 
-async def _store(path: Path, chunks: AsyncIterator[bytes]) -> None:
+async def _store(
+    path: Path, chunks: AsyncIterator[bytes], put: Callable[[Path, Path], None]
+) -> None:
     part = path.with_name(f"{uuid4().hex}.part")
     await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
     try:
         with await asyncio.to_thread(part.open, "wb") as target:
             async for chunk in chunks:
                 await asyncio.to_thread(target.write, chunk)
-        await asyncio.to_thread(part.replace, path)
+        await asyncio.to_thread(put, part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _put_once(part: Path, path: Path) -> None:
+    with suppress(FileExistsError):
+        os.link(part, path)
 
 
 async def _limit_size(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

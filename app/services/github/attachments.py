@@ -196,9 +196,6 @@ def _add_extension(file: File, path: Path) -> File:
         return replace(file, media_type=kind)
     named = path.with_name(f"{path.name}{ending(kind)}")
     with suppress(FileExistsError):  # another agent may have the same file
-        try:
-            os.link(path, named)
-        except FileNotFoundError:
-            os.link(path, named)  # another agent put an equal file in its place meanwhile
+        os.link(path, named)
     url = f"{named.parent.name}/{named.name}"
     return replace(file, name=named.name, media_type=kind, url=url)
