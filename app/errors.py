@@ -65,7 +65,10 @@ class StoreUnavailable(BridgeError):
 
 
 class DeliveryRefused(BridgeError):
-    """An inbound request failed its check: it is not stored, or stored and not read."""
+    """An inbound request failed its check: it is not stored, or stored and not read.
+
+    With the status 200 it is acknowledged all the same, so that the platform does not repeat it.
+    """
 
     def __init__(self, reason: str, *, status: int = 401) -> None:
         self.reason = reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 
@@ -23,6 +24,12 @@ def pytest_sessionstart() -> None:
     free = shutil.disk_usage(folder := tempfile.gettempdir()).free
     if free < NEEDED_BYTES:
         pytest.exit(f"only {free >> 20} MB free in {folder}, {NEEDED_BYTES >> 20} MB needed", 1)
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests are no garbage: every collection would look at all of them again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

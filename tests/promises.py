@@ -33,6 +33,7 @@ PROMISES = (
             "scenarios/test_slack.py::test_a_bridge_killed_after_the_acknowledgement_answers_once",
             "scenarios/test_slack.py::test_a_bridge_killed_between_the_acknowledgement_and_the_look_up_knows_who_spoke",
             "scenarios/test_github.py::test_what_was_said_while_the_bridge_was_down_is_answered_once",
+            "scenarios/test_linear_deliveries.py::test_an_outage_of_an_hour_leaves_the_webhook_on_and_handles_every_event_once",
             "scenarios/test_linear_deliveries.py::test_a_bridge_that_dies_after_the_acknowledgement_goes_on_when_it_is_back",
             "unit/services/slack/test_adapter.py::test_an_envelope_is_stored_and_acknowledged_before_anything_is_asked_of_slack",
         ),

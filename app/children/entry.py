@@ -3,12 +3,16 @@
 A single stdlib file that imports nothing from the package: it is passed to `python -c` as text. It
 gets words `name=value`, then `--`, then the command that replaces it.
 
+Every agent waits for it, so it imports only modules that need no others: `signal` and `ctypes`
+would take longer than the start of the interpreter.
+
 Without a sandbox it also stays as the parent of the command, and kills all its descendants: a
 sandbox has a pid namespace for that.
 """
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # it has no stubs
 import os
 import sys
 
@@ -44,7 +48,7 @@ def main(words: list[str]) -> None:
 
 def listen(value: str) -> None:
     """Listen on loopback ports of this network and send the sockets out: `CHANNEL:PORT,PORT`."""
-    import _socket as plain  # noqa: PLC0415 - `socket` takes as long as the rest of the start
+    import _socket as plain  # noqa: PLC0415
 
     channel, _, ports = value.partition(":")
     sockets = [plain.socket(plain.AF_INET, plain.SOCK_STREAM) for _ in ports.split(",")]
@@ -89,21 +93,17 @@ def reap(parent: int) -> None:
     SIGUSR1 kills everything at once. The other catchable signals are for the command: it is in the
     same group and gets them too.
     """
-    import ctypes  # noqa: PLC0415 - only without a sandbox
-    import signal  # noqa: PLC0415
-
-    prctl = ctypes.CDLL(None).prctl
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Before the fork, and gone in the command: an exec forgets handlers, but not SIG_IGN.
     signal.signal(signal.SIGUSR1, _interrupt)
-    prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
     if os.getppid() != parent:
         os._exit(1)
     reaper = os.getpid()
     command = os.fork()
     if command == 0:
         # Nothing else would kill what the command leaves behind, so it dies with its reaper.
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != reaper:
             os._exit(1)
         return
@@ -120,6 +120,14 @@ def reap(parent: int) -> None:
     _kill_descendants(statuses)
     status = os.waitstatus_to_exitcode(statuses.get(command, signal.SIGKILL))
     os._exit(status if status >= 0 else 128 - status)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process."""
+    import _ctypes  # noqa: PLC0415 - only without a sandbox
+
+    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # as ctypes does for the C library
+    _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (option, value, 0, 0, 0))
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -140,14 +148,14 @@ def _record(statuses: dict[int, int], ended: tuple[int, int]) -> None:
 
 def _kill_descendants(statuses: dict[int, int]) -> None:
     """Kill until none is left: orphans become children of this process, so none is missed."""
-    import contextlib  # noqa: PLC0415
-    import signal  # noqa: PLC0415
     import time  # noqa: PLC0415
 
     while True:
         for pid in _descendants(os.getpid()):
-            with contextlib.suppress(OSError):  # gone, or another user's
+            try:  # noqa: SIM105 - contextlib is slow to load
                 os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # gone, or another user's
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 _record(statuses, ended)

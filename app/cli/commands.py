@@ -17,7 +17,7 @@ import typer
 
 from app.cli.asking import Allow
 from app.core.types import SessionState
-from app.errors import BridgeError, DataDirInUse
+from app.errors import BridgeError, Conflict, DataDirInUse
 
 if TYPE_CHECKING:
     from app.config import Configuration
@@ -132,15 +132,46 @@ def login() -> None:
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    live: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="SERVICE AGENT",
+            help="Try on the real platform what the bridge assumes about it, in --place.",
+        ),
+    ] = None,
+    place: Annotated[
+        str | None,
+        typer.Option(
+            help="Where --live writes, and removes it again: CHANNEL:USER on Slack, OWNER/NAME on "
+            "GitHub, an issue such as ENG-12 on Linear. Use one that is only for tests."
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="STEP", help="A step to play; repeat for more.")
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+) -> None:
     """Check this machine and the configuration: verdict, reason, remedy.
 
-    The status is 1 if there is a problem; warnings do not count.
+    The status is 1 if there is a problem; warnings do not count. With --live it plays steps on one
+    platform instead, and the status is 1 if something differs from what the bridge assumes.
     """
     with _in_one_line():
         from app.cli.doctor import doctor as run  # noqa: PLC0415 - 0.6 s
+        from app.cli.doctor import make_vault  # noqa: PLC0415 - as above
 
-        healthy = run()
+        if live is None:
+            healthy = run()
+        elif place is None:
+            raise Conflict("--live needs --place, a place on the platform that is only for tests")
+        else:
+            from app.cli.live import Chosen, check_live  # noqa: PLC0415 - as above
+
+            configuration = _configuration()
+            vault = make_vault(configuration)
+            healthy = check_live(configuration, vault, Chosen(*live, place, only or ()), yes=yes)
     raise typer.Exit(0 if healthy else 1)
 
 

@@ -20,11 +20,13 @@ from app.cli.checks import machine
 from app.cli.checks.agents import check_agents
 from app.cli.lines import one_line
 from app.cli.running import is_running
-from app.config import Configuration, ensure_secrets, from_process
+from app.config import Configuration, ensure_secrets, find_secret_key, from_process
+from app.config.sealing import Sealer
 from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError
 from app.services import registered_services
 from app.services.service import CheckContext
+from app.store.guarding import Guard
 from app.store.reading import reading
 from app.vault import Vault
 
@@ -41,7 +43,7 @@ def doctor() -> bool:
     except ConfigurationError as error:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
-    report.vault = _vault(configuration)
+    report.vault = make_vault(configuration)
     asyncio.run(_check(configuration, report))
     return report.end()
 
@@ -76,6 +78,15 @@ class Report:
         return self.vault.redact(one_line(text))
 
 
+def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
+    """Make what the checks of services get."""
+    return CheckContext(
+        configuration=configuration,
+        vault=vault,
+        reading=lambda: reading(configuration.database_url, _guard(configuration, vault)),
+    )
+
+
 async def _check(configuration: Configuration, report: Report) -> None:
     for finding in (*machine.configuration_of(configuration), *machine.folder(configuration)):
         report.show(finding)
@@ -90,11 +101,7 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(machine.port(configuration))
     async for finding in check_agents(configuration, tried):
         report.show(finding)
-    context = CheckContext(
-        configuration=configuration,
-        vault=report.vault,
-        reading=lambda: reading(configuration.database_url),
-    )
+    context = make_context(configuration, report.vault)
     for service in registered_services():
         if service.name in configuration.services:
             async for finding in service.checks(context):
@@ -114,12 +121,21 @@ async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, 
     return ok("bridge", "running"), words
 
 
-def _vault(configuration: Configuration) -> Vault:
+def make_vault(configuration: Configuration) -> Vault:
+    """Collect the secrets that must not be shown."""
     vault = Vault(configuration.secret_values())
     if (configuration.data_dir / "secrets").exists():
         with suppress(ConfigurationError):
             vault.register(*ensure_secrets(configuration).values())
     return vault
+
+
+def _guard(configuration: Configuration, vault: Vault) -> Guard | None:
+    """Make what opens the stored deliveries; None without the key."""
+    with suppress(ConfigurationError):
+        if (key := find_secret_key(configuration)) is not None:
+            return Guard(vault, lambda: Sealer(key))
+    return None
 
 
 def _count(number: int, word: str) -> str:

@@ -7,7 +7,7 @@ Only this package reads the environment, and only in `from_process` and
 from __future__ import annotations
 
 from app.config.agents import AgentEntry, AgentLimits, PermissionRule
-from app.config.bridge_secrets import BridgeSecrets, ensure_secrets
+from app.config.bridge_secrets import BridgeSecrets, ensure_secrets, find_secret_key
 from app.config.cautions import Caution, cautions
 from app.config.configuration import Configuration, Limits
 from app.config.fields import Account
@@ -34,6 +34,7 @@ __all__ = [
     "Settings",
     "cautions",
     "ensure_secrets",
+    "find_secret_key",
     "forget_process_secrets",
     "from_process",
     "load",

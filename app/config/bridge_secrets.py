@@ -52,6 +52,17 @@ def ensure_secrets(configuration: Configuration) -> BridgeSecrets:
     return BridgeSecrets(token or SecretStr(kept[_TOKEN]), key or SecretStr(kept[_KEY]))
 
 
+def find_secret_key(configuration: Configuration) -> SecretStr | None:
+    """Return the key of this DATA_DIR without generating one; None if there is none yet.
+
+    Raises:
+        ConfigurationError: the secrets file of DATA_DIR is unusable.
+    """
+    if configuration.secret_key is None and (configuration.data_dir / FILE_NAME).exists():
+        return ensure_secrets(configuration).secret_key
+    return configuration.secret_key
+
+
 def _load_or_create(data_dir: Path) -> dict[str, str]:
     path = data_dir / FILE_NAME
     try:

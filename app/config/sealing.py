@@ -6,8 +6,7 @@ Each is bound to its name: a secret moved to another name cannot be opened there
 from __future__ import annotations
 
 import base64
-import binascii
-import secrets
+import os
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -16,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 NONCE_BYTES = 12
-"""The size AES-GCM expects; random nonces are safe, since one key seals few secrets."""
+"""The size AES-GCM expects; random ones are safe for four billion values under one key."""
 KEY_BYTES = 32
 
 
@@ -31,15 +30,24 @@ class Sealer:
 
     def seal(self, name: str, secret: str) -> str:
         """Encrypt a secret for storage under a name."""
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        sealed = self._cipher.encrypt(nonce, secret.encode(), name.encode())
-        return base64.urlsafe_b64encode(nonce + sealed).decode()
+        return base64.urlsafe_b64encode(self.seal_bytes(name, secret.encode())).decode()
 
     def open(self, name: str, sealed: str) -> str | None:
         """Decrypt a secret; None if it was sealed with another key or under another name."""
         try:
-            given = base64.b64decode(sealed, altchars=b"-_", validate=True)
-            opened = self._cipher.decrypt(given[:NONCE_BYTES], given[NONCE_BYTES:], name.encode())
-        except (InvalidTag, binascii.Error, ValueError):
+            opened = self.open_bytes(name, base64.b64decode(sealed, altchars=b"-_", validate=True))
+        except ValueError:  # also binascii's own
             return None
-        return opened.decode()
+        return None if opened is None else opened.decode()
+
+    def seal_bytes(self, name: str, secret: bytes) -> bytes:
+        """Encrypt bytes for storage under a name."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, secret, name.encode())
+
+    def open_bytes(self, name: str, sealed: bytes) -> bytes | None:
+        """Decrypt bytes; None if they were sealed with another key or under another name."""
+        try:
+            return self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], name.encode())
+        except (InvalidTag, ValueError):
+            return None

@@ -1,7 +1,7 @@
 """Base class of adapters, an agent's presence on one service, with a default per ability.
 
-A subclass marks every method that it overrides with `typing_extensions.override`: mypy then refuses
-a misspelt one, which would otherwise silently leave the default in place.
+A subclass marks every method that it overrides with `typing_extensions.override`: mypy and Python
+itself then refuse a misspelt one, which would otherwise silently leave the default in place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from app.core.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
+from app.core.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.posts import PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
@@ -19,6 +19,18 @@ from app.errors import DeliveryRefused, ServiceRefused
 
 class Adapter(ABC):
     """One agent's presence on one service."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class that overrides what no base class has.
+
+        Raises:
+            TypeError: a method is misspelt.
+        """
+        super().__init_subclass__()
+        for name, method in vars(cls).items():
+            marked = getattr(getattr(method, "fget", method), "__override__", False)
+            if marked and not any(hasattr(base, name) for base in cls.__bases__):
+                raise TypeError(f"{cls.__qualname__}.{name} overrides nothing: check its spelling")
 
     def __init__(
         self,
@@ -169,6 +181,18 @@ class Adapter(ABC):
             PostDelayed: not now.
             PostRejected: never.
         """
+
+    async def accompany(self, begun: Begun) -> SessionKey | None:
+        """Open a conversation about work of the agent that begins on another service.
+
+        Returns its key, or None if there is nothing to show here. Asked again for the same work, it
+        returns the same key. The last that is posted there is a notice.
+
+        Raises:
+            PostError: not now, or never.
+            ServiceRefused: not with these credentials.
+        """
+        return None
 
     # Repositories.
 

@@ -79,6 +79,16 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """Work that begins in a place of another service."""
+
+    texts: tuple[str, ...]
+    """What people said."""
+    link: str
+    """The page of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A message that its speaker edited or took back; it never starts anything."""
 
@@ -99,6 +109,18 @@ class Answered:
     ask: int
     option: str | int
     """An option's id, its position in the order shown, or the person's words."""
+    speaker: Speaker
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A person's verdict on an answer."""
+
+    place: PlaceKey
+    external: str
+    marker: str
+    """The mark of the post that shows the answer."""
+    is_good: bool
     speaker: Speaker
 
 
@@ -126,7 +148,7 @@ class Chore:
     """What is to be done: a typed value of that service."""
 
 
-Inbound = Heard | Changed | Answered | News | Chore
+Inbound = Heard | Changed | Answered | Rated | News | Chore
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class NoteCode(StrEnum):
     NOBODY_ANSWERS = "nobody_answers"
     MESSAGE_CHANGED = "message_changed"
     MESSAGE_TAKEN_BACK = "message_taken_back"
+    RATED_GOOD = "rated_good"
+    RATED_BAD = "rated_bad"
 
 
 _WORDS = {
@@ -57,6 +59,8 @@ _WORDS = {
     NoteCode.NOBODY_ANSWERS: "No agent answers: {about}.",
     NoteCode.MESSAGE_CHANGED: "{by} edited a message: {about}",
     NoteCode.MESSAGE_TAKEN_BACK: "{by} deleted a message.",
+    NoteCode.RATED_GOOD: "👍 {by} found this answer helpful.",
+    NoteCode.RATED_BAD: "👎 {by} did not find this answer helpful.",
 }
 
 

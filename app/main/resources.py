@@ -76,7 +76,7 @@ def open_resources(
         forget_process_secrets(configuration)
         shelters = shelter_all(configuration, outside)
         database = Database(configuration.database_url)
-        put_on_guard(database.engine.dialect, Guard(vault, lambda: _sealer(secrets)))
+        put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
@@ -95,8 +95,8 @@ def open_resources(
             database.close()
 
 
-def _sealer(secrets: BridgeSecrets) -> Sealer:
-    # The import takes 0.05 s and is needed only when a secret is stored.
+def _make_sealer(secrets: BridgeSecrets) -> Sealer:
+    # The import takes 0.05 s, and the port listens before the first delivery is stored.
     from app.config.sealing import Sealer  # noqa: PLC0415
 
     return Sealer(secrets.secret_key)

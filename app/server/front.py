@@ -1,6 +1,7 @@
 """Handles webhooks in front of the application: verify, store, acknowledge, and nothing else.
 
-A 2xx is sent only after the commit. Other requests pass on if their Host and Origin are right.
+A delivery to be handled gets its 2xx only after the commit. Other requests pass on if their Host
+and Origin are right.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ BODY_SECONDS = 10.0
 """How long a sender may take for a body: platforms give up after this time."""
 START_SECONDS = 10.0
 """How long a request waits for a bridge that is still starting: ten times the usual start."""
+ACKNOWLEDGED = 200
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON = (b"content-type", b"application/problem+json")
 _EMPTY = (b"content-length", b"0")
@@ -95,15 +97,16 @@ class Front:
             await self._take(delivery)
         except DeliveryRefused as refused:
             logger.info("%s refused a delivery: %s", adapter.service_name, refused.reason)
-            await _answer(send, refused.status, refused.reason)
+            if refused.status == ACKNOWLEDGED:
+                await _acknowledge(send)
+            else:
+                await _answer(send, refused.status, refused.reason)
         except TimeoutError:
             await _answer(send, 408, "the body did not arrive in time")
         except StoreUnavailable as error:
             await _answer(send, 503, str(error))
         else:
-            # Without a length the server sends the end of the body in a separate packet.
-            await send({"type": "http.response.start", "status": 200, "headers": [_EMPTY]})
-            await send({"type": "http.response.body", "body": b""})
+            await _acknowledge(send)
 
     async def _is_awake(self) -> bool:
         """Wait until the last run is recovered: nothing may act on what it left before."""
@@ -166,6 +169,12 @@ def _piece(message: Message) -> bytes:
         raise DeliveryRefused("the body is incomplete", status=400)
     piece: bytes = message.get("body", b"")
     return piece
+
+
+async def _acknowledge(send: Send) -> None:
+    # Without a length the server sends the end of the body in a separate packet.
+    await send({"type": "http.response.start", "status": ACKNOWLEDGED, "headers": [_EMPTY]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _answer(send: Send, status: int, detail: str) -> None:

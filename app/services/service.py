@@ -7,7 +7,7 @@ when they are called.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.core.stores.inbox import DeliveryStore
     from app.core.stores.repositories import NameStore, ProposalStore
     from app.core.stores.sessions import SessionStore
+    from app.services.common.live import LiveStep, Undo
     from app.vault import Vault
 
 
@@ -105,6 +106,21 @@ class ManifestRequest:
     """Writes to stderr."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRequest:
+    """The place to try things in, and the agent that does it."""
+
+    context: CheckContext
+    agent: str
+    place: str
+    """A place that the operator names: nothing is written anywhere else."""
+    clock: Clock
+    undo: Undo
+    """Removes what the steps made."""
+    progress: Callable[[str], None]
+    """Shows how far a step is."""
+
+
 def no_repository(_place: PlaceKey) -> None:
     """Leave the repository of a place to the settings and to people."""
 
@@ -129,3 +145,5 @@ class Service(KnownService):
     """Checks credentials, permissions and reachability for `doctor`."""
     manifest: Callable[[ManifestRequest], None] | None = None
     """Tells an operator how to add an agent to the service, or does it."""
+    live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
+    """Tries on the real platform what the service assumes about it, for `doctor --live`."""

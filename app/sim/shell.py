@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final, Self, TextIO
 
-from app.sim.slack import Message, buttons, lists
+from app.sim.slack_blocks import buttons, lists
+from app.sim.slack_model import Message
 from app.sim.slack_server import SimulatedSlack
 
 HELP: Final = """\
@@ -18,7 +19,7 @@ Put the settings below into .env, start the bridge, then write here as Ann:
 Press Ctrl-D to quit.
 """
 LOOK_SECONDS: Final = 0.5
-"""How often to look again without a change: an idle stream ends by itself."""
+"""How often to look again without a change: a stream may end by itself."""
 
 
 class Shell:

@@ -8,182 +8,25 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-TEAM = "T0HOME"
-SCOPES = frozenset(
-    {
-        "app_mentions:read",
-        "assistant:write",
-        "channels:history",
-        "chat:write",
-        "files:read",
-        "files:write",
-        "groups:history",
-        "im:history",
-        "mpim:history",
-        "users:read",
-    }
+from app.sim.slack_blocks import buttons, feedback_buttons, lists
+from app.sim.slack_model import (
+    KINDS,
+    SESSION_SECONDS,
+    STATUS_SECONDS,
+    STREAM_SECONDS,
+    TEAM,
+    App,
+    Call,
+    Channel,
+    Message,
+    Notification,
+    Person,
+    Session,
+    StoredFile,
 )
-EVENTS = frozenset(
-    {
-        "agent_session_stopped",
-        "app_mention",
-        "message.channels",
-        "message.groups",
-        "message.im",
-        "message.mpim",
-    }
-)
-KINDS = {"channel": "message.channels", "group": "message.groups", "im": "message.im"}
-STREAM_IDLE_SECONDS = 300.0
-"""Slack closes a stream that is idle for about five minutes."""
-STREAM_CHARACTERS = 12_000
-"""Approximate size limit of one stream."""
-STATUS_SECONDS = 120.0
-"""A status that is not renewed disappears."""
-
-
-class SlackSays(Exception):
-    """A refusal by Slack: its error code, and the rest of the answer."""
-
-    def __init__(self, error: str, **more: Any) -> None:
-        super().__init__(error)
-        self.answer = {"ok": False, "error": error, **more}
-
-
-@dataclass
-class App:
-    """One Slack app, installed in the workspace."""
-
-    name: str
-    id: str
-    user: str
-    bot: str
-    token: str
-    app_token: str
-    scopes: frozenset[str] = SCOPES
-    events: frozenset[str] = EVENTS
-    streams: bool = True
-    """Whether this workspace lets the app stream."""
-    sessions: bool = True
-    """Whether it has agent sessions and their Stop button."""
-    revoked: bool = False
-
-
-@dataclass
-class Person:
-    """A person in the workspace, or one who only shares a channel with it."""
-
-    id: str
-    name: str
-    kind: Literal["member", "guest", "stranger"] = "member"
-
-
-@dataclass
-class Channel:
-    """A place where people talk."""
-
-    id: str
-    name: str
-    kind: Literal["channel", "group", "im"] = "channel"
-    members: set[str] = field(default_factory=set)
-    archived: bool = False
-
-
-@dataclass
-class Stream:
-    """A message while it is being written."""
-
-    last: float
-    characters: int = 0
-    open: bool = True
-    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    title: str = ""
-
-
-@dataclass
-class Message:
-    """One message, as Slack stores it."""
-
-    ts: str
-    channel: str
-    user: str
-    text: str = ""
-    thread: str | None = None
-    app: App | None = None
-    blocks: list[dict[str, Any]] = field(default_factory=list)
-    metadata: dict[str, Any] | None = None
-    files: list[str] = field(default_factory=list)
-    attachments: list[dict[str, Any]] = field(default_factory=list)
-    stream: Stream | None = None
-    only_for: str | None = None
-    edits: int = 0
-    deleted: bool = False
-    touched: list[float] = field(default_factory=list)
-    """When an app wrote to it."""
-
-    @property
-    def words(self) -> str:
-        """The text that people read."""
-        shown = list(block_words(self.blocks))
-        if self.stream is not None:
-            return "\n".join([self.text, *shown]).strip()
-        return "\n".join(shown) or self.text
-
-    def as_json(self, files: Callable[[str], dict[str, Any]], *, metadata: bool) -> dict[str, Any]:
-        """Write it as Slack's API does."""
-        tasks = list(self.stream.tasks.values()) if self.stream is not None else []
-        cards = [{"type": "task_card", "task_id": task["id"], **task} for task in tasks]
-        written: dict[str, Any] = {
-            "type": "message",
-            "user": self.user,
-            "ts": self.ts,
-            "text": self.text,
-            "team": TEAM,
-            "blocks": [*cards, *self.blocks],
-        }
-        if self.thread is not None:
-            written |= {"thread_ts": self.thread}
-        if self.app is not None:
-            written |= {"bot_id": self.app.bot, "app_id": self.app.id}
-        if self.files:
-            written |= {"files": [files(each) for each in self.files]}
-        if self.attachments:
-            written |= {"attachments": self.attachments}
-        if self.metadata is not None and metadata:
-            written |= {"metadata": self.metadata}
-        if self.edits:
-            written |= {"edited": {"user": self.user, "ts": self.ts}}
-        return written
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of the Web API and its answer."""
-
-    at: float
-    app: str
-    method: str
-    arguments: dict[str, Any]
-    answer: dict[str, Any]
-
-
-@dataclass
-class StoredFile:
-    """A file in the workspace."""
-
-    id: str
-    name: str
-    media_type: str
-    content: bytes
-    url: str = ""
-    title: str = ""
-    shares: dict[str, str] = field(default_factory=dict)
-    """The messages that show it, by channel."""
-
 
 Emit = Callable[[App, str, dict[str, Any]], None]
 
@@ -191,15 +34,27 @@ Emit = Callable[[App, str, dict[str, Any]], None]
 class Workspace:
     """The state of Slack; guarded by one lock, and `changed` signals every change."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, speed: float = 1.0) -> None:
         self.now = now
+        self.speed = speed
+        """How much faster Slack's limits of time pass than its clock."""
         self.changed = threading.Condition(threading.RLock())
         self.apps: dict[str, App] = {}
         self.people: dict[str, Person] = {}
         self.channels: dict[str, Channel] = {}
         self.messages: list[Message] = []
         self.files: dict[str, StoredFile] = {}
-        self.statuses: dict[tuple[str, str, str], tuple[str, float]] = {}
+        self.sessions: dict[tuple[str, str, str], Session] = {}
+        """By app, channel and thread."""
+        self.responses: list[str] = []
+        """What apps answered to interactions, seen by the person who acted."""
+        self.notifications: list[Notification] = []
+        self.stream_idle_seconds = STREAM_SECONDS
+        """How long a stream may be silent: less than it lives, on some days."""
+        self.refused_blocks: set[str] = set()
+        """Types of blocks that this workspace does not take, for an unknown reason."""
+        self.reds: list[str] = []
+        """The messages that Slack ever marked as failed."""
         self.calls: list[Call] = []
         self.files_url = ""
         self.emit: Emit = lambda _app, _type, _payload: None
@@ -348,6 +203,33 @@ class Workspace:
                         return
             raise LookupError(f"there is no {label!r} to choose on {message.words!r}")
 
+    def rate(self, user: str, ts: str, *, good: bool) -> None:
+        """Press one of the two buttons that rate an answer."""
+        with self.changed:
+            message = self.message(ts)
+            pair = next(feedback_buttons(message.blocks))
+            button = pair["positive_button" if good else "negative_button"]
+            action = {"type": "feedback_buttons", "action_id": pair["action_id"], **button}
+            self._act(user, message, action)
+
+    def use_shortcut(self, user: str, app: App, ts: str, callback: str) -> None:
+        """Use a message shortcut of an app on a message."""
+        with self.changed:
+            message, person = self.message(ts), self.people[user]
+            payload = {
+                "type": "message_action",
+                "callback_id": callback,
+                "action_ts": self.ts(),
+                "team": {"id": TEAM},
+                "user": {"id": user, "name": person.name},
+                "channel": {"id": message.channel, "name": self.channels[message.channel].name},
+                "message_ts": ts,
+                "message": message.as_json(self.file_json, metadata=False),
+                "trigger_id": "1.2.3",
+                "response_url": self.files_url.replace("/files", "/respond"),
+            }
+            self.emit(app, "interactive", payload)
+
     def _act(self, user: str, message: Message, element: dict[str, Any]) -> None:
         """Tell the app of a message that a person used one of its elements."""
         assert message.app is not None, "only apps write such messages"
@@ -382,7 +264,8 @@ class Workspace:
             stopped = [message for message in stopped if message.app is app]
             for message in stopped:
                 assert message.stream is not None
-                message.stream.open = False
+                message.stream.stopped_by_user = True
+                self.end_stream(message, at=self.now())
             event = {
                 "type": "agent_session_stopped",
                 "channel": channel,
@@ -394,16 +277,78 @@ class Workspace:
 
     def status(self, app: App, channel: str, thread: str) -> str:
         """Return the status that people see in a thread; empty once it has expired."""
-        value, at = self.statuses.get((app.name, channel, thread), ("", 0.0))
-        expired = value == "processing" and self.now() - at > STATUS_SECONDS
-        return "" if expired else value
+        self.pass_time()
+        return self.session(app, channel, thread).status
+
+    def session(self, app: App, channel: str, thread: str) -> Session:
+        """Find the session of a thread, or make one."""
+        return self.sessions.setdefault((app.name, channel, thread), Session())
+
+    def set_status(self, app: App, channel: str, thread: str, status: str) -> None:
+        """Set what people see of an agent's work in a thread."""
+        session = self.session(app, channel, thread)
+        session.status, session.at = status, self.now()
 
     def streaming(self, message: Message) -> bool:
         """Tell whether a message still takes appends."""
+        self.pass_time()
+        return message.stream is not None and message.stream.open
+
+    def pass_time(self) -> None:
+        """End the streams and statuses whose time is over."""
+        now = self.now()
+        for message in self.messages:
+            stream = message.stream
+            if stream is not None and stream.open:
+                idle_until = stream.last + self.stream_idle_seconds / self.speed
+                ends = min(stream.began + STREAM_SECONDS / self.speed, idle_until)
+                if now >= ends:
+                    self.end_stream(message, at=ends, red=True)
+                    assert message.app is not None
+                    self.set_status(
+                        message.app, message.channel, message.thread or message.ts, "active"
+                    )
+        for session in self.sessions.values():
+            age = (now - session.at) * self.speed
+            if session.status == "processing" and age > SESSION_SECONDS:
+                session.status = "active"
+            if session.status == "thinking" and age > STATUS_SECONDS:
+                session.status = ""
+
+    def end_stream(self, message: Message, *, at: float, red: bool = False) -> None:
+        """End a stream: what is in progress in it becomes an error, and people are notified."""
         stream = message.stream
-        if stream is not None and self.now() - stream.last > STREAM_IDLE_SECONDS:
-            stream.open = False
-        return stream is not None and stream.open
+        assert stream is not None
+        stream.open = False
+        for card in stream.tasks.values():
+            if card["status"] == "in_progress":
+                card["status"], red = "error", True
+        if red:
+            message.red = True
+            self.reds.append(message.ts)
+        self.notify(message, at)
+
+    def notify(self, message: Message, at: float) -> None:
+        """Notify everyone who follows the thread of an app's message."""
+        thread = message.thread or message.ts
+        tasks = message.stream.tasks.values() if message.stream is not None else ()
+        titles = "\n".join(card["title"] for card in tasks)
+        for user in sorted(self._followers(message.channel, thread)):
+            told = Notification(at, user, message.ts, message.words, titles)
+            self.notifications.append(told)
+
+    def _followers(self, channel: str, thread: str) -> set[str]:
+        if self.channels[channel].kind == "im":
+            return self.channels[channel].members & self.people.keys()
+        said = self.thread(channel, thread)
+        mentioned = {user for user in self.people for each in said if f"<@{user}>" in each.text}
+        return {each.user for each in said if each.user in self.people} | mentioned
+
+    def notified(self, user: str) -> list[Notification]:
+        """List what a person was notified of, in order."""
+        with self.changed:
+            self.pass_time()
+            return [each for each in self.notifications if each.user == user]
 
     def thread(self, channel: str, thread: str) -> list[Message]:
         """List the messages that everyone sees in a thread, the first one included."""
@@ -428,6 +373,8 @@ class Workspace:
     def add(self, message: Message, *, mentions: bool = False) -> None:
         """Store a message and tell every app that gets it."""
         self.messages.append(message)
+        if message.app is not None and message.user == message.app.user and not message.stream:
+            self.notify(message, self.now())
         event = message.as_json(self.file_json, metadata=False)
         event |= {"subtype": "file_share"} if message.files else {}
         if mentions:
@@ -462,6 +409,8 @@ class Workspace:
             "name": kept.name,
             "title": kept.title or kept.name,
             "mimetype": kept.media_type,
+            "filetype": "quip" if kept.is_canvas else kept.name.rpartition(".")[2],
+            "mode": "quip" if kept.is_canvas else "hosted",
             "size": len(kept.content),
             "url_private": kept.url,
             "url_private_download": kept.url,
@@ -491,36 +440,3 @@ class Workspace:
             "event_time": int(self.now()),
         }
         self.emit(app, "events_api", payload)
-
-
-def buttons(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """List the buttons of a message."""
-    for block in blocks:
-        if block["type"] == "actions":
-            yield from (each for each in block["elements"] if each["type"] == "button")
-
-
-def lists(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """List the select menus of a message."""
-    for block in blocks:
-        if block["type"] == "actions":
-            yield from (each for each in block["elements"] if each["type"] == "static_select")
-
-
-def block_words(blocks: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """List the text that people read in blocks, except on buttons."""
-    for block in blocks:
-        text = block.get("text")
-        if isinstance(text, str):
-            yield text
-        elif text is not None:
-            yield text["text"]
-        if block["type"] == "context":
-            yield from (element["text"] for element in block["elements"])
-        if block["type"] == "rich_text":
-            yield from (text for part in block["elements"] for text in rich_words(part))
-
-
-def rich_words(part: dict[str, Any]) -> Iterator[str]:
-    """List the text that people read in a part of a rich text."""
-    return (element["text"] for element in part["elements"])

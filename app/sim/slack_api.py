@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.sim.slack import (
-    STREAM_CHARACTERS,
+from app.sim.slack import Workspace
+from app.sim.slack_blocks import (
+    BLOCKS,
+    CARD_FIELDS,
+    TOTAL,
+    SlackSays,
+    check_blocks,
+    count_expanded,
+    measure,
+    size_of,
+    update_cards,
+)
+from app.sim.slack_model import (
+    SESSION_STATUSES,
     TEAM,
     App,
     Channel,
     Message,
-    SlackSays,
     Stream,
-    Workspace,
-    buttons,
-    lists,
-    rich_words,
 )
 
 NEEDED = {
+    "agents.sessions.rename": "chat:write",
     "agents.sessions.setStatus": "chat:write",
     "assistant.threads.setStatus": "assistant:write",
     "chat.appendStream": "chat:write",
+    "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
     "chat.postMessage": "chat:write",
     "chat.startStream": "chat:write",
@@ -32,6 +41,7 @@ NEEDED = {
     "files.completeUploadExternal": "files:write",
     "files.getUploadURLExternal": "files:write",
     "files.info": "files:read",
+    "reactions.add": "reactions:write",
     "users.info": "users:read",
 }
 HISTORY = {"channel": "channels:history", "group": "groups:history", "im": "im:history"}
@@ -43,28 +53,22 @@ READ_ONLY = {
     "users.info",
 }
 """Methods that take their arguments from the query or a form, never from a JSON body."""
+POST_ONLY = {"files.getUploadURLExternal"}
 TIERS = {
+    "agents.sessions.rename": 50,
     "agents.sessions.setStatus": 50,
     "chat.appendStream": 100,
     "chat.startStream": 20,
     "chat.stopStream": 20,
     "chat.update": 50,
     "conversations.replies": 50,
+    "reactions.add": 50,
     "users.info": 100,
 }
-"""Calls per minute and app; posting has a separate limit."""
+"""Calls per minute, app and workspace; posting has a separate limit."""
 TEXT = 40_000
 UPDATED_TEXT = 4_000
-MARKDOWN = 12_000
-SECTION = 3_000
-BLOCKS = 50
-BUTTON = 75
-VALUE = 2_000
-OPTIONS = 100
-OPTION_VALUE = 150
-ACTION_ID = 255
-STATUSES = {"processing", "active", "suspended", "closed"}
-
+TITLE = 200
 Arguments = dict[str, Any]
 Method = Callable[[App, Arguments], dict[str, Any]]
 
@@ -86,10 +90,12 @@ class Methods:
         self._workspace = workspace
         self._uploads: dict[str, Upload] = {}
         self._table: dict[str, Method] = {
+            "agents.sessions.rename": self._rename_session,
             "agents.sessions.setStatus": self._set_session_status,
             "assistant.threads.setStatus": self._set_thread_status,
             "auth.test": self._auth_test,
             "chat.appendStream": self._append_stream,
+            "chat.delete": self._delete,
             "chat.postEphemeral": self._post_ephemeral,
             "chat.postMessage": self._post_message,
             "chat.startStream": self._start_stream,
@@ -99,6 +105,7 @@ class Methods:
             "files.completeUploadExternal": self._complete_upload,
             "files.getUploadURLExternal": self._upload_url,
             "files.info": self._file_info,
+            "reactions.add": self._add_reaction,
             "users.info": self._user_info,
         }
 
@@ -128,6 +135,7 @@ class Methods:
     def _post_message(self, app: App, arguments: Arguments) -> dict[str, Any]:
         channel = self._channel(app, arguments["channel"])
         text, blocks = _content(arguments, longest=TEXT)
+        self._refuse_some(blocks)
         message = self._new(app, channel, arguments.get("thread_ts"))
         message.text, message.blocks = text, blocks
         message.metadata = arguments.get("metadata")
@@ -150,12 +158,19 @@ class Methods:
             raise SlackSays("streaming_state_conflict")
         text, blocks = _content(arguments, longest=UPDATED_TEXT)
         before = message.as_json(self._workspace.file_json, metadata=False)
-        message.stream = None
+        message.stream, message.red = None, False
         message.text, message.blocks, message.edits = text, blocks, message.edits + 1
         message.metadata = arguments.get("metadata", message.metadata)
         message.touched.append(self._workspace.now())
         self._workspace.tell_changed(message, before)
         return {"channel": message.channel, "ts": message.ts, "text": message.text}
+
+    def _delete(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        message = self._own(app, arguments)
+        if self._workspace.streaming(message):
+            raise SlackSays("streaming_state_conflict")
+        message.deleted = True
+        return {"channel": message.channel, "ts": message.ts}
 
     def _start_stream(self, app: App, arguments: Arguments) -> dict[str, Any]:
         if not app.streams:
@@ -169,9 +184,13 @@ class Methods:
             if arguments.get("recipient_user_id") not in self._workspace.people:
                 raise SlackSays("missing_recipient_user_id")
         message = self._new(app, channel, arguments["thread_ts"])
-        message.stream = Stream(self._workspace.now())
+        mode = arguments.get("task_display_mode", "timeline")
+        now = self._workspace.now()
+        message.stream = Stream(now, now, mode=mode)
         self._write(message, arguments, may_be_empty=True)
         self._workspace.add(message)
+        if not app.no_sessions:
+            self._workspace.set_status(app, channel.id, arguments["thread_ts"], "processing")
         return {"channel": channel.id, "ts": message.ts}
 
     def _append_stream(self, app: App, arguments: Arguments) -> dict[str, Any]:
@@ -182,72 +201,117 @@ class Methods:
 
     def _stop_stream(self, app: App, arguments: Arguments) -> dict[str, Any]:
         message = self._open_stream(app, arguments)
-        check_blocks(arguments.get("blocks", []))
-        self._write(message, arguments, may_be_empty=True)
-        assert message.stream is not None
-        message.stream.open = False
-        message.blocks = arguments.get("blocks", [])
+        status = arguments.get("session_status", "active")
+        if status not in SESSION_STATUSES:
+            raise SlackSays("invalid_arguments")
+        blocks = arguments.get("blocks", [])
+        check_blocks(blocks)
+        self._refuse_some(blocks)
+        self._write(message, arguments, may_be_empty=True, below=blocks)
+        message.blocks = blocks
         message.metadata = arguments.get("metadata")
         message.touched.append(self._workspace.now())
-        if (status := arguments.get("session_status")) is not None:
-            self._note_status(app, message.channel, message.thread or message.ts, status)
+        self._workspace.end_stream(message, at=self._workspace.now())
+        if not app.no_sessions:
+            thread = message.thread or message.ts
+            self._workspace.set_status(app, message.channel, thread, status)
         return {"channel": message.channel, "ts": message.ts}
 
     def _open_stream(self, app: App, arguments: Arguments) -> Message:
         message = self._own(app, arguments)
         if not self._workspace.streaming(message):
-            raise SlackSays("message_not_in_streaming_state")
+            by_user = message.stream is not None and message.stream.stopped_by_user
+            raise SlackSays("stopped_by_user" if by_user else "message_not_in_streaming_state")
         return message
 
-    def _write(self, message: Message, arguments: Arguments, *, may_be_empty: bool = False) -> None:
+    def _write(
+        self,
+        message: Message,
+        arguments: Arguments,
+        *,
+        may_be_empty: bool = False,
+        below: Sequence[dict[str, Any]] = (),
+    ) -> None:
         stream = message.stream
         assert stream is not None
+        if "chunks" in arguments and "markdown_text" in arguments:
+            raise SlackSays("cannot_provide_both_markdown_text_and_chunks")
         chunks = list(arguments.get("chunks", []))
         if (text := arguments.get("markdown_text")) is not None:
             chunks.append({"type": "markdown_text", "text": text})
         if not chunks and not may_be_empty:
             raise SlackSays("no_text")
         written = "".join(chunk["text"] for chunk in chunks if chunk["type"] == "markdown_text")
-        if len(written) > MARKDOWN or stream.characters + len(written) > STREAM_CHARACTERS:
+        tasks = update_cards(stream.tasks, chunks)
+        whole = message.text + written
+        fields = [card.get(key, "") for card in tasks.values() for key in CARD_FIELDS]
+        if measure(whole) > TOTAL:
             raise SlackSays("msg_too_long")
-        for chunk in chunks:
-            match chunk["type"]:
-                case "task_update":
-                    if chunk["status"] not in {"pending", "in_progress", "complete", "error"}:
-                        raise SlackSays("invalid_chunks")
-                    stream.tasks[chunk["id"]] = {k: v for k, v in chunk.items() if k != "type"}
-                case "plan_update":
-                    stream.title = chunk["title"]
-                case "markdown_text":
-                    pass
-                case _:
-                    raise SlackSays("invalid_chunks")
-        message.text += written
-        stream.characters += len(written)
-        stream.last = self._workspace.now()
+        if measure(whole) + sum(map(measure, fields)) + size_of(below) > TOTAL:
+            raise SlackSays("msg_blocks_too_long")
+        cards = len(tasks) if stream.mode == "timeline" else 1
+        if count_expanded(whole) + cards > BLOCKS:
+            raise SlackSays("msg_blocks_too_many")
+        message.text, stream.tasks, stream.last = whole, tasks, self._workspace.now()
 
     def _set_session_status(self, app: App, arguments: Arguments) -> dict[str, Any]:
-        if not app.sessions:
-            raise SlackSays("unknown_method")
-        channel = self._channel(app, arguments["channel_id"])
-        if not arguments.get("thread_ts"):
-            raise SlackSays("invalid_thread_ts")
-        if arguments["status"] not in STATUSES or len(arguments.get("title", "")) > 200:
+        if app.no_sessions:
+            raise SlackSays(app.no_sessions)
+        channel = self._session_channel(app, arguments)
+        if arguments["status"] not in SESSION_STATUSES:
+            raise SlackSays("invalid_status")
+        title = arguments.get("title", "")
+        if len(title) > TITLE:
             raise SlackSays("invalid_arguments")
-        if arguments.get("initiator_user_id", next(iter(channel.members))) not in channel.members:
-            raise SlackSays("user_not_in_channel")
-        self._note_status(app, channel.id, arguments["thread_ts"], arguments["status"])
-        stoppable = "agent_session_stopped" in app.events
-        return {} if stoppable else {"warning": "missing_event_subscription"}
+        user = arguments.get("initiator_user_id", "")
+        if user and user not in channel.members:
+            raise SlackSays("user_not_found")
+        place = (app, channel.id, arguments["thread_ts"])
+        session = self._workspace.session(*place)
+        if not session.status:
+            session.title, session.initiator = title, user
+        self._workspace.set_status(*place, arguments["status"])
+        answer: dict[str, Any] = {"status": arguments["status"], "title": session.title}
+        if "agent_session_stopped" not in app.events:
+            answer["warning"] = "missing_agent_session_stopped_event_subscription"
+        return answer
+
+    def _rename_session(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        if app.no_sessions:
+            raise SlackSays(app.no_sessions)
+        channel = self._session_channel(app, arguments)
+        session = self._workspace.session(app, channel.id, arguments["thread_ts"])
+        if not session.status:
+            raise SlackSays("session_not_found")
+        if not 0 < len(arguments["title"]) <= TITLE:
+            raise SlackSays("invalid_arguments")
+        session.title = arguments["title"]
+        return {"title": session.title}
+
+    def _session_channel(self, app: App, arguments: Arguments) -> Channel:
+        channel = self._channel(app, arguments["channel_id"], error="not_authorized")
+        if not channel.sessions:
+            raise SlackSays("method_not_supported_for_channel_type")
+        if not arguments.get("thread_ts"):
+            raise SlackSays("thread_ts_required")
+        return channel
 
     def _set_thread_status(self, app: App, arguments: Arguments) -> dict[str, Any]:
         channel = self._channel(app, arguments["channel_id"])
         value = "thinking" if arguments["status"] else ""
-        self._note_status(app, channel.id, arguments["thread_ts"], value)
+        self._workspace.set_status(app, channel.id, arguments["thread_ts"], value)
         return {}
 
-    def _note_status(self, app: App, channel: str, thread: str, status: str) -> None:
-        self._workspace.statuses[app.name, channel, thread] = (status, self._workspace.now())
+    def _add_reaction(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        channel = self._channel(app, arguments["channel"])
+        for message in self._workspace.messages:
+            if (message.channel, message.ts) == (channel.id, arguments["timestamp"]):
+                who = message.reactions.setdefault(arguments["name"], set())
+                if app.user in who:
+                    raise SlackSays("already_reacted")
+                who.add(app.user)
+                return {}
+        raise SlackSays("message_not_found")
 
     def _replies(self, app: App, arguments: Arguments) -> dict[str, Any]:
         channel = self._channel(app, arguments["channel"], error="channel_not_found")
@@ -297,7 +361,7 @@ class Methods:
 
     def _upload_url(self, _: App, arguments: Arguments) -> dict[str, Any]:
         if not arguments.get("filename") or int(arguments.get("length", 0)) < 1:
-            raise SlackSays("invalid_arguments")
+            raise SlackSays("missing_argument")
         number = f"F9{len(self._uploads):04d}"
         self._uploads[number] = Upload(arguments["filename"], int(arguments["length"]))
         return {"upload_url": f"{self._workspace.files_url}/upload/{number}", "file_id": number}
@@ -318,6 +382,10 @@ class Methods:
             message.files.append(number)
         self._workspace.add(message)
         return {"files": [self._workspace.file_json(each) for each in message.files]}
+
+    def _refuse_some(self, blocks: Sequence[dict[str, Any]]) -> None:
+        if {block["type"] for block in blocks} & self._workspace.refused_blocks:
+            raise SlackSays("invalid_blocks")
 
     def _new(self, app: App, channel: Channel, thread: str | None) -> Message:
         workspace = self._workspace
@@ -360,53 +428,3 @@ def _content(arguments: Arguments, *, longest: int) -> tuple[str, list[dict[str,
         raise SlackSays("msg_too_long")
     check_blocks(blocks)
     return text, blocks
-
-
-def check_blocks(blocks: list[dict[str, Any]]) -> None:
-    """Refuse what Block Kit refuses."""
-    if len(blocks) > BLOCKS:
-        raise SlackSays("invalid_blocks", detail="too many")
-    if sum(len(block["text"]) for block in blocks if block["type"] == "markdown") > MARKDOWN:
-        raise SlackSays("msg_blocks_too_long")
-    for block in blocks:
-        if not _is_good(block):
-            raise SlackSays("invalid_blocks", detail=block)
-    for button in buttons(blocks):
-        if not 0 < len(button["text"]["text"]) <= BUTTON or len(button["value"]) > VALUE:
-            raise SlackSays("invalid_blocks", detail=button)
-    for menu in lists(blocks):
-        if not _is_good_list(menu):
-            raise SlackSays("invalid_blocks", detail=menu)
-    names = [element["action_id"] for element in (*buttons(blocks), *lists(blocks))]
-    if len(names) != len(set(names)):
-        raise SlackSays("invalid_blocks", detail="action_id twice")
-
-
-def _is_good_list(menu: dict[str, Any]) -> bool:
-    options = menu["options"]
-    values = {option["value"] for option in options}
-    return (
-        0 < len(options) <= OPTIONS
-        and len(values) == len(options)
-        and 0 < len(menu["action_id"]) <= ACTION_ID
-        and 0 < len(menu["placeholder"]["text"]) <= OPTION_VALUE
-        and all(0 < len(value) <= OPTION_VALUE for value in values)
-        and all(0 < len(option["text"]["text"]) <= BUTTON for option in options)
-    )
-
-
-def _is_good(block: dict[str, Any]) -> bool:
-    match block["type"]:
-        case "section":
-            return 0 < len(block["text"]["text"]) <= SECTION
-        case "markdown":
-            return bool(block["text"])
-        case "context":
-            shown = [len(element["text"]) for element in block["elements"]]
-            return 0 < len(shown) <= 10 and 0 < min(shown) <= max(shown) <= SECTION
-        case "actions":
-            return 0 < len(block["elements"]) <= 25
-        case "rich_text":
-            return all(text for part in block["elements"] for text in rich_words(part))
-        case kind:
-            return bool(kind == "divider")

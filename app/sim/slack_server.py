@@ -19,8 +19,10 @@ from typing import Any, Self
 import orjson
 from aiohttp import WSMsgType, web
 
-from app.sim.slack import App, Call, SlackSays, Workspace
-from app.sim.slack_api import READ_ONLY, TIERS, Methods
+from app.sim.slack import Workspace
+from app.sim.slack_api import POST_ONLY, READ_ONLY, TIERS, Methods
+from app.sim.slack_blocks import SlackSays
+from app.sim.slack_model import App, Call
 
 RESEND_SECONDS = 3.0
 """How long Slack waits for an acknowledgement."""
@@ -81,9 +83,9 @@ class SimulatedSlack(Workspace):
         *,
         resend_seconds: float = RESEND_SECONDS,
         retries: int = RETRIES,
-        tiers: bool = False,
+        speed: float = 1.0,
     ) -> None:
-        super().__init__(now)
+        super().__init__(now, speed)
         self.methods = Methods(self)
         self.emit = self._emit
         self.unacknowledged: dict[str, Envelope] = {}
@@ -101,7 +103,6 @@ class SimulatedSlack(Workspace):
         """How many calls of a method are carried out without an answer."""
         self._resend_seconds = resend_seconds
         self._retries = retries
-        self._tiers = tiers
         self._recent: dict[tuple[str, str], deque[float]] = defaultdict(deque)
         self._waiting: list[Envelope] = []
         self._turn = itertools.count()
@@ -182,6 +183,8 @@ class SimulatedSlack(Workspace):
         application.router.add_route("*", "/api/{method}", self._call)
         application.router.add_get("/link", self._connect)
         application.router.add_get("/files/{file}/{name}", self._download)
+        application.router.add_get("/signin", self._sign_in)
+        application.router.add_post("/respond", self._respond)
         application.router.add_post("/files/upload/{number}", self._upload)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -241,6 +244,8 @@ class SimulatedSlack(Workspace):
         await stall.over.wait()
 
     def _authenticate(self, request: web.Request, method: str) -> App:
+        if method in POST_ONLY and request.method != "POST":
+            raise SlackSays("invalid_arguments")
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         for app in self.apps.values():
             if token in {app.token, app.app_token}:
@@ -260,12 +265,13 @@ class SimulatedSlack(Workspace):
             error = fault.error or ("ratelimited" if fault.status == 429 else "internal_error")
             raise SlackSays(error, **facts)
         limit = TIERS.get(method)
-        if self._tiers and limit is not None:
+        if limit is not None:
             recent = self._recent[app.name, method]
-            while recent and recent[0] <= self.now() - TIER_SECONDS:
+            minute = TIER_SECONDS / self.speed
+            while recent and recent[0] <= self.now() - minute:
                 recent.popleft()
             if len(recent) >= limit:
-                wait = int(recent[0] + TIER_SECONDS - self.now()) + 1
+                wait = int((recent[0] + minute - self.now()) * self.speed) + 1
                 raise SlackSays("ratelimited", status=429, retry_after=wait)
             recent.append(self.now())
 
@@ -385,10 +391,21 @@ class SimulatedSlack(Workspace):
             app = self._authenticate(request, "download")
             file = self.files[request.match_info["file"]]
         except (SlackSays, KeyError):
-            return web.Response(text=LOGIN_PAGE, content_type="text/html")
+            raise web.HTTPFound("/signin") from None
         if "files:read" not in app.scopes:
-            return web.Response(text=LOGIN_PAGE, content_type="text/html")
-        return web.Response(body=file.content, content_type=file.media_type)
+            raise web.HTTPFound("/signin")
+        kind = "text/html" if file.is_canvas else file.media_type
+        return web.Response(body=file.content, content_type=kind)
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        given = orjson.loads(await request.read())
+        with self.changed:
+            self.responses.append(given["text"])
+            self.changed.notify_all()
+        return web.Response(text="ok")
+
+    async def _sign_in(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(text=LOGIN_PAGE, content_type="text/html")
 
     async def _upload(self, request: web.Request) -> web.StreamResponse:
         self.methods.take_upload(request.match_info["number"], await request.read())

@@ -9,16 +9,17 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard
+from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
 from app.core.keys import AreaOf, PlaceKey, no_area
 from app.core.notes import Note, NoteCode
 from app.core.stores.asks import TakenAnswer
-from app.core.types import BridgeSessionRequest, Entry, PlaceView
+from app.core.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release
 from app.store.commits.choices import choose, pin, remember
 from app.store.commits.corrections import correct
 from app.store.commits.endings import drop_queued, hand_over, stop_running, stop_session
 from app.store.commits.offers import hand_on_offers
+from app.store.commits.ratings import rate
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.inbox import settle
@@ -32,6 +33,9 @@ OPERATOR = "the operator"
 _PLACE = select(place).where(
     place.c.service == bindparam("service"), place.c.name == bindparam("name")
 )
+_DECIDE = insert(decision).on_conflict_do_nothing()
+_ADD_PLACE = insert(place).returning(place.c.id)
+_ADD_MESSAGE = insert(message)
 _DECIDED = (
     select(decision.c.place)
     .join(place)
@@ -94,6 +98,16 @@ class Decisions:
 
         return await self._database.writer.run(write)
 
+    async def rate(self, seq: int, rated: Rated) -> TurnRef | None:
+        """Note a verdict with its turn, and settle the delivery."""
+
+        def write(connection: Connection) -> TurnRef | None:
+            noted = rate(connection, rated, self._now())
+            settle(connection, seq, "done", "rated" if noted is not None else "nothing new")
+            return noted
+
+        return await self._database.writer.run(write)
+
     async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
         """Write an operator's change; return the posts to send."""
 
@@ -122,7 +136,7 @@ class Decisions:
 def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf) -> Accepted:
     place_id = _place(connection, made.heard)
     fresh = connection.execute(
-        insert(decision).on_conflict_do_nothing(),
+        _DECIDE,
         {
             "place": place_id,
             "message_id": made.heard.message_id,
@@ -215,7 +229,7 @@ def _place(connection: Connection, said: Heard) -> int:
         "title": said.title,
         "link": said.link,
     }
-    return int(connection.execute(insert(place).returning(place.c.id), new).scalar_one())
+    return int(connection.execute(_ADD_PLACE, new).scalar_one())
 
 
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
@@ -226,7 +240,7 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
     entry = Entry("message", said.text, said.speaker.name, data)
     number = insert_in_place(connection, place_id, entry, now)
     connection.execute(
-        insert(message),
+        _ADD_MESSAGE,
         {
             "id": number,
             "place": place_id,

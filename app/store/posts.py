@@ -20,6 +20,8 @@ UNSENT = ("new", "closing")
 
 _ONE = select(post).where(post.c.id == bindparam("of"))
 _NAMED = select(post).where(post.c.key == bindparam("name"))
+_NUMBER = select(post.c.id).where(post.c.key == bindparam("name"))
+_ADD = insert(post).on_conflict_do_nothing()
 
 
 def turn_post_key(turn_id: int) -> str:
@@ -30,7 +32,7 @@ def turn_post_key(turn_id: int) -> str:
 def insert_post(connection: Connection, new: NewPost, now: float) -> int:
     """Create a post inside the caller's commit; one with a known key stays unchanged."""
     connection.execute(
-        insert(post).on_conflict_do_nothing(),
+        _ADD,
         {
             "key": new.key,
             "service": new.target.service,
@@ -45,8 +47,7 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
             "created_at": now,
         },
     )
-    row = connection.execute(select(post.c.id).where(post.c.key == new.key)).one()
-    return int(row.id)
+    return int(connection.execute(_NUMBER, {"name": new.key}).scalar_one())
 
 
 def finish_post(connection: Connection, key: str, content: PostContent) -> int | None:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DatabaseError
 from app.core.clock import SystemClock
 from app.errors import StoreUnavailable
 from app.store.database import HEAD_REVISION, Database
+from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
 
 
@@ -41,8 +42,8 @@ def revision(url: str) -> str | None:
 
 
 @contextmanager
-def reading(url: str) -> Iterator[Stores | None]:
-    """Read from a database; None if there is none yet.
+def reading(url: str, guard: Guard | None = None) -> Iterator[Stores | None]:
+    """Read from a database; None if there is none yet. Without a guard sealed values are masked.
 
     Raises:
         StoreUnavailable: it cannot be read, or belongs to another version.
@@ -57,6 +58,8 @@ def reading(url: str) -> Iterator[Stores | None]:
             "Run `agent-bridge serve` once"
         )
     database = _open_readonly(url)
+    if guard is not None:
+        put_on_guard(database.engine.dialect, guard)
     try:
         yield Stores.on(database, SystemClock().now)
     except DatabaseError as error:

@@ -92,6 +92,18 @@ def _sessions() -> Select[Any]:
 
 
 _ONE = _sessions().where(session.c.id == bindparam("of"))
+_IN_PLACE = (
+    _sessions()
+    .where(
+        session.c.id.in_(
+            select(surface.c.session)
+            .join(place)
+            .where(place.c.service == bindparam("service"), place.c.name == bindparam("name"))
+        ),
+        session.c.closed.is_(None),
+    )
+    .order_by(session.c.id)
+)
 
 
 class Sessions:
@@ -118,14 +130,9 @@ class Sessions:
 
     def in_place(self, where: PlaceKey) -> Sequence[Session]:
         """List the sessions of a place that were not removed."""
-        here = (
-            select(surface.c.session)
-            .join(place)
-            .where(place.c.service == where.service, place.c.name == where.name)
-        )
-        query = _sessions().where(session.c.id.in_(here), session.c.closed.is_(None))
+        named = {"service": where.service, "name": where.name}
         with self._database.engine.connect() as connection:
-            return [session_of(row) for row in connection.execute(query.order_by(session.c.id))]
+            return [session_of(row) for row in connection.execute(_IN_PLACE, named)]
 
     async def recent(
         self,

@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, ScalarSelect, bindparam, func, insert, literal, or_, select
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    ScalarSelect,
+    bindparam,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+)
 
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Overheard
@@ -29,6 +40,7 @@ _ADD = (
     .values(place=select(session.c.place).where(session.c.id == bindparam("of")).scalar_subquery())
     .returning(transcript.c.id)
 )
+_ADD_IN_PLACE = insert(transcript).returning(transcript.c.id)
 
 
 ROWS_PER_ANSWER = 20
@@ -55,7 +67,7 @@ def insert_entries(connection: Connection, entries: Sequence[Entry], now: float)
 def insert_in_place(connection: Connection, place_id: int, entry: Entry, now: float) -> int:
     """Add an entry that belongs to no session, inside the caller's commit; return its number."""
     row = {"place": place_id, "at": now, **entry_row(entry)}
-    return int(connection.execute(insert(transcript).returning(transcript.c.id), row).scalar_one())
+    return int(connection.execute(_ADD_IN_PLACE, row).scalar_one())
 
 
 def _here(where: PlaceKey) -> ScalarSelect[int]:
@@ -84,43 +96,52 @@ def _told_by(row: Row[Any]) -> Entry:
     return replace(entry_of(row), speaker=row.agent or row.speaker, text=text)
 
 
+_OF = bindparam("of", type_=Integer)
+_TURN = select(turn.c.session, turn.c.surface).where(turn.c.id == bindparam("turn"))
+_TOLD = (
+    select(turn.c.told, turn.c.surface)
+    .where(turn.c.session == _OF, turn.c.id < bindparam("turn"), turn.c.told.is_not(None))
+    .order_by(turn.c.id)
+)
+_BEGAN = select(session.c.began_after).where(session.c.id == _OF)
+_PLACES = select(surface.c.place).where(surface.c.session == _OF)
+_COMMANDS = (
+    select(message.c.id)
+    .join(
+        decision,
+        (decision.c.place == message.c.place) & (decision.c.message_id == message.c.message_id),
+    )
+    .where(message.c.place.in_(_PLACES), decision.c.reason.like("command %"))
+)
+_BY_PEOPLE = (
+    (transcript.c.kind == "message")
+    & transcript.c.id.not_in(select(heard.c.message).where(heard.c.session == _OF))
+    & transcript.c.id.not_in(_COMMANDS)
+)
+# How an answer ended is part of it: it names the branch and the pull request.
+_ANSWERS = (transcript.c.kind == "text") | transcript.c.data["end"].as_string().is_not(None)
+_BY_AGENTS = _ANSWERS & (transcript.c.session != _OF)
+_HERE = transcript.c.place.in_(_PLACES)
+_OVERHEARD = (
+    select(transcript, session.c.agent, message.c.edited)
+    .outerjoin(session, session.c.id == transcript.c.session)
+    .outerjoin(message, message.c.id == transcript.c.id)
+    .where(_HERE, transcript.c.id > bindparam("since"), or_(_BY_PEOPLE, _BY_AGENTS))
+    .order_by(transcript.c.id.desc())
+    .limit(bindparam("rows"))
+)
+_LAST = select(func.max(transcript.c.id)).where(_HERE)
+
+
 def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
-    own = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-    before = (turn.c.session == own.session, turn.c.id < turn_id, turn.c.told.is_not(None))
-    told = connection.execute(
-        select(turn.c.told, turn.c.surface).where(*before).order_by(turn.c.id)
-    ).all()
-    began = select(session.c.began_after).where(session.c.id == own.session)
-    since = max([connection.execute(began).scalar_one(), *(row.told for row in told)])
-    places = select(surface.c.place).where(surface.c.session == own.session)
-    mine = select(heard.c.message).where(heard.c.session == own.session)
-    commands = (
-        select(message.c.id)
-        .join(
-            decision,
-            (decision.c.place == message.c.place) & (decision.c.message_id == message.c.message_id),
-        )
-        .where(message.c.place.in_(places), decision.c.reason.like("command %"))
-    )
-    by_people = (
-        (transcript.c.kind == "message")
-        & transcript.c.id.not_in(mine)
-        & transcript.c.id.not_in(commands)
-    )
-    # How an answer ended is part of it: it names the branch and the pull request.
-    answers = (transcript.c.kind == "text") | transcript.c.data["end"].as_string().is_not(None)
-    by_agents = answers & (transcript.c.session != own.session)
-    here = transcript.c.place.in_(places)
-    rows = connection.execute(
-        select(transcript, session.c.agent, message.c.edited)
-        .outerjoin(session, session.c.id == transcript.c.session)
-        .outerjoin(message, message.c.id == transcript.c.id)
-        .where(here, transcript.c.id > since, or_(by_people, by_agents))
-        .order_by(transcript.c.id.desc())
-        .limit(limit * ROWS_PER_ANSWER)
-    ).all()
+    own = connection.execute(_TURN, {"turn": turn_id}).one()
+    of = {"of": own.session}
+    told = connection.execute(_TOLD, {**of, "turn": turn_id}).all()
+    since = max([connection.execute(_BEGAN, of).scalar_one(), *(row.told for row in told)])
+    wanted = {**of, "since": since, "rows": limit * ROWS_PER_ANSWER}
+    rows = connection.execute(_OVERHEARD, wanted).all()
     entries = [_told_by(row) for row in reversed(rows) if row.edited != ""]
-    last = connection.execute(select(func.max(transcript.c.id)).where(here)).scalar()
+    last = connection.execute(_LAST, of).scalar()
     return Overheard(
         entries=tuple(_merge(entries)[-limit:]) if limit else (),
         upto=last or 0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, type_coerce, update
+from sqlalchemy import Connection, Row, bindparam, func, select, type_coerce, update
 
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
@@ -57,6 +57,32 @@ _HEARERS = (
     select(session.c.agent)
     .join(heard, heard.c.session == session.c.id)
     .where(heard.c.message.in_(select(heard.c.message).where(heard.c.turn == bindparam("of"))))
+)
+
+
+_START = (
+    update(turn)
+    .where(
+        turn.c.id == bindparam("of"),
+        turn.c.state == TurnState.QUEUED,
+        turn.c.held.is_(False),
+    )
+    .values(state=TurnState.STARTING)
+)
+_PROMPT = (
+    update(turn)
+    .where(
+        turn.c.id == bindparam("of"),
+        turn.c.state == TurnState.STARTING,
+        turn.c.stopped.is_(False),
+    )
+    .values(state=TurnState.PROMPTED, prompt=bindparam("prompt"), told=bindparam("told"))
+    .returning(turn.c.session)
+)
+_KNOW = (
+    update(session)
+    .where(session.c.id == bindparam("of"), session.c.generation == bindparam("in"))
+    .values(acp_session_id=bindparam("acp_session_id"))
 )
 
 
@@ -110,35 +136,22 @@ class Turns:
 
     async def starting(self, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""
-        return await self._change(
-            (turn.c.id == turn_id, turn.c.state == TurnState.QUEUED, turn.c.held.is_(False)),
-            state=TurnState.STARTING,
+        return await self._database.writer.run(
+            lambda connection: connection.execute(_START, {"of": turn_id}).rowcount > 0
         )
 
     async def prompted(
         self, turn_id: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
     ) -> bool:
         """Record what the agent is about to be told, before it is sent."""
-        untouched = (
-            turn.c.id == turn_id,
-            turn.c.state == TurnState.STARTING,
-            turn.c.stopped.is_(False),
-        )
 
         def write(connection: Connection) -> bool:
-            row = connection.execute(
-                update(turn)
-                .where(*untouched)
-                .values(state=TurnState.PROMPTED, prompt=prompt, told=told)
-                .returning(turn.c.session)
-            ).first()
+            prompted = {"of": turn_id, "prompt": prompt, "told": told}
+            row = connection.execute(_PROMPT, prompted).first()
             if row is None:
                 return False
-            connection.execute(
-                update(session)
-                .where(session.c.id == row.session, session.c.generation == generation)
-                .values(acp_session_id=acp_session_id)
-            )
+            known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
+            connection.execute(_KNOW, known)
             return True
 
         return await self._database.writer.run(write)
@@ -268,12 +281,6 @@ class Turns:
             return [TurnRef(row.session, row.id) for row in ready]
 
         return await self._database.writer.run(write)
-
-    async def _change(self, where: tuple[ColumnElement[bool], ...], **values: object) -> bool:
-        change = update(turn).where(*where).values(**values)
-        return await self._database.writer.run(
-            lambda connection: connection.execute(change).rowcount > 0
-        )
 
 
 def _recover(connection: Connection, row: Row[Any], now: float) -> None:

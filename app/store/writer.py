@@ -10,12 +10,14 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Executable
+from sqlalchemy import Connection, Dialect, Engine, Insert
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from app.errors import StoreUnavailable
@@ -40,12 +42,38 @@ class _Unit:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     function: Write[Any] | None = None
-    statement: Executable | None = None
+    statement: Insert | None = None
     row: Mapping[str, Any] | None = None
     result: Any = None
     error: BaseException | None = None
     settled: bool = False
     """Whether it was committed, or failed by itself: nothing later changes that."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An insert as the driver takes it: compiling and binding per row would double its time."""
+
+    text: str
+    columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
+    """The name of each value, in the order of the text, and what turns it into a driver's value."""
+
+    @classmethod
+    def of(cls, statement: Insert, names: Iterable[str], dialect: Dialect) -> _Prepared:
+        compiled = statement.compile(dialect=dialect, column_keys=list(names))
+        assert compiled.positiontup is not None, "SQLite takes values by position"
+        kinds = [(name, compiled.binds[name].type) for name in compiled.positiontup]
+        return cls(
+            str(compiled),
+            tuple(
+                (name, kind.dialect_impl(dialect).bind_processor(dialect)) for name, kind in kinds
+            ),
+        )
+
+    def values(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            [row[name] if bind is None else bind(row[name]) for name, bind in self.columns]
+        )
 
 
 class Writer:
@@ -56,6 +84,7 @@ class Writer:
         self._waiting: deque[_Unit] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._prepared: dict[Insert, _Prepared] = {}
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -82,8 +111,8 @@ class Writer:
         result: T = await unit.future
         return result
 
-    async def insert(self, statement: Executable, row: Mapping[str, Any]) -> None:
-        """Run a statement with one row; equal statements that wait together run as one.
+    async def insert(self, statement: Insert, row: Mapping[str, Any]) -> None:
+        """Insert one row; those of one statement that wait together are inserted together.
 
         Raises:
             StoreUnavailable: nothing was written.
@@ -139,7 +168,7 @@ class Writer:
     def _commit(self, connection: Connection, batch: list[_Unit]) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            _execute(connection, batch)
+            self._execute(connection, batch)
             connection.exec_driver_sql("COMMIT")
             for unit in batch:
                 unit.settled = True
@@ -154,22 +183,24 @@ class Writer:
             for unit in batch:
                 self._commit(connection, [unit])
 
+    def _execute(self, connection: Connection, batch: list[_Unit]) -> None:
+        """Run all units in order; neighbours with one statement become one executemany."""
+        for statement, group in groupby(batch, key=attrgetter("statement")):
+            if statement is None:
+                for unit in group:
+                    assert unit.function is not None
+                    unit.result = unit.function(connection)
+            else:
+                self._insert(connection, statement, [unit.row for unit in group if unit.row])
 
-def _execute(connection: Connection, batch: list[_Unit]) -> None:
-    """Run all units in order; neighbours with one statement become one executemany."""
-    index = 0
-    while index < len(batch):
-        unit = batch[index]
-        index += 1
-        if unit.function is not None:
-            unit.result = unit.function(connection)
-            continue
-        rows = [unit.row]
-        while index < len(batch) and batch[index].statement is unit.statement:
-            rows.append(batch[index].row)
-            index += 1
-        assert unit.statement is not None
-        connection.execute(unit.statement, rows)  # type: ignore[arg-type]  # rows are never None here
+    def _insert(
+        self, connection: Connection, statement: Insert, rows: list[Mapping[str, Any]]
+    ) -> None:
+        prepared = self._prepared.get(statement)
+        if prepared is None:
+            prepared = _Prepared.of(statement, rows[0], connection.dialect)
+            self._prepared[statement] = prepared
+        connection.exec_driver_sql(prepared.text, [prepared.values(row) for row in rows])
 
 
 def _roll_back(connection: Connection) -> None:

@@ -97,6 +97,8 @@ class Vault:
 
     def _look(self, text: str, *, growing: bool = False) -> tuple[list[Span], int]:
         """Find the secrets of a text, and where one may begin that goes on after its end."""
+        if len(text) < SHORTEST_SECRET and not growing:
+            return [], len(text)
         spans: list[Span] = []
         pending = len(text)
         exact = self._exact
@@ -107,7 +109,7 @@ class Vault:
             found, unfinished = self._folded.look(text, growing=growing)
             spans += found
             pending = min(pending, unfinished)
-        return _joined(spans), pending
+        return _joined(spans) if spans else spans, pending
 
 
 class GrowingText:

@@ -138,7 +138,9 @@ class FoldedIndex:
 
     def _look(self, seen: str, text: str, growing: bool) -> tuple[list[Span], int]:
         letters = fold(seen)
-        runs = list(self._runs(letters))
+        runs = self._runs(letters)
+        if not runs and not growing:
+            return [], len(text)
         found = [run for run in runs if run.needle.gives_away(letters[run.start : run.end])]
         pending = self._pending(seen, letters, runs) if growing else len(text)
         if not found:
@@ -158,13 +160,16 @@ class FoldedIndex:
             return len(seen)
         return position_from_end(seen, len(letters) - min(starts))
 
-    def _runs(self, letters: bytes) -> Iterator[_Run]:
+    def _runs(self, letters: bytes) -> list[_Run]:
         whole = len(letters) - len(letters) % _GRAM
         samples = memoryview(letters)[:whole].cast("I")[:: _STEP // _GRAM].tolist()
-        hits = compress(count(), map(self._grams.__contains__, samples))
+        # Most texts have no sample of any secret, and this is the fastest way to see it.
+        if self._grams.keys().isdisjoint(samples):
+            return []
+        runs: list[_Run] = []
         # A long run holds many samples: it is followed once.
         followed: dict[tuple[int, int], int] = {}
-        for number in hits:
+        for number in compress(count(), map(self._grams.__contains__, samples)):
             at = number * _STEP
             for offset, needle in self._grams[samples[number]]:
                 line = (id(needle), at - offset)
@@ -173,7 +178,8 @@ class FoldedIndex:
                 run = _run(letters, at, needle, offset)
                 if run is not None:
                     followed[line] = run.end
-                    yield run
+                    runs.append(run)
+        return runs
 
     def _last(self, letters: bytes) -> Iterator[_Run]:
         """Find what the last letters are a piece of: they may lie between two samples."""

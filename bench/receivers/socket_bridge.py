@@ -9,21 +9,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
+from pydantic import SecretStr
 
+from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.types import ActivePlace
 from app.errors import BridgeError
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.store.database import Database, sqlite_url
+from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
+from app.vault import Vault
 from bench.machine import LISTENING, LOOK_SECONDS, SERVER_CORE, pin
+
+KEY = "the secret key of the bench's bridge"
 
 
 async def listen(port: int, folder: Path) -> None:
     """Keep everything, for as long as there is somebody to listen to."""
     clock = SystemClock()
     database = Database(sqlite_url(folder))
+    put_on_guard(database.engine.dialect, Guard(Vault([KEY]), lambda: Sealer(SecretStr(KEY))))
     database.open()
     stores = Stores.on(database, clock.now)
 
@@ -33,7 +40,7 @@ async def listen(port: int, folder: Path) -> None:
     adapter = SlackAdapter(
         SlackApp("demo", "xoxb-1", "xapp-1", base_url=f"http://127.0.0.1:{port}/api/"),
         colleagues=Colleagues(["demo"]),
-        seal=Seal("secret key of the bench"),
+        seal=Seal(KEY),
         active=nothing,
         uploads=folder,
         clock=clock,

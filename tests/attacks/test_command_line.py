@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from app.server.local_socket import SOCKET_NAME
-from tests.support.served import SECONDS, SERVE, Served
+from tests.support.nursery import nursery
+from tests.support.served import Served
 
 LONG = "a-folder-with-a-long-name" * 5
 """With it a path is longer than the address of a unix socket can be."""
@@ -45,16 +46,8 @@ def eavesdropper() -> Iterator[tuple[int, list[str]]]:
 
 def run(bridge: Served, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a command beside a bridge, with settings that may differ from those of the bridge."""
-    return subprocess.run(
-        [SERVE[0], *command],
-        cwd=bridge.home,
-        env={**bridge.environment, **settings},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    environment = {**bridge.environment, **settings}
+    return nursery().run(*command, environment=environment, cwd=bridge.home)
 
 
 @pytest.fixture(scope="module")

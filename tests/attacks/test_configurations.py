@@ -19,6 +19,7 @@ from app.config.cautions import cautions
 from app.errors import ConfigurationError
 from app.services import registered_services
 from tests.support.bridge import DEMO
+from tests.support.nursery import nursery
 
 COMMAND = [sys.executable, "-m", "app"]
 ROOT = Path(__file__).parents[2]
@@ -215,21 +216,12 @@ def run(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProce
     """Run a command in a folder, as a person does."""
     environment = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
         "HOME": str(folder / "home"),
         "DATA_DIR": str(folder / "data"),
         "AGENT_BRIDGE_ENV_FILE": "/dev/null",
         **settings,
     }
-    return subprocess.run(
-        [*COMMAND, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    return nursery().run(*words, environment=environment, cwd=folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

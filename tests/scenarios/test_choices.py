@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.slack import Message, lists
+from app.sim.slack_blocks import lists
+from app.sim.slack_model import Message
 from tests.sim.linear import LinearSession
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
@@ -25,8 +26,7 @@ def offered(question: Message) -> list[str]:
 
 def options(session: LinearSession) -> list[str]:
     """List what the last question on Linear offers."""
-    metadata = session.of_type("elicitation")[-1].signal_metadata or {}
-    return [option["value"] for option in metadata.get("options", [])]
+    return list(session.buttons)
 
 
 def workspace(world: SlackWorld | LinearWorld, name: str) -> Path:
@@ -150,7 +150,9 @@ def test_linear_shows_what_is_likely_first_and_takes_a_choice_then_remembers_the
             world.linear.workspace.likely = {"acme/widgets": 0.4, "acme/site": 0.7}
             session = world.assign("say It is done.")
             world.wait_status(session, "awaitingInput")
-            assert options(session) == ["acme/site", "acme/widgets", "acme/tools", "none"]
+            names = ["acme/site", "acme/widgets", "acme/tools", "No repository"]
+            assert options(session) == names
+            assert session.buttons["acme/site"].startswith("http")
             world.linear.pick(session, world.ann, "acme/widgets")
             world.wait_end(session)
             second = world.assign("say And this.")

@@ -20,8 +20,8 @@ import httpx
 import pytest
 
 from tests.support.bridge import DEMO
+from tests.support.nursery import COMMAND, nursery
 
-COMMAND = str(Path(sys.executable).parent / "agent-bridge")
 CANARY = "canary-0123456789abcdef"
 SECONDS = 60.0
 """Far beyond what any step takes; a test that needs it has failed."""
@@ -58,16 +58,8 @@ class Machine:
 
     def run(self, *words: str, stdin: str = "", settings: Mapping[str, str] | None = None) -> Done:
         """Run a command to its end."""
-        return subprocess.run(
-            [COMMAND, *words],
-            env=self.environment | dict(settings or {}),
-            cwd=self.folder / "cwd",
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        environment = self.environment | dict(settings or {})
+        return nursery().run(*words, environment=environment, cwd=self.folder / "cwd", stdin=stdin)
 
     @contextmanager
     def started(self, *words: str, stdin: int = subprocess.DEVNULL) -> Iterator[Running]:

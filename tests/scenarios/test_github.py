@@ -116,7 +116,7 @@ def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()
         for words in ("@claude-bridge stop", "stop"):
-            world.github.comment("ann", issue, "@claude-bridge\nhang")
+            world.github.comment("ann", issue, "@claude-bridge\nhold never")
             world.bridge.wait(
                 lambda: ("prompted",) in world.bridge.rows("select state from turn"), "no turn"
             )

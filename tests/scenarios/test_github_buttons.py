@@ -70,7 +70,7 @@ def test_a_turn_for_an_issue_is_a_check_of_the_pull_request_that_came_of_it(
 def test_a_turn_is_stopped_as_its_check_says_also_after_a_restart(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()
-        world.github.comment("ann", pull, "@claude-bridge\nhang")
+        world.github.comment("ann", pull, "@claude-bridge\nhold never")
         check = shown(world, "Working")
         assert "Reply `@claude-bridge stop`" in check.output["summary"]
         assert check.actions == []

@@ -148,11 +148,9 @@ def test_an_ask_is_shown_with_its_options_and_an_answer_on_the_page_lets_the_wor
         session = world.assign("write notes.txt hello")
         world.wait_status(session, "awaitingInput")
         (question,) = session.of_type("elicitation")
-        metadata = question.signal_metadata or {}
-        allow = next(each for each in metadata["options"] if each["label"] == "Allow once")
-
         (ask,) = world.bridge.http.get("/api/v1/asks", params={"state": "open"}).json()["items"]
-        answer = {"option": allow["value"]}
+        allow = next(each for each in ask["options"] if each["name"] in session.buttons)
+        answer = {"option": allow["id"]}
         world.bridge.http.post(f"/api/v1/asks/{ask['id']}/answer", json=answer)
         world.wait_end(session)
 

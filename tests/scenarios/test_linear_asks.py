@@ -9,8 +9,7 @@ from tests.support.linear import LinearWorld
 
 
 def options(session: LinearSession) -> list[str]:
-    metadata = session.of_type("elicitation")[-1].signal_metadata or {}
-    return [option["label"] for option in metadata.get("options", [])]
+    return list(session.buttons)
 
 
 def test_an_approval_is_given_by_choosing(tmp_path: Path) -> None:
@@ -24,6 +23,8 @@ def test_an_approval_is_given_by_choosing(tmp_path: Path) -> None:
 
         assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
         assert session.status == "complete"
+        inbox = [(who.name, what.type) for who, what in world.linear.workspace.notified]
+        assert inbox == [("Ann", "elicitation"), ("Ann", "response")]
         assert world.turns() == 1
 
 
@@ -42,6 +43,16 @@ def test_a_question_is_answered_by_a_choice_and_by_its_name(tmp_path: Path) -> N
         first, second = session.of_type("response")
         assert "Left" in first.body
         assert "Down" in second.body
+
+
+def test_an_approval_is_given_by_the_id_that_an_earlier_release_showed(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("write notes.txt hello")
+        world.wait_status(session, "awaitingInput")
+        world.linear.reply(session, world.ann, "allow")
+        world.wait_end(session)
+
+        assert (world.bridge.workspace() / "notes.txt").read_text().strip() == "hello"
 
 
 def test_a_question_without_options_is_answered_in_the_words_of_a_reply(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_repeated_delivery_starts_nothing_twice(tmp_path: Path) -> None:
         assert world.turns() == 1
 
 
-def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_linears_or_not_for_this_agent_starts_nothing(tmp_path: Path) -> None:
     with LinearWorld(tmp_path, agents=("demo", "twin")) as world:
         linear, app = world.linear, world.app
         session = world.assign("say hello")
@@ -43,7 +43,7 @@ def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) ->
         genuine = event(world, session)
         now = int(linear.workspace.now() * 1000)
 
-        refused = [
+        sent = [
             linear.hooks.send(app, genuine, secret="a wrong secret"),
             linear.hooks.send(app, genuine, secret=world.apps["twin"].webhook_secret),
             linear.hooks.send(app, {**genuine, "organizationId": "another"}),
@@ -53,11 +53,37 @@ def test_what_is_not_linears_or_not_for_this_agent_is_refused(tmp_path: Path) ->
             linear.hooks.send(app, {**genuine, "webhookTimestamp": None}),
         ]
 
-        answers = [delivery.answers for delivery in refused]
-        assert answers == [[401], [401], [403], [403], [400], [400], [400]]
-        names = [delivery.headers["Linear-Delivery"] for delivery in refused]
+        # What is signed with the agent's secret is from Linear: an error would count as a failure.
+        assert [delivery.answers for delivery in sent] == [[401], [401], *[[200]] * 5]
+        names = [delivery.headers["Linear-Delivery"] for delivery in sent]
         assert [world.bridge.rows(KEPT, name) for name in names] == [[(0,)]] * len(names)
         assert world.turns() == 1
+
+
+def test_an_outage_of_an_hour_leaves_the_webhook_on_and_handles_every_event_once(
+    tmp_path: Path,
+) -> None:
+    with LinearWorld(tmp_path) as world:
+        linear = world.linear
+        linear.behind = 8 * 3600.0
+        world.bridge.kill()
+        sessions = [world.assign(f"say number {at}") for at in range(4)]
+        linear.pass_time(600.0)
+        assert [delivery.answers for delivery in linear.hooks.sent] == [[0, 0]] * 4
+
+        linear.pass_time(2400.0)
+        world.bridge.start()
+        for session in sessions:
+            world.wait_end(session)
+        linear.pass_time(linear.behind)
+        late = world.assign("say right away")
+        world.wait_end(late)
+
+        assert world.app.hook_enabled
+        assert [delivery.answers for delivery in linear.hooks.sent] == [[0, 0, 200]] * 4 + [[200]]
+        assert [session.response for session in sessions] == [f"number {at}" for at in range(4)]
+        assert late.response == "right away"
+        assert world.turns() == 5
 
 
 def test_a_bridge_that_dies_after_the_acknowledgement_goes_on_when_it_is_back(

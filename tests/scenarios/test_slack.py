@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ def test_a_mention_is_answered_in_its_thread_and_nobody_is_answered_twice(tmp_pa
         world.settle()
 
     assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    [told] = world.slack.notified(world.ann)
+    assert "hello there" in told.words
     assert world.turns() == 1
     assert world.bridge.rows("select name from place") == [(f"{world.channel}:{thread}",)]
     assert world.too_often() == []
@@ -213,7 +216,7 @@ def test_a_bridge_killed_between_the_acknowledgement_and_the_look_up_knows_who_s
     assert "Ann" in prompt
 
 
-def test_a_bridge_killed_in_mid_answer_finishes_the_same_message(tmp_path: Path) -> None:
+def test_a_bridge_killed_in_mid_answer_gives_the_whole_answer_once(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} say begun\nhold go\nsay ended")
         # Its last letters may be held back for a moment: a secret could begin with them.
@@ -223,10 +226,16 @@ def test_a_bridge_killed_in_mid_answer_finishes_the_same_message(tmp_path: Path)
         (world.bridge.workspace("claude") / "go").touch()
         world.bridge.start()
 
-        world.wait_answer(thread, "ended")
+        world.wait_answer(thread, "The answer is below.")
         world.settle()
+        status = (world.apps["claude"], world.channel, thread)
+        world.wait(lambda: world.slack.status(*status) == "active")
 
-    assert [each.ts for each in world.answers(thread)] == [before.ts]
+    [progress, answer] = world.answers(thread)
+    assert progress is before
+    answered = [told for told in world.slack.notified(world.ann) if "ended" in told.words]
+    assert [told.ts for told in answered] == [answer.ts]
+    assert world.slack.reds == []
     assert world.turns() == 1
 
 
@@ -331,7 +340,7 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
     shown = " ".join(each.words for each in world.answers(thread))
     assert "wrong words" not in shown
     assert "regretted words" not in shown
-    assert answer.edits > 0
+    assert [each.words for each in world.slack.notified(world.ann)][-1] == answer.words
 
 
 @pytest.mark.slow
@@ -346,7 +355,10 @@ def test_the_button_now_lets_a_waiting_message_run_at_once(tmp_path: Path) -> No
         answer = world.wait_answer(thread, "without delay")
         world.settle()
 
-    assert answer.ts == waiting.ts
+    # An edit of what waited would have notified no one.
+    assert "without delay" in world.slack.notified(world.bob)[-1].words
+    assert answer.ts != waiting.ts
+    assert waiting.words == "Done. The answer is below."
     assert world.bridge.rows("select state from turn order by id") == [("cancelled",), ("done",)]
     assert world.too_often() == []
 
@@ -371,20 +383,78 @@ def test_files_reach_the_agent_also_with_a_mention_and_from_earlier_in_the_threa
     assert "Bob: look at this" in prompt
 
 
-@pytest.mark.parametrize("lacking", ["streams", "sessions"])
+@pytest.mark.parametrize("lacking", [{"streams": False}, {"no_sessions": "feature_disabled"}])
 def test_a_workspace_without_the_agent_surface_gets_an_edited_message(
-    tmp_path: Path, lacking: str
+    tmp_path: Path, lacking: dict[str, Any]
 ) -> None:
-    with SlackWorld(tmp_path, app={lacking: False}) as world:
+    with SlackWorld(tmp_path, app=lacking) as world:
         thread = world.say(f"{world.at('claude')} plan read; write\nsay one\nhold go\nsay two")
         world.wait(lambda: any("one" in each.words for each in world.answers(thread)))
         (world.bridge.workspace("claude") / "go").touch()
 
-        answer = world.wait_answer(thread, "two")
+        world.wait_answer(thread, "two")
         world.settle()
 
-    assert [each.ts for each in world.answers(thread)] == [answer.ts]
+    answer = world.answers(thread)[-1]
+    answered = [told for told in world.slack.notified(world.ann) if "two" in told.words]
+    assert [told.ts for told in answered] == [answer.ts]
+    assert world.slack.reds == []
     assert world.too_often() == []
+
+
+def test_a_message_can_be_handed_to_an_agent_from_its_menu(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        app, file = world.apps["claude"], world.slack.file("log.txt", b"it broke")
+        thread = world.say("<@U0BOT> the build broke", who=world.bob, files=[file])
+        world.slack.use_shortcut(world.ann, app, thread, "ask")
+        world.wait(lambda: world.answers(thread))
+        elsewhere = world.slack.channel("elsewhere", [world.ann])
+        there = world.slack.say(world.ann, elsewhere, "not for you")
+        world.slack.use_shortcut(world.ann, app, there, "ask")
+        world.wait(lambda: world.slack.responses)
+        by_guest = world.say("please", who=world.bob)
+        world.slack.use_shortcut(world.guest, app, by_guest, "ask")
+        world.wait_answer(by_guest, "did not act")
+        world.settle()
+
+    [(prompt,)] = world.bridge.rows("select prompt from turn")
+    assert "Handle the message below." in prompt
+    assert "Bob: @U0BOT the build broke" in prompt
+    assert "log.txt" in prompt
+    assert "invite it with `/invite`" in world.slack.responses[0]
+
+
+def test_what_people_think_of_an_answer_is_kept_with_its_turn(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} say hello")
+        answer = world.wait_answer(thread, "hello")
+        world.slack.rate(world.bob, answer.ts, good=True)
+        world.wait(lambda: world.whispers(world.bob))
+        world.slack.rate(world.bob, answer.ts, good=True)
+        world.slack.rate(world.guest, answer.ts, good=False)
+        world.slack.rate(world.ann, answer.ts, good=False)
+        world.wait(lambda: world.whispers(world.ann))
+        world.settle()
+
+    kept = "select text, turn from transcript where text like 'rated_%' order by id"
+    assert world.bridge.rows(kept) == [("rated_good", 1), ("rated_bad", 1)]
+    assert world.whispers(world.bob) == ["Thanks. This is kept with the answer."]
+    assert world.turns() == 1
+
+
+def test_a_message_is_marked_when_the_agent_is_done_with_it(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        done = world.say(f"{world.at('claude')} say hello")
+        world.wait(lambda: world.slack.message(done).reactions)
+        failed = world.say(f"{world.at('claude')} fail")
+        world.wait(lambda: world.slack.message(failed).reactions)
+        world.apps["claude"].scopes -= {"reactions:write"}
+        unmarked = world.say(f"{world.at('claude')} say no mark")
+        world.wait_answer(unmarked, "no mark")
+        world.settle()
+
+    marks = [list(world.slack.message(ts).reactions) for ts in (done, failed, unmarked)]
+    assert marks == [["white_check_mark"], ["x"], []]
 
 
 def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
@@ -398,3 +468,31 @@ def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
         world.settle()
 
     assert world.turns() == 1
+
+
+@pytest.mark.slow
+def test_a_bridge_killed_after_its_stream_notifies_once_with_the_whole_answer(
+    tmp_path: Path,
+) -> None:
+    with SlackWorld(tmp_path, speed=40.0) as world:
+        thread = world.say(f"{world.at('claude')} plan read; write\nsay begun\nhold go\nsay ended")
+        status = (world.apps["claude"], world.channel, thread)
+        world.wait(lambda: world.slack.notified(world.ann))
+        [before] = world.answers(thread)
+        world.wait(lambda: before.edits)
+        assert world.slack.status(*status) == "processing"
+        world.bridge.kill()
+        (world.bridge.workspace("claude") / "go").touch()
+        world.bridge.start()
+
+        world.wait_answer(thread, "The answer is below.")
+        world.settle()
+        world.wait(lambda: world.slack.status(*status) == "active")
+
+    [_, answer] = world.answers(thread)
+    assert "ended" in answer.words
+    told = [each.words for each in world.slack.notified(world.ann)]
+    assert "Still working" in told[0]
+    assert told[1:] == [answer.words]
+    assert "The answer is below." in before.words
+    assert world.slack.reds == []

@@ -6,15 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support.bridge import ROOT
 from tests.support.hook import message
 from tests.support.invariants import agent_processes, violations
+from tests.support.nursery import nursery
 from tests.support.world import World
 
 BUSY = "retry in 1 s: the store cannot write now"
@@ -219,17 +218,8 @@ def serve(folder: Path, data_dir: Path) -> subprocess.CompletedProcess[str]:
         "AGENT_BRIDGE_ENV_FILE": os.devnull,
         "DATA_DIR": str(data_dir),
         "PORT": "1",
-        "PYTHONPATH": str(ROOT),
     }
-    return subprocess.run(
-        [sys.executable, "-m", "app", "serve"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return nursery().run("serve", environment=environment, cwd=folder)
 
 
 def test_a_second_bridge_on_the_same_data_dir_refuses_with_one_line(tmp_path: Path) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from app.cli import doctor
 from app.config import Configuration
 from app.services.service import CheckContext
-from app.store.reading import reading
 from app.vault import Vault
 
 
 def check_context(configuration: Configuration, vault: Vault | None = None) -> CheckContext:
     """Let checks look at a configuration and its store."""
-    return CheckContext(
-        configuration=configuration,
-        vault=vault or Vault(),
-        reading=lambda: reading(configuration.database_url),
-    )
+    return doctor.make_context(configuration, vault or Vault())

@@ -1,4 +1,4 @@
-"""Starts bridges quickly: one process imports everything once and forks for every start.
+"""Starts bridges and commands quickly: one process imports everything once and forks each of them.
 
 A fork is a process like any other: it has its own number, can be killed, and what it starts has it
 as parent. Only the imports are shared, which are most of the time that a start takes.
@@ -15,21 +15,31 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[2]
+COMMAND = str(Path(sys.executable).parent / "agent-bridge")
+SECONDS = 60.0
+"""Far beyond what any command takes; a test that needs it has failed."""
 MESSAGE_BYTES = 64 * 1024
 IMPORTED_LATE = (
     "alembic.command",
     "alembic.config",
     "anyio._backends._asyncio",
     "app.acp.launcher",
+    "app.cli.ask",
+    "app.cli.commands",
+    "app.cli.doctor",
+    "app.cli.listing",
+    "app.cli.serve",
     "tests.support.observe",
     "tests.support.outside",
     "tests.support.startup",
@@ -37,13 +47,13 @@ IMPORTED_LATE = (
     "uvicorn.protocols.http.httptools_impl",
     "uvicorn.protocols.websockets.auto",
 )
-"""What a bridge imports while it starts, and what every fork would import again."""
+"""What bridges and commands import while they start, and what every fork would import again."""
 
 
 class Fork:
     """A bridge that was forked, with the methods of a `Popen` that tests use."""
 
-    def __init__(self, nursery: Nursery, pid: int, stdout: TextIO) -> None:
+    def __init__(self, nursery: Nursery, pid: int, stdout: TextIO | None = None) -> None:
         self._nursery = nursery
         self._handle = os.pidfd_open(pid)
         weakref.finalize(self, os.close, self._handle)
@@ -98,17 +108,52 @@ class Nursery:
     def start(self, startup: str, plan: Path, log: Path) -> Fork:
         """Start a bridge by a plan, with the `main` of a module."""
         reading, writing = os.pipe()
-        with log.open("a") as errors, os.fdopen(writing, "w") as output:
-            pid = self._order(
-                {"startup": startup, "plan": str(plan)}, output.fileno(), errors.fileno()
-            )
+        order = {"call": [startup, "main", str(plan)]}
+        with (
+            Path(os.devnull).open() as nothing,
+            os.fdopen(writing, "w") as output,
+            log.open("a") as errors,
+        ):
+            pid = self._order(order, nothing.fileno(), output.fileno(), errors.fileno())
         return Fork(self, pid, os.fdopen(reading))
+
+    def run(
+        self,
+        *words: str,
+        environment: Mapping[str, str],
+        cwd: Path,
+        stdin: str = "",
+        seconds: float = SECONDS,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `agent-bridge` with these words to its end, knowing only this environment."""
+        with (
+            tempfile.TemporaryFile("w+") as said,
+            tempfile.TemporaryFile("w+") as output,
+            tempfile.TemporaryFile("w+") as errors,
+        ):
+            said.write(stdin)
+            said.seek(0)
+            order = {
+                "call": ["app.cli", "main"],
+                "argv": [COMMAND, *words],
+                "environment": dict(environment),
+                "cwd": str(cwd),
+            }
+            pid = self._order(order, said.fileno(), output.fileno(), errors.fileno())
+            fork = Fork(self, pid)
+            try:
+                status = fork.wait(seconds)
+            finally:
+                fork.kill()
+            output.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(words, status, output.read(), errors.read())
 
     def collect(self, pid: int) -> int:
         """Take the status of a bridge that has ended; until then its number stays its own."""
         return self._order({"collect": pid})
 
-    def _order(self, order: dict[str, object], *files: int) -> int:
+    def _order(self, order: Mapping[str, object], *files: int) -> int:
         with self._lock:
             socket.send_fds(self._line, [json.dumps(order).encode()], files)
             answer = self._line.recv(MESSAGE_BYTES)
@@ -131,11 +176,11 @@ def _serve(line: socket.socket) -> None:
     """Fork and collect until the test process is gone; nothing outlives it."""
     children: set[int] = set()
     while True:
-        message, files, _, _ = socket.recv_fds(line, MESSAGE_BYTES, 2)
+        message, files, _, _ = socket.recv_fds(line, MESSAGE_BYTES, 3)
         if not message:
             break
         order = json.loads(message)
-        if "plan" in order:
+        if "call" in order:
             answer = _fork(line, order, files)
             children.add(answer)
         else:
@@ -148,7 +193,7 @@ def _serve(line: socket.socket) -> None:
             os.kill(child, signal.SIGKILL)
 
 
-def _fork(line: socket.socket, order: dict[str, str], files: list[int]) -> int:
+def _fork(line: socket.socket, order: dict[str, Any], files: list[int]) -> int:
     pid = os.fork()
     if pid:
         for file in files:
@@ -157,19 +202,33 @@ def _fork(line: socket.socket, order: dict[str, str], files: list[int]) -> int:
     status = 1
     try:
         line.close()
-        for number, file in enumerate(files, 1):
+        for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
-        import_module(order["startup"]).main(order["plan"])
+        _surround(order)
+        module, function, *arguments = order["call"]
+        getattr(import_module(module), function)(*arguments)
         status = 0
     except SystemExit as error:
-        sys.stderr.write(f"{error.code}\n")
+        if isinstance(error.code, str):
+            sys.stderr.write(f"{error.code}\n")
+        else:
+            status = error.code or 0
     except BaseException:  # noqa: BLE001 - whatever happens, a fork never goes on as the nursery
         sys.excepthook(*sys.exc_info())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _surround(order: dict[str, Any]) -> None:
+    """Give a fork the surroundings of a command."""
+    if "environment" in order:
+        os.environ.clear()
+        os.environ.update(order["environment"])
+        os.chdir(order["cwd"])
+        sys.argv = order["argv"]
 
 
 def _main() -> None:

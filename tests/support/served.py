@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,13 +17,14 @@ from pydantic import SecretStr
 
 from app.server.login_links import private_host
 from tests.support.bridge import SECRET_KEY, BridgeProcess
+from tests.support.nursery import COMMAND, nursery
 
 SECONDS = 60.0
 """Far beyond what any step takes; a test that needs it has failed."""
 LOOK_SECONDS = 0.02
 PLAIN_PATH = "/usr/bin:/bin"
 """Where the tools of every machine are, and no agents."""
-SERVE = (str(Path(sys.executable).parent / "agent-bridge"), "serve")
+SERVE = (COMMAND, "serve")
 
 
 class Site(Protocol):
@@ -111,16 +111,7 @@ class Served:
 
     def new_link(self) -> str:
         """Ask for a fresh log-in link, as a person does."""
-        asked = subprocess.run(
-            [SERVE[0], "login"],
-            cwd=self.home,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        asked = nursery().run("login", environment=self.environment, cwd=self.home)
         assert asked.returncode == 0, asked.stderr
         return asked.stdout.strip()
 

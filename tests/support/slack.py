@@ -11,7 +11,8 @@ from app.core.ports import Clock
 from app.core.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
-from app.sim.slack import App, Message, lists
+from app.sim.slack_blocks import lists
+from app.sim.slack_model import App, Message
 from app.sim.slack_server import SimulatedSlack
 from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
@@ -35,7 +36,9 @@ class SlackWorld:
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
-        self.slack = SimulatedSlack(resend_seconds=self.resend_seconds, retries=1000)
+        self.slack = SimulatedSlack(
+            resend_seconds=self.resend_seconds, retries=1000, speed=self.speed
+        )
         self.platform = Platform()
         self.apps = {name: self.slack.app(name, **self.app) for name in self.agents}
         self.ann = self.slack.person("Ann")
@@ -191,6 +194,7 @@ def slack_adapter(
     colleagues: Colleagues | None = None,
     active: Callable[[float], Awaitable[Sequence[ActivePlace]]] | None = None,
     bots: Collection[str] = (),
+    title: str = "",
     **more: float,
 ) -> SlackAdapter:
     """Make an adapter on the simulated Slack that knows of no earlier threads."""
@@ -203,6 +207,7 @@ def slack_adapter(
         colleagues=colleagues or Colleagues([app.name]),
         seal=Seal("secret-key-of-the-tests"),
         active=active or nothing,
+        title=lambda _key: title,
         uploads=folder / "uploads",
         clock=clock,
         **more,

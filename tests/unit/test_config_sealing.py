@@ -27,6 +27,15 @@ def test_another_key_or_another_name_opens_nothing() -> None:
     assert "hunter2" not in sealed
 
 
+@given(st.binary())
+def test_bytes_come_back_as_they_were_and_only_with_the_same_key_and_name(secret: bytes) -> None:
+    sealed = SEALER.seal_bytes("a", secret)
+
+    assert SEALER.open_bytes("a", sealed) == secret
+    assert SEALER.open_bytes("b", sealed) is None
+    assert Sealer(SecretStr("j" * 40)).open_bytes("a", sealed) is None
+
+
 @given(st.text() | st.binary(max_size=60).map(lambda raw: raw.hex()))
 def test_whatever_else_is_found_opens_nothing(found: str) -> None:
     assert SEALER.open("a", found) is None

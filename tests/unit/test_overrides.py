@@ -1,4 +1,4 @@
-"""A misspelt override of an adapter fails type checking: its default would stay without a word."""
+"""A misspelt override of an adapter fails: its default would stay without a word."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def test_every_misspelt_ability_of_every_adapter_is_refused(tmp_path: Path) -> N
         for _, name in OVERRIDE.findall(path.read_text()):
             refusal = rf"misspelt_{path.parent.name}\.py:.*\"{name}s\" is marked as an override"
             assert re.search(refusal, seen), (path, name)
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.parent.name)
+def test_an_adapter_with_a_misspelt_ability_cannot_be_imported(path: Path) -> None:
+    source = path.read_text()
+    for _, name in OVERRIDE.findall(source):
+        misspelt = re.sub(
+            rf"^(    (?:async )?def ){name}(?=\()", rf"\1{name}s", source, flags=re.MULTILINE
+        )
+        with pytest.raises(TypeError, match=rf"\.{name}s overrides nothing"):
+            exec(compile(misspelt, str(path), "exec"), {"__name__": __name__})
 
 
 def test_every_ability_is_one_that_some_adapter_has() -> None:

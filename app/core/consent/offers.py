@@ -114,16 +114,37 @@ def text_of(title: str, subject: str) -> str:
     return f"{title}\n{fence(subject)}"
 
 
+def label_options(options: Sequence[AskOption]) -> list[str]:
+    """Label options so that they can be told apart: a name that repeats gets a number."""
+    labels: list[str] = []
+    taken: set[str] = set()
+    for option in options:
+        name, number = option.name.strip(), 1
+        label = name
+        while label.casefold() in taken:
+            number += 1
+            label = f"{name} ({number})"
+        taken.add(label.casefold())
+        labels.append(label)
+    return labels
+
+
 def find_option(text: str, options: Sequence[AskOption]) -> str | None:
-    """Find the option that a whole message names, by its name or by its id.
+    """Find the option that a whole message names, by its label, its address or its id.
 
     For `owner/name` the name alone is enough if no other choice ends with it.
     """
     word = text.strip().casefold()
     options = [option for option in options if not option.on_page]
-    for option in options:
-        if word and word in {option.name.strip().casefold(), option.id.casefold()}:
-            return option.id
+    # First by what people read: the id of one option may be the name of another.
+    known = {option.id.casefold(): option.id for option in reversed(options)}
+    known |= {option.url.casefold(): option.id for option in options}
+    known |= {
+        label.casefold(): option.id
+        for option, label in zip(options, label_options(options), strict=True)
+    }
+    if word and word in known:
+        return known[word]
     ending = [
         option.id
         for option in options

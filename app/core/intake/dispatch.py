@@ -24,6 +24,7 @@ from app.core.inbound import (
     Delivery,
     DeliveryState,
     Heard,
+    Rated,
 )
 from app.core.intake.access import UNCHECKED, Access
 from app.core.intake.floor import Floor, decide
@@ -41,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+THANKS = "Thanks. This is kept with the answer."
 TOO_LATE = "Too late: the agent is already working on your original message."
 UNREAD = "Couldn't read your edit, so your original message counts. Please send the change again."
 EXPOSED = (
@@ -150,6 +152,23 @@ class Dispatcher:
         if key is not None:
             words = f"This does not count: {why}."
             await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
+
+    async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
+        """Keep a verdict with its turn, if its speaker may trigger the agent; returns why not."""
+        adapter = self._adapters[delivery.adapter]
+        try:
+            why = await self._access.refusal(adapter, rated.speaker, rated.place)
+        except SpeakerUnknown:
+            why = UNCHECKED
+        if why is not None:
+            return why
+        named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
+        ref = await persist(self._clock, self._decisions.rate, delivery.seq, named)
+        if ref is not None:
+            self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
+            key = SessionKey(rated.place.service, rated.external, adapter.agent)
+            await self._whisper(adapter, key, rated.speaker, THANKS)
+        return None
 
     async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
         """Record that a message failed, and tell the place; returns the text."""

@@ -21,6 +21,7 @@ from app.core.inbound import (
     DeliveryState,
     Heard,
     News,
+    Rated,
 )
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.keys import PlaceKey
@@ -35,7 +36,7 @@ from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
 logger = logging.getLogger(__name__)
 
 Outcome = Accepted | BridgeError
-Said = Heard | Changed | News
+Said = Heard | Changed | Rated | News
 """Handled per place, one after another."""
 
 READ_AGAIN_SECONDS = 1.0
@@ -173,7 +174,7 @@ class Intake:
                 self._queue(delivery, storable(inbound))
             case News() if self._proposals is None:
                 await self._note(delivery, "done", "no proposals here")
-            case Changed() | News():
+            case Changed() | Rated() | News():
                 self._queue(delivery, inbound)
 
     def _queue(self, delivery: Delivery, said: Said) -> None:
@@ -212,6 +213,10 @@ class Intake:
                 if unwritten is not None:
                     await self._note(delivery, *unwritten)
                 self._tell(delivery, Accepted())
+            case Rated():
+                why = await self._reception.rate(delivery, said)
+                if why is not None:
+                    await self._note(delivery, "refused", why)
             case News():
                 await self._follow(delivery, said)
 

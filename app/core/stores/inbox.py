@@ -14,9 +14,10 @@ from app.core.inbound import (
     DeliveryLine,
     DeliveryState,
     Effect,
+    Rated,
 )
 from app.core.keys import PlaceKey
-from app.core.types import PlaceView
+from app.core.types import PlaceView, TurnRef
 
 
 class DeliveryStore(Protocol):
@@ -60,6 +61,10 @@ class IntakeStore(Protocol):
 
     async def correct(self, delivery: int, changed: Changed) -> Corrected:
         """Edit or drop a queued message; settles the delivery."""
+        ...
+
+    async def rate(self, delivery: int, rated: Rated) -> TurnRef | None:
+        """Note a verdict with its turn, and settle the delivery; None if nothing is new."""
         ...
 
     async def change(self, place: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:

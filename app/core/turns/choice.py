@@ -109,7 +109,13 @@ class RepositoryChoice:
         sure = [each.name for each in suggested if each.confidence >= SURE]
         if len(sure) == 1:
             return await self._pin(place, sure[0], _LIKELY)
-        return question(agent, [*(each.name for each in suggested), *names])
+        return question(agent, [*(each.name for each in suggested), *names], self._address)
+
+    def _address(self, name: str) -> str:
+        """Return the address of a repository on the web; empty if it has none."""
+        found = self._directory.read(name)
+        url = found.url if isinstance(found, Repository) else ""
+        return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
 
     def _is_settled(self, place: PlaceKey) -> bool:
         return self._directory.fixes(place) or any(
@@ -145,10 +151,12 @@ def find_named(texts: Iterable[str], names: Sequence[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def question(agent: str, names: Sequence[str]) -> AskRequest:
+def question(
+    agent: str, names: Sequence[str], address: Callable[[str], str] = lambda _name: ""
+) -> AskRequest:
     """Ask which of these repositories to use, or none."""
     each = list(dict.fromkeys(names))
-    offered = [AskOption(name, name, CHOICE) for name in each[:OFFERED]]
+    offered = [AskOption(name, name, CHOICE, url=address(name)) for name in each[:OFFERED]]
     more = _MORE.format(shown=OFFERED) if len(each) > OFFERED else ""
     options = (*offered, AskOption(NONE, "No repository", CHOICE))
     return AskRequest(REPOSITORY, _QUESTION.format(agent=agent) + more, options, kind="repository")

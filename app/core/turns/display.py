@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from app.core.files.outgoing import Given, listed
 from app.core.posts import Fact, NewPost, PostContent
 from app.core.retry import persist
+from app.core.turns.companions import Companions
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
@@ -28,6 +29,7 @@ class TurnDisplay:
         """How much its place wants to see."""
         self._post = context.posts.of_turn(turn.id)
         self._note = ""
+        self._companions = Companions(context, session, turn)
         self.files = context.outgoing.of(turn, context.workspaces.outgoing(session))
         self.router = UpdateRouter(
             TurnRef(session.id, turn.id),
@@ -40,9 +42,10 @@ class TurnDisplay:
         )
 
     async def wait_until_announced(self) -> None:
-        """Wait until the platform has the post, for as long as the platform allows."""
+        """Wait until the platform has the post, for as long as it allows, and others show it."""
         if self._post is not None:
             await self._context.outbox.announced(self._post.id, self._post.target)
+        await self._companions.open()
 
     def note(self, words: str) -> None:
         """Set the bridge's note on the post, in place of an earlier one."""
@@ -98,7 +101,7 @@ class TurnDisplay:
             replace(self.content(shown, note=_join(self._note, note)), files=given.files),
             self._last_entries(shown, note, given),
             note if state is TurnState.FAILED else "",
-            more=self._file_posts(given),
+            more=[*self._file_posts(given), *await self._companions.end(state)],
         )
         if posts is not None and state is not TurnState.CANCELLED:
             await self.files.settle()

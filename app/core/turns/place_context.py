@@ -87,6 +87,8 @@ class Surroundings:
             return ()
         async with asyncio.timeout(PLATFORM_SECONDS):
             found = await adapter.earlier(turn.surface, messages[0].message_id)
+        if not found:
+            return ()
         names = [each.message_id for each in found]
         known = await self._transcript.known(session.place, names)
         return [

@@ -43,6 +43,11 @@ class Members(Generic[K]):
         self._fresh: TTLCache[K, Member] = TTLCache(CACHED_MEMBERS, seconds, timer=now)
         self._stale: TTLCache[K, Member] = TTLCache(CACHED_MEMBERS, kept, timer=now)
 
+    def forget(self) -> None:
+        """Forget everyone: what people may do has changed."""
+        self._fresh.clear()
+        self._stale.clear()
+
     async def find(self, key: K) -> Member:
         """Return a member from the cache, else from the platform.
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from app.config import IdForm
 from app.core.findings import Finding
 from app.core.keys import PlaceKey
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
-from app.services.service import BuildContext, CheckContext, ManifestRequest, Presence, Service
+from app.services.service import (
+    BuildContext,
+    CheckContext,
+    LiveRequest,
+    ManifestRequest,
+    Presence,
+    Service,
+)
+
+if TYPE_CHECKING:  # half of the core, which many commands do not need
+    from app.services.common.live import LiveStep
 
 
 def area(place: PlaceKey) -> PlaceKey | None:
@@ -38,6 +50,13 @@ def manifest(request: ManifestRequest) -> None:
     show(request)
 
 
+def live(request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
+    """Try on Linear what the bridge assumes about it."""
+    from app.services.linear.live import live as run  # noqa: PLC0415 - 0.1 s
+
+    return run(request)
+
+
 SERVICE = Service(
     name=NAME,
     label="Linear",
@@ -49,4 +68,5 @@ SERVICE = Service(
     build=build,
     checks=checks,
     manifest=manifest,
+    live=live,
 )

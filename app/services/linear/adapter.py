@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.core.adapters import Adapter
 from app.core.files.download import download
-from app.core.inbound import Delivery, Heard
+from app.core.inbound import Begun, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend, PostSent
@@ -28,30 +28,24 @@ from app.services.common.catch_up import CatchUp, Take
 from app.services.common.members import Members
 from app.services.common.paging import read_pages
 from app.services.common.signatures import DeliveryStale
-from app.services.linear import events, render, webhook
-from app.services.linear.activities import Activities
-from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
+from app.services.linear import events, webhook
+from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.auth import Tokens
-from app.services.linear.files import Uploader
 from app.services.linear.grants import Grants
 from app.services.linear.identity import Identification
-from app.services.linear.issue_state import IssueState
 from app.services.linear.members import CACHE_SECONDS, OUTAGE_SECONDS, look_up_member
 from app.services.linear.missed import LOOK_BACK_SECONDS, PAGES, Page, prompts_since
-from app.services.linear.presence import Conversation, Presence, Work
-from app.services.linear.render import Activity, Change, Shown, activity_id
+from app.services.linear.posting import Posting
 from app.services.linear.settings import LinearCredentials
+from app.services.linear.subjects import add_subject, read_subject
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 60.0
-"""How often to check for silence, and the shortest pause between two catch-ups."""
+"""The shortest pause between two catch-ups."""
 WHO_SECONDS: Final = 9.0
 """Time limit to look up a person: a little less than the core waits for it."""
-STILL_AT_IT: Final = "Still working on this."
-
-
 PACE_SECONDS: Final = 5.0
 """Linear counts calls per hour; people who look see the plan and the last action."""
 FIRST_WORD_SECONDS: Final = 10.0
@@ -75,12 +69,14 @@ class LinearAdapter(Adapter):
         uploads: Path = Path("uploads"),
         grants: Grants | None = None,
         install_url: str = "",
+        proactive: bool = False,
     ) -> None:
         """Create the adapter of one agent.
 
         `bots` are the ids of allowed bots, `home` returns the place of a conversation, since an
         issue is renamed when it moves to another team, and `uploads` is the folder for files.
-        `grants` stores what an admin consents to at `install_url`.
+        `grants` stores what an admin consents to at `install_url`. A `proactive` agent opens a
+        session on an issue that people name elsewhere.
         """
         super().__init__(
             events.SERVICE,
@@ -90,6 +86,7 @@ class LinearAdapter(Adapter):
             first_word_seconds=FIRST_WORD_SECONDS,
         )
         self._bots = frozenset(bots)
+        self._proactive = proactive
         self._home = home
         self._uploads = uploads
         self._secret = credentials.webhook_secret
@@ -104,9 +101,7 @@ class LinearAdapter(Adapter):
             install_url=install_url,
         )
         self._api = LinearApi(api_url, self._tokens, clock, vault)
-        self._activities = Activities(self.service_name, self._api)
-        self._uploader = Uploader(self._api, uploads)
-        self._issue_state = IssueState(self.service_name, self._api)
+        self._posting = Posting(self.service_name, self._api, clock, uploads)
         self._identification = Identification(
             self.service_name, self._api, self._tokens, clock, credentials
         )
@@ -114,7 +109,6 @@ class LinearAdapter(Adapter):
         self._members = Members(
             look_up, clock, seconds=CACHE_SECONDS, outage_seconds=OUTAGE_SECONDS
         )
-        self._presence = Presence()
         self._missed = asyncio.Event()
         self._catch_up = CatchUp(
             self.service_name, clock, reach=LOOK_BACK_SECONDS, overlap=LOOK_BACK_SECONDS
@@ -134,7 +128,7 @@ class LinearAdapter(Adapter):
         """Check that Linear sent this to this agent just now.
 
         Raises:
-            DeliveryRefused: it did not.
+            DeliveryRefused: it did not; what Linear sent late starts a catch-up.
         """
         try:
             return webhook.verify(
@@ -168,6 +162,12 @@ class LinearAdapter(Adapter):
         if isinstance(heard, events.Revoked):
             self._tasks.start(self._identification.check_token(), name="check the token")
             return None
+        if isinstance(heard, events.AccessChanged):
+            # Who may use the agent may differ, and a team that it can see now may have called it.
+            logger.info("%s: its access to teams has changed", self.service_name)
+            self._members.forget()
+            self._missed.set()
+            return None
         if heard is None:
             return None
         key = SessionKey(events.SERVICE, heard.external, self.agent)
@@ -186,7 +186,7 @@ class LinearAdapter(Adapter):
         await self._identification.identify()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_for_missed(take))
-            group.create_task(self._show_life())
+            group.create_task(self._posting.show_life())
 
     # Installation.
 
@@ -229,39 +229,29 @@ class LinearAdapter(Adapter):
 
         return read_pages(read, pages=PAGES, what="Linear's sessions")
 
-    async def _show_life(self) -> None:
-        while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            for session in self._presence.silent(self._clock.monotonic()):
-                try:
-                    await self._show_life_in(session)
-                except (PostError, ServiceRefused) as error:
-                    logger.info("%s cannot send a heartbeat: %s", self.service_name, error)
-
-    async def _show_life_in(self, session: str) -> None:
-        if not self._presence.is_busy(session):
-            return  # its turn ended during the heartbeat of another session
-        async with self._presence.at(session, self._clock.monotonic()).line:
-            # Another post that held the line may have ended the turn.
-            if session in self._presence.silent(self._clock.monotonic()):
-                words = {"type": "thought", "body": STILL_AT_IT}
-                await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
-
     @override
     async def gather(self, heard: Heard) -> Heard:
         """Check whether the person who delegated an issue wrote it: if not, its text is data.
+
+        Where a session is about no issue, read what it is about.
 
         Raises:
             SpeakerUnknown: Linear does not say now.
         """
         about = heard.metadata
-        if not isinstance(about, events.LinearIssue) or about.task is None:
+        begins = heard.message_id == heard.external
+        is_task = isinstance(about, events.LinearIssue) and about.task is not None
+        if not is_task and not (about is None and begins):
             return heard
         try:
             async with asyncio.timeout(WHO_SECONDS):
-                return events.in_own_words(heard, await self._api.call("author", id=heard.external))
+                if is_task:
+                    author = await self._api.call("author", id=heard.external)
+                    return events.in_own_words(heard, author)
+                subject = read_subject(await self._api.call("subject", id=heard.external))
+                return heard if subject is None else add_subject(heard, subject)
         except LinearRefused as error:
-            logger.warning("author of %s unknown: %s", about.identifier, error)
+            logger.warning("cannot read what %s is about: %s", heard.external, error)
             return heard
         except (PostDelayed, ServiceRefused, TimeoutError) as error:
             raise SpeakerUnknown(str(error) or "Linear does not answer") from error
@@ -334,6 +324,20 @@ class LinearAdapter(Adapter):
     # Outbound.
 
     @override
+    async def accompany(self, begun: Begun) -> SessionKey | None:
+        """Open a session on the issue that people named, if the operator wants that.
+
+        Raises:
+            PostDelayed: not now.
+            PostRejected: never.
+            ServiceRefused: not with these credentials.
+        """
+        if not self._proactive:
+            return None
+        session = await self._posting.accompany(self._identification, begun)
+        return None if session is None else SessionKey(events.SERVICE, session, self.agent)
+
+    @override
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
         """Post it in the session: Linear cannot tell one person alone.
 
@@ -352,105 +356,16 @@ class LinearAdapter(Adapter):
             PostDelayed: not now.
             PostRejected: never.
         """
-        session = post.target.external
-        sent = PostSent(post.remote_id or activity_id(post.marker, render.FIRST), post.consumed)
-        if session.startswith(events.UNREAD):
-            return sent
-        async with self._presence.at(session, self._clock.monotonic()).line:
-            try:
-                if post.content.kind == "turn":
-                    await self._send_turn(post)
-                else:
-                    await self._send_other(post)
-            except PostRejected:
-                self._presence.leave(session, post.marker)
-                raise
-        final = post.op == "finish"
-        return PostSent(sent.remote_id, len(post.content.text)) if final else sent
+        return await self._posting.send(post)
 
     @override
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Look for the activity that a post begins with."""
-        if target.external.startswith(events.UNREAD):
-            return None
-        name = activity_id(marker, render.FIRST)
-        return PostSent(name) if await self._activities.exists(name) else None
+        return await self._posting.find(target, marker)
 
     @override
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
         await self._tasks.close()
+        await self._posting.close()
         await self._api.close()
-
-    async def _send_turn(self, post: PostSend) -> None:
-        session, now = post.target.external, self._clock.monotonic()
-        ended = post.op == "finish" or post.content.state in {"done", "failed", "stopped"}
-        work = self._work(post, now)
-        if post.content.files:
-            made = await self._uploader.upload(post.content.files)
-            post = replace(post, content=replace(post.content, files=made))
-        if post.op in {"replace", "append"}:
-            if self._presence.at(session, now).asks:
-                return  # any activity after an ask would close it
-            if now < work.due:
-                raise PostDelayed("progress updates are throttled", retry_after=work.due - now)
-        for step in render.steps(post.content, work.shown):
-            await self._take_step(post, step.call)
-            work.shown = step.shown
-        work.note_shown(now)
-        if ended:
-            self._presence.leave(session, post.marker)
-            self._uploader.forget(post.content.files)
-        elif post.op == "create":
-            conversation = self._presence.at(session, now)
-            self._tasks.start(self._move_issue(post, conversation), name=str(post.target))
-            await asyncio.sleep(0)  # so that it takes the line next, before any other post
-
-    async def _move_issue(self, post: PostSend, conversation: Conversation) -> None:
-        """Move the issue while the agent starts; not after the turn ended."""
-        async with conversation.line:
-            if post.marker in conversation.turns:
-                await self._issue_state.begin(post)
-
-    async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
-        """Make one call; only the first and the last activity of a turn may fail the post."""
-        session = post.target.external
-        try:
-            match call:
-                case Activity():
-                    await self._act(session, post.marker, call)
-                case Change():
-                    if fields := await self._issue_state.drop_known_links(session, call.fields):
-                        await self._api.call("update_session", id=session, input=fields)
-                    await self._issue_state.take_over(post, call)
-        except (LinearFailed, LinearRefused) as error:
-            gone = isinstance(error, LinearRefused) and error.missing
-            if gone or (isinstance(call, Activity) and call.name in {render.FIRST, render.LAST}):
-                raise
-            logger.warning("%s skipped an update in %s: %s", self.service_name, post.target, error)
-
-    def _work(self, post: PostSend, now: float) -> Work:
-        """Return what is known of a turn; if an earlier run began it, only its end is new."""
-        conversation = self._presence.at(post.target.external, now)
-        work = conversation.turns.get(post.marker)
-        if work is None:
-            shown = Shown()
-            if post.op == "finish":
-                shown = Shown(calls=frozenset(tool.call for tool in post.content.tools))
-            work = conversation.turns[post.marker] = Work(now, shown)
-        return work
-
-    async def _send_other(self, post: PostSend) -> None:
-        session, now = post.target.external, self._clock.monotonic()
-        busy = self._presence.is_busy(session)
-        for step in render.steps(post.content, Shown(), busy=busy):
-            assert isinstance(step.call, Activity), "only turns change the session"
-            await self._act(session, post.marker, step.call)
-        if post.content.kind == "ask" and post.content.state == "open":
-            self._presence.at(session, now).asks.add(post.marker)
-        else:
-            self._presence.leave(session, post.marker)
-
-    async def _act(self, session: str, marker: str, activity: Activity) -> None:
-        await self._activities.create(session, marker, activity)
-        self._presence.spoke(session, self._clock.monotonic())

@@ -45,9 +45,14 @@ DocumentName = Literal[
     "attachments",
     "author",
     "create_activity",
+    "create_session",
+    "delete_comment",
     "duties",
+    "issue_sessions",
     "links",
+    "prompts",
     "sessions",
+    "subject",
     "suggestions",
     "update_issue",
     "update_session",
@@ -59,6 +64,10 @@ DocumentName = Literal[
 
 class LinearFailed(PostDelayed):
     """Linear could not do it, for a reason that is not known to last."""
+
+
+class LinearUndone(LinearFailed):
+    """Linear answered a change without making it, and does not say why."""
 
 
 class LinearRefused(PostRejected):
@@ -106,6 +115,8 @@ class LinearApi:
             self.trouble = str(error)
             raise
         self.trouble = ""
+        if any(isinstance(each, dict) and each.get("success") is False for each in data.values()):
+            raise LinearUndone(f"Linear did not carry out {name}")
         return data
 
     async def download(self, upload: str) -> AsyncGenerator[bytes, None]:
@@ -158,7 +169,10 @@ class LinearApi:
             ServiceRefused: not with these credentials.
         """
         size = len(content)
-        answer = await self.call("upload", contentType=media_type, filename=name, size=size)
+        try:
+            answer = await self.call("upload", contentType=media_type, filename=name, size=size)
+        except LinearUndone:
+            raise PostRejected("Linear rejected the upload") from None
         place = answer["fileUpload"]["uploadFile"]
         if place is None:
             raise PostRejected("Linear rejected the upload")

@@ -21,7 +21,10 @@ def build(context: BuildContext) -> Sequence[Adapter]:
 
     def home(key: SessionKey) -> PlaceKey | None:
         session = stores.sessions.find(key)
-        return session.place if session is not None else None
+        if session is None:
+            return None
+        # A session about work that began elsewhere is a place of its own.
+        return session.place if session.place.service == NAME else PlaceKey(NAME, key.external)
 
     return [
         LinearAdapter(
@@ -36,6 +39,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             uploads=context.uploads,
             grants=Grants(adapter_name(NAME, agent), stores.sealed, sealer),
             install_url=install_address(configuration.base_url, agent),
+            proactive=configuration.settings_of(LinearSettings).proactive,
         )
         for agent, credentials in configuration.credentials_of(LinearCredentials).items()
     ]

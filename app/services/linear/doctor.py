@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from app.config import ensure_secrets
-from app.config.bridge_secrets import FILE_NAME
-from app.config.fields import is_loopback
+from app.config import find_secret_key
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, ok, problem, warning
@@ -20,7 +17,7 @@ from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUna
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grant, Grants
-from app.services.linear.manifest import install_address
+from app.services.linear.manifest import install_address, is_public
 from app.services.linear.scopes import lacking, may_write
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
 from app.services.service import CheckContext
@@ -47,7 +44,7 @@ async def _check_token(
 ) -> AsyncIterator[Finding]:
     what = adapter_name(NAME, agent)
     try:
-        grant = _grant(context, what, credentials)
+        grant = find_grant(context, what, credentials)
     except (StoreUnavailable, ConfigurationError) as error:
         yield problem(what, str(error), "The installation is stored in DATA_DIR: check it.")
         return
@@ -62,25 +59,31 @@ async def _check_token(
         words = "is installed; its token has expired and is renewed when the bridge runs"
         yield ok(what, words)
     else:
-        # Used like a token made by hand: only the bridge renews it, since that works once.
-        context.vault.register(grant.access)
-        token = SecretStr(grant.access)
-        kept = {"access_token": token, "client_id": None, "client_secret": None}
         async for finding in _check_viewer(
             context,
             what,
-            credentials.model_copy(update=kept),
+            with_grant(context, credentials, grant),
             remedy=f"Start the bridge, which renews it. If that fails, open {install}",
         ):
             yield finding
 
 
-def _grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
+def with_grant(
+    context: CheckContext, credentials: LinearCredentials, grant: Grant
+) -> LinearCredentials:
+    """Use an installation's token like one made by hand.
+
+    Only the bridge renews it, since that works once.
+    """
+    context.vault.register(grant.access)
+    token = SecretStr(grant.access)
+    kept = {"access_token": token, "client_id": None, "client_secret": None}
+    return credentials.model_copy(update=kept)
+
+
+def find_grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
     """Read the stored installation, if there is one."""
-    configuration = context.configuration
-    key = configuration.secret_key
-    if key is None and (configuration.data_dir / FILE_NAME).exists():
-        key = ensure_secrets(configuration).secret_key
+    key = find_secret_key(context.configuration)
     if credentials.client_id is None or key is None:
         return None
     with context.reading() as stores:
@@ -162,8 +165,7 @@ async def _check_webhooks(context: CheckContext, agent: str) -> Finding:
 
 def webhook(base_url: str) -> Finding | None:
     """Check that Linear can reach the bridge: it sends only to public https addresses."""
-    parts = urlsplit(base_url)
-    if parts.scheme == "https" and not is_loopback(parts.hostname or ""):
+    if is_public(base_url):
         return None
     return warning(
         "linear",

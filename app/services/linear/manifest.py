@@ -1,17 +1,28 @@
-"""Explains how to create an agent's application in Linear; pure.
+"""Writes the manifest of an agent's Linear application, and the steps to create it; pure.
 
-The scopes are the ones that tokens are minted with, so that the two never differ.
+Linear's form takes the manifest in its address (linear.app/developers/oauth-app-manifests). The
+scopes are the ones that tokens are minted with, so that the two never differ.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
+from app.config.fields import is_loopback
 from app.services.linear.auth import SCOPES
 from app.services.linear.settings import NAME
 from app.services.service import ManifestRequest
 
 NEW_APPLICATION: Final = "https://linear.app/settings/api/applications/new"
+SCHEMA: Final = "https://linear.app/.well-known/oauth-app-manifest.schema.json"
+DEVELOPER: Final = "Agent Bridge"
+NAME_CHARACTERS: Final = 80
+"""Linear's limit for the name of an application."""
+DESCRIPTION_CHARACTERS: Final = 1000
+"""Linear's limit for its description."""
 REASONS: Final = {
     "read": "read issues, comments and members",
     "write": "answer, show the plan, move the issue",
@@ -19,10 +30,19 @@ REASONS: Final = {
     "app:mentionable": "be mentioned",
 }
 EVENTS: Final = {
-    "Agent session events": "someone delegated an issue, mentioned the agent, replied or stopped",
-    "Inbox notifications": "someone unassigned the agent from an issue",
-    "OAuth app revoked": "someone removed the agent from the workspace",
+    "AgentSessionEvent": (
+        "Agent session events",
+        "someone delegated an issue, mentioned the agent, replied or stopped",
+    ),
+    "AppUserNotification": ("Inbox notifications", "someone unassigned the agent from an issue"),
+    "PermissionChange": (
+        "Permission changes",
+        "someone gave or took the agent access to a team, or removed it from the workspace",
+    ),
 }
+"""The events to subscribe to: Linear's name of each, its label in the form, and the reason."""
+
+_NOT_IN_A_NAME: Final = re.compile(r"linear|https?://", re.IGNORECASE)
 
 
 def install_address(base_url: str, agent: str) -> str:
@@ -30,47 +50,97 @@ def install_address(base_url: str, agent: str) -> str:
     return f"{base_url}/install/linear/{agent}"
 
 
+def is_public(base_url: str) -> bool:
+    """Tell whether Linear sends webhooks there: only to https addresses of other machines."""
+    parts = urlsplit(base_url)
+    return parts.scheme == "https" and not is_loopback(parts.hostname or "")
+
+
 def show(request: ManifestRequest) -> None:
-    """Print the steps."""
+    """Print the manifest on stdout, and the steps on stderr."""
     configuration, agent = request.configuration, request.agent
-    request.write(
-        steps(
-            agent.name,
-            name=request.title,
-            base_url=configuration.base_url,
-            path=configuration.webhook_paths(NAME, agent.name)[0],
-            suffix=agent.setting(""),
-        )
+    base_url = configuration.base_url
+    made = manifest(
+        agent.name,
+        name=request.title,
+        description=agent.description or "",
+        base_url=base_url,
+        path=configuration.webhook_paths(NAME, agent.name)[0],
     )
+    request.write(json.dumps(made, indent=2, ensure_ascii=False))
+    request.explain(steps(agent.name, made, base_url=base_url, suffix=agent.setting("")))
 
 
-def steps(agent: str, *, name: str, base_url: str, path: str, suffix: str) -> str:
-    """List what to fill in, and which settings the bridge gets from it."""
-    install = install_address(base_url, agent)
+def manifest(
+    agent: str, *, name: str, description: str, base_url: str, path: str
+) -> dict[str, Any]:
+    """Write the manifest; without a public address Linear accepts no webhook in it."""
+    made: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "schemaVersion": "1.0.0",
+        "distribution": "private",
+        "developer": {"name": DEVELOPER},
+        "oauth": {
+            "client_name": _application_name(name, agent),
+            "client_uri": base_url,
+            "redirect_uris": [f"{install_address(base_url, agent)}/callback"],
+            "grant_types": ["authorization_code", "client_credentials"],
+        },
+    }
+    if description:
+        made["display"] = {"description": description[:DESCRIPTION_CHARACTERS]}
+    if is_public(base_url):
+        made["webhook"] = {
+            "enabled": True,
+            "url": f"{base_url}{path}",
+            "resourceTypes": list(EVENTS),
+        }
+    return made
+
+
+def creation_address(made: dict[str, Any]) -> str:
+    """Return the address of Linear's form, filled in from a manifest."""
+    compact = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    return f"{NEW_APPLICATION}?manifest={quote(compact, safe='')}"
+
+
+def steps(agent: str, made: dict[str, Any], *, base_url: str, suffix: str) -> str:
+    """List what to do, and which settings the bridge gets from it."""
+    name, install = made["oauth"]["client_name"], install_address(base_url, agent)
+    labels = ", ".join(label for label, _ in EVENTS.values())
+    missing = [
+        f"   Linear sends no webhooks to {base_url}: set BRIDGE_BASE_URL to a public https address",
+        "   and run this command again.",
+    ]
     return "\n".join(
         [
             f"To add {agent} to Linear:",
-            f"1. Open {NEW_APPLICATION} as an admin of the workspace and fill in:",
-            f"   Application name   {name}",
-            f"   Callback URL       {install}/callback",
-            "   Client credentials on, or off if you install it in step 4",
-            "   Webhooks           on",
-            f"   Webhook URL        {base_url}{path}",
-            f"   Events             {', '.join(EVENTS)}",
+            "1. As an admin of the workspace, open this address. It fills in Linear's form:",
+            f"   {creation_address(made)}",
+            *([] if "webhook" in made else missing),
+            "   Check that client credentials and webhooks are on, with the events",
+            f"   {labels}; then create the application.",
             "2. Copy from the application into .env:",
             f"   Client ID              LINEAR_CLIENT_ID{suffix}",
             f"   Client secret          LINEAR_CLIENT_SECRET{suffix}",
             f"   Webhook signing secret LINEAR_WEBHOOK_SECRET{suffix}",
-            "3. Set BRIDGE_BASE_URL to an https address where Linear can reach the bridge,",
-            "   run `agent-bridge doctor`, then `agent-bridge serve`.",
-            "4. Without client credentials, or for someone else's workspace: sign in to the page",
-            f"   of the bridge, then open {install}",
+            "3. Run `agent-bridge doctor`, then `agent-bridge serve`.",
+            f"4. In Linear, delegate an issue to {name}, or mention it in a comment.",
+            "   If it is in no menu, if you turned client credentials off, or for someone else's",
+            f"   workspace: sign in to the page of the bridge, open {install}",
             "   and consent as an admin of the workspace. The bridge then renews its tokens.",
-            f"5. In Linear, delegate an issue to {name}, or mention it in a comment.",
             "",
             "Why the agent needs these scopes:",
             *(f"   {scope}: {REASONS[scope]}" for scope in SCOPES),
             "Why it subscribes to these events:",
-            *(f"   {event}: {reason}" for event, reason in EVENTS.items()),
+            *(f"   {label}: {reason}" for label, reason in EVENTS.values()),
         ]
     )
+
+
+def _application_name(name: str, agent: str) -> str:
+    """Return a name that Linear accepts: 2 to 80 characters, neither `Linear` nor an address."""
+    usable = " ".join(_NOT_IN_A_NAME.sub("", name).split())[:NAME_CHARACTERS]
+    if len(usable) >= 2:
+        return usable
+    return f"{agent} agent" if not _NOT_IN_A_NAME.search(agent) else "Coding agent"

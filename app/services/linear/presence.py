@@ -42,6 +42,8 @@ class Conversation:
     spoke: float
     turns: dict[str, Work] = field(default_factory=dict)
     asks: set[str] = field(default_factory=set)
+    accompanied: bool = False
+    """Whether it is about work that goes on elsewhere."""
     line: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the agent speaks, so that no heartbeat follows its last message."""
 
@@ -66,6 +68,21 @@ class Presence:
         known = self._conversations.get(session)
         return known is not None and bool(known.turns)
 
+    def is_watched(self, session: str) -> bool:
+        """Tell whether heartbeats are sent there."""
+        known = self._conversations.get(session)
+        return known is not None and (bool(known.turns) or known.accompanied)
+
+    def accompany(self, session: str, now: float) -> None:
+        """Note that a session is about work that goes on elsewhere."""
+        known = self.at(session, now)
+        known.accompanied, known.spoke = True, now
+
+    def part(self, session: str) -> None:
+        """Note that the work elsewhere has ended."""
+        if (known := self._conversations.get(session)) is not None:
+            known.accompanied = False
+
     def leave(self, session: str, marker: str) -> None:
         """Forget a post that will not change again."""
         known = self._conversations.get(session)
@@ -73,7 +90,7 @@ class Presence:
             return
         known.turns.pop(marker, None)
         known.asks.discard(marker)
-        if not known.turns and not known.asks:
+        if not known.turns and not known.asks and not known.accompanied:
             del self._conversations[session]
 
     def silent(self, now: float) -> Sequence[str]:
@@ -81,5 +98,7 @@ class Presence:
         return [
             session
             for session, known in self._conversations.items()
-            if known.turns and not known.asks and now - known.spoke >= SILENCE_SECONDS
+            if (known.turns or known.accompanied)
+            and not known.asks
+            and now - known.spoke >= SILENCE_SECONDS
         ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine
@@ -30,6 +31,11 @@ GLIMPSE_CHARACTERS: Final = 300
 """How much to show of text that is still being written: its end."""
 PARAMETER_CHARACTERS: Final = 200
 """How much of an action fits on a line of the session."""
+OPEN_LINES: Final = 12
+OPEN_CHARACTERS: Final = 1_000
+"""How long an output may be that is shown without folding it: about a third of a screen."""
+FOLD_CHARACTERS: Final = 200
+"""Room for the fold and the fence around an output."""
 
 ON_IT: Final = "On it."
 
@@ -39,6 +45,7 @@ LAST: Final = "last"
 """Name of the activity that a turn ends with."""
 
 _HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
+_FOLD: Final = re.compile(r"^\+\+\+", re.MULTILINE)
 _FINISHED: Final = {"completed", "failed"}
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "read": ("Reading", "Read"),
@@ -252,7 +259,12 @@ def _result(tool: ToolLine, *, full: bool) -> str:
 def _ask(content: PostContent) -> Iterator[Activity]:
     match content.state:
         case "open":
-            options = tuple({"label": each.name, "value": each.id} for each in content.offered)
+            options = tuple(
+                # Linear documents the value alone, and shows it. A repository's address becomes
+                # its icon and name.
+                {"label": label, "value": each.url or label}
+                for each, label in zip(content.offered, label_options(content.offered), strict=True)
+            )
             # Linear has one signal per activity: next to a link, options are text.
             names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
             then = f"Then reply {names} here." if content.url and names else ""
@@ -321,5 +333,13 @@ def _cut(words: str, limit: int) -> str:
 
 
 def _block(words: str) -> str:
-    """Show output verbatim, in a fence that nothing in it can end."""
-    return fence(words.rstrip()) if words.strip() else ""
+    """Show output verbatim, in a fence that nothing in it can end; folded if it is long."""
+    words = words.rstrip()
+    if not words:
+        return ""
+    lines = words.count("\n") + 1
+    if lines <= OPEN_LINES and len(words) <= OPEN_CHARACTERS:
+        return fence(words)
+    # Linear folds what stands between two lines of plus signs; no line of the output is one.
+    inside = _FOLD.sub(" +++", _cut(words, BODY_CHARACTERS - FOLD_CHARACTERS))
+    return f"+++ Output, {lines} line{'s' if lines > 1 else ''}\n\n{fence(inside)}\n\n+++"

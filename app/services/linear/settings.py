@@ -52,3 +52,5 @@ class LinearSettings(ServiceSettings):
     """The full address of Linear's GraphQL API."""
     team_repos: Repositories = Field(default_factory=nothing)
     """The repository of each team, by team key."""
+    proactive: bool = False
+    """Whether an agent opens a session on the issue that people name when they ask it elsewhere."""

@@ -1,7 +1,8 @@
 """Verifies that Linear sent a request, and sent it just now; pure.
 
 Only the timestamp inside the signed body counts. Linear repeats a delivery as the same bytes, so
-a repeated one is always too old: an agent that misses the first must catch up.
+a repeated one is always too old: an agent that misses the first must catch up. What Linear signed
+is acknowledged even if it is not taken: Linear turns a webhook off that answers with errors.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import orjson
 
 from app.core.inbound import Delivery
 from app.errors import DeliveryRefused, DeliveryUnreadable
-from app.services.common.signatures import verify_signature, verify_time
+from app.services.common.signatures import DeliveryStale, verify_signature, verify_time
 
 BODY_BYTES: Final = 5 * 1024 * 1024
 """Size limit, as in Linear's own library."""
@@ -41,8 +42,8 @@ def verify(
     """Check signature, time and recipient; the recipient later, if `identity` is unknown yet.
 
     Raises:
-        DeliveryStale: it is genuine, but too old.
-        DeliveryRefused: it is not from Linear, or not for this agent.
+        DeliveryStale: it is genuine, but not from just now; acknowledged.
+        DeliveryRefused: it is not from Linear, or, acknowledged, not for this agent.
     """
     if len(body) > BODY_BYTES:
         raise DeliveryRefused("the body is too large", status=413)
@@ -90,12 +91,12 @@ def _check_addressee(event: dict[str, Any], identity: Identity | None) -> None:
     if identity is None:
         return
     if event.get("organizationId") != identity.organization:
-        raise DeliveryRefused("webhook belongs to another organisation", status=403)
+        raise DeliveryRefused("webhook belongs to another organisation", status=200)
     if event.get("appUserId", identity.user) != identity.user:
-        raise DeliveryRefused("webhook belongs to another agent", status=403)
+        raise DeliveryRefused("webhook belongs to another agent", status=200)
 
 
 def _check_time(stamp: object, now: float) -> None:
     if isinstance(stamp, bool) or not isinstance(stamp, int | float):
-        raise DeliveryRefused("webhookTimestamp is missing", status=400)
+        raise DeliveryStale("webhookTimestamp is missing", status=200)
     verify_time(stamp / 1000, now, window=WINDOW_SECONDS)

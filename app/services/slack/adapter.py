@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
@@ -24,16 +24,21 @@ from app.core.posts import PostSend, PostSent
 from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
-from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.errors import PostError, PostRejected
 from app.services.common.catch_up import CatchUp, Take
-from app.services.slack import events, render
-from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
+from app.services.slack import events, messages
+from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
+from app.services.slack.cards import FINAL
+from app.services.slack.completion import RETRY_PAUSES, Completion
 from app.services.slack.people import People
-from app.services.slack.posting import PACE_SECONDS, Poster
-from app.services.slack.sharing import Sharer
+from app.services.slack.posts.posting import PACE_SECONDS, Poster
+from app.services.slack.posts.sharing import Sharer
+from app.services.slack.reactions import Reactions
+from app.services.slack.shortcuts import INVITE, NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
+from app.services.slack.text import escape
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -47,15 +52,11 @@ OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; known messages are not handled again."""
 RECENT_MESSAGES: Final = 256
 """Messages to remember, so that their mentions need no look-up."""
-RETRY_PAUSES: Final = (1.0, 1.0)
-"""Seconds between look-ups: one hiccup is no reason to refuse a message or to drop a file."""
 ABSENCE_SECONDS: Final = 2.0
 """Time limit to check whether the agent is in the channel of a mention."""
-LOOK_UP_SECONDS: Final = 2.0
-"""Time limit of one look-up for a stored message: a person waits for the agent."""
+STATUS_SECONDS: Final = 3600.0
+"""How long Slack shows a status that is not ended."""
 
-TRANSIENT: Final = (PostDelayed, SlackUncertain)
-NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
 
 Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 
@@ -88,10 +89,14 @@ class SlackAdapter(Adapter):
         active: Active,
         uploads: Path,
         clock: Clock,
+        title: Callable[[SessionKey], str] = lambda _key: "",
         pace: float = PACE_SECONDS,
         ping_seconds: float = PING_SECONDS,
     ) -> None:
-        """Create the adapter of an agent; `active` lists its threads in use since a time."""
+        """Create the adapter of an agent.
+
+        `active` lists its threads in use since a time, `title` names the session of a thread.
+        """
         super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
         self._trouble = "not connected to Slack yet"
         self._app = app
@@ -99,13 +104,18 @@ class SlackAdapter(Adapter):
         self._active = active
         self._uploads = uploads
         self._clock = clock
-        self._api = SlackApi(app.base_url, app.bot_token, app.vault)
+        self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
         self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
-        self._poster = Poster(self._api, seal, clock, pace)
+        self._completion = Completion(
+            self._api, self._people, self._reader, colleagues, clock, self._me
+        )
+        self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
-        self._status = Status(self._api, clock, app.agent)
+        self._status = Status(self._api, clock, app.agent, title)
+        self._reactions = Reactions(self._api, clock, app.agent)
+        self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
         self._catch_up = CatchUp(
             self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
@@ -127,6 +137,8 @@ class SlackAdapter(Adapter):
     @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Allow full members of the workspace."""
+        if (absent := self._shortcuts.refusal(place)) is not None:
+            return absent
         return await self._retry(lambda: self._refusal(speaker))
 
     async def _refusal(self, speaker: Speaker) -> str | None:
@@ -138,7 +150,8 @@ class SlackAdapter(Adapter):
         """Add the names and files that were not known when a message was stored."""
         if not isinstance(heard.metadata, events.Origin):
             return heard
-        found = await self._complete(heard.metadata)
+        await self._shortcuts.check(heard.metadata.frame)
+        found = await self._completion.complete(heard.metadata)
         return found if isinstance(found, Heard) else heard
 
     @override
@@ -146,13 +159,13 @@ class SlackAdapter(Adapter):
         """Add the names that were not known when a change was stored."""
         if not isinstance(changed.metadata, events.Origin):
             return changed
-        found = await self._complete(changed.metadata)
+        found = await self._completion.complete(changed.metadata)
         return found if isinstance(found, Changed) else changed
 
     @override
     async def name_speaker(self, speaker: Speaker) -> Speaker:
         """Look up the name of a person."""
-        names = await self._names([speaker.id])
+        names = await self._completion.names([speaker.id])
         return replace(speaker, name=names.get(speaker.id, speaker.name))
 
     @override
@@ -168,7 +181,7 @@ class SlackAdapter(Adapter):
                 await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
         except (PostError, TimeoutError) as error:
             if isinstance(error, SlackRefused) and error.error in NOT_THERE:
-                return "it is not in this channel; invite it with `/invite`, then try again"
+                return INVITE
             logger.info("%s", error)  # if it is absent, its answer fails
         return None
 
@@ -185,13 +198,13 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = events.Known(self._colleagues.agents, names, me.home)
+        known = messages.Known(self._colleagues.agents, names, me.home)
         return [_earlier(message, known) for message in found]
 
     @override
     async def fetch(self, file: File) -> File:
         """Download a Slack file to the uploads; if that fails, a note takes its place."""
-        chunks = self._api.download(events.file_id(file))
+        chunks = self._api.download(messages.file_id(file))
         return await download(file, chunks, self._uploads, service="Slack")
 
     @override
@@ -203,26 +216,28 @@ class SlackAdapter(Adapter):
             channel=channel,
             thread_ts=thread,
             user=speaker.id,
-            text=render.escape(words),
+            text=escape(words),
         )
 
     @override
     async def send(self, post: PostSend) -> PostSent:
         """Show a post in its thread."""
-        content = post.content
+        content, target = post.content, post.target
         if content.kind == "files":
             return await self._sharer.send(post)
-        is_turn = content.kind == "turn"
-        rests = content.state in render.AT_REST
-        if is_turn and not rests and content.state != "queued":
-            self._status.begin(post.target, content.asker)
+        is_turn, is_over = content.kind == "turn", content.state in FINAL
+        if is_turn and not is_over and content.state != "queued":
+            self._status.begin(target, content.asker, waits=content.state == "waiting")
+        if content.kind == "ask":
+            self._status.ask(target, post.marker, is_open=bool(content.offered))
         try:
             sent = await self._poster.send(post, await self._me())
         except PostRejected:
-            self._status.end(post.target)
+            self._status.end(target)
             raise
-        if is_turn and rests:
-            self._status.end(post.target)
+        if is_turn and is_over:
+            self._status.end(target)
+            self._reactions.mark(post)
         return sent
 
     @override
@@ -252,6 +267,9 @@ class SlackAdapter(Adapter):
 
             def opened(heard: float | None) -> None:
                 self._trouble = ""
+                if heard is None:
+                    since = self._clock.now() - STATUS_SECONDS
+                    self._status.tidy(p.key for p in missed if p.updated_at >= since)
                 last = heard or float("-inf")
                 found = partial(self._find_missed, me, missed if heard is None else None)
                 self._tasks.start(self._catch_up.run(found, take, last=last), name="catch up")
@@ -264,7 +282,9 @@ class SlackAdapter(Adapter):
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
         await self._tasks.close()
+        await self._poster.close()
         await self._status.close()
+        await self._reactions.close()
         await self._api.close()
 
     async def _me(self) -> Identity:
@@ -274,7 +294,7 @@ class SlackAdapter(Adapter):
                 self._colleagues.add(self.agent, self._identity)
             return self._identity
 
-    def _delivery(self, me: Identity, frame: events.Event, raw: bytes) -> Delivery:
+    def _delivery(self, me: Identity, frame: messages.Event, raw: bytes) -> Delivery:
         """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
@@ -284,58 +304,10 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=events.Known(self._colleagues.agents, home=me.home).headers(),
+            headers=messages.Known(self._colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
-
-    async def _complete(self, origin: events.Origin) -> Inbound | None:
-        """Read a frame again, with the names and files that it lacks."""
-        frame = await self._with_files(origin.frame)
-        names = await self._names(events.users_in(frame))
-        return self._reader.interpret(frame, replace(origin.known, names=names))
-
-    async def _names(self, users: Iterable[str]) -> dict[str, str]:
-        """Look up the names of people, as far as Slack answers in time."""
-        people = [user for user in users if user not in self._colleagues.agents]
-        try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                me = await self._me()
-        except (PostError, ServiceRefused, TimeoutError) as error:
-            logger.info("cannot look up names: %s", error)
-            return {}
-        return await self._people.names(people, me.team)
-
-    async def _with_files(self, frame: events.Event) -> events.Event:
-        """Add a message's files and forwarded messages to its mention, which lacks them."""
-        payload = frame["payload"]
-        event = payload.get("event") or {}
-        if event.get("type") != "app_mention":
-            return frame
-        try:
-            message = await self._retry(lambda: self._message(event))
-        except PostError as error:
-            logger.warning("cannot read the files of a mention: %s", error)
-            return frame
-        found = {key: message[key] for key in ("files", "attachments") if key in message}
-        return {**frame, "payload": {**payload, "event": {**event, **found}}}
-
-    async def _message(self, event: events.Event) -> events.Event:
-        """Read the message that a mention is in."""
-        try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                answer = await self._api.read(
-                    "conversations.replies",
-                    channel=event["channel"],
-                    ts=events.thread_of(event),
-                    oldest=event["ts"],
-                    latest=event["ts"],
-                    inclusive="true",
-                    limit=2,  # the first message of the thread comes with it
-                )
-        except TimeoutError as error:
-            raise SlackUncertain("conversations.replies", "TimeoutError") from error
-        return next((each for each in answer["messages"] if each["ts"] == event["ts"]), {})
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call Slack, and retry a few times while it does not answer."""
@@ -362,7 +334,7 @@ class SlackAdapter(Adapter):
         self, channel: str, thread: str, oldest: str
     ) -> list[dict[str, Any]]:
         """Read replies, however long Slack delays them; none where Slack refuses."""
-        read = partial(self._api.replies, channel, thread, oldest=oldest)
+        read = partial(self._api.replies, channel, thread, yields=True, oldest=oldest)
         try:
             return await retry(self._clock, read, repeat(CATCH_UP_PAUSE_SECONDS), on=TRANSIENT)
         except SlackRefused as error:
@@ -378,12 +350,12 @@ class SlackAdapter(Adapter):
         return self._delivery(me, frame, orjson.dumps(frame))
 
 
-def _earlier(message: dict[str, Any], known: events.Known) -> Earlier:
+def _earlier(message: dict[str, Any], known: messages.Known) -> Earlier:
     user, bot = message.get("user") or "", message.get("bot_id")
     name = known.names.get(user) or message.get("username") or user or bot or "someone"
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
-        text=events.everything_in(message, known),
-        files=events.files_of(message),
+        text=messages.everything_in(message, known),
+        files=messages.files_of(message),
     )

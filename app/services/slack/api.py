@@ -1,6 +1,7 @@
 """Calls Slack's Web API and classifies the result: done, delayed, refused or uncertain.
 
-Nothing is retried here: the outbox waits and retries, and the SDK's own handlers are off.
+Nothing is retried here: the outbox waits and retries, and the SDK's own handlers are off. A method
+that Slack limits is not called again before its time.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from app.core.clock import SystemClock
 from app.core.files.download import FileRefused
+from app.core.ports import Clock
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.common.paging import read_pages
+from app.services.slack.limits import Limits
+from app.services.slack.messages import is_canvas
 from app.vault import Vault
 
 SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
@@ -32,14 +37,19 @@ CALL_SECONDS: Final = 30
 BUSY_SECONDS: Final = 5.0
 """How long to wait when Slack limits a call without saying for how long."""
 PASSING: Final = {
+    "external_channel_migrating",
     "fatal_error",
     "internal_error",
+    "messaging_processing_failed",
     "org_login_required",
     "request_timeout",
     "service_unavailable",
     "team_added_to_org",
+    "update_failed",
 }
 """Errors of Slack itself, or of a workspace that is being moved: the call may have worked."""
+LIMITED: Final = {"rate_limited", "ratelimited"}
+HTML: Final = "text/html"
 HOME: Final = "slack.com"
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERROR: Final = 500
@@ -64,10 +74,21 @@ class SlackUncertain(PostError):
         super().__init__(f"Slack did not confirm {method}: {cause}")
 
 
+TRANSIENT: Final = (PostDelayed, SlackUncertain)
+"""Errors after which the same call may work."""
+
+
 class SlackApi:
     """The Web API, called as one app."""
 
-    def __init__(self, base_url: str, token: str, vault: Vault | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        vault: Vault | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._limits = Limits(clock or SystemClock())
         self._base_url = base_url
         self._token = token
         self._vault = vault or Vault()
@@ -91,8 +112,8 @@ class SlackApi:
                 self._client.proxy = None
         return self._client
 
-    async def call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """Call a method that changes something.
+    async def call(self, method: str, *, yields: bool = False, **arguments: Any) -> dict[str, Any]:
+        """Call a method that changes something; one that `yields` leaves room for others.
 
         Raises:
             PostDelayed: not now.
@@ -100,30 +121,37 @@ class SlackApi:
             SlackUncertain: there was no clear answer.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        return await self._call(method, json=self._vault.redact_json(given))
+        json = self._vault.redact_json(given)
+        return await self._call(method, yields=yields, json=json)
 
-    async def read(self, method: str, **arguments: Any) -> dict[str, Any]:
+    async def read(self, method: str, *, yields: bool = False, **arguments: Any) -> dict[str, Any]:
         """Call a method that only reads; raises what `call` does."""
         given = {name: str(value) for name, value in arguments.items() if value is not None}
-        return await self._call(method, http_verb="GET", params=given)
+        return await self._call(method, yields=yields, http_verb="GET", params=given)
 
-    async def _call(self, method: str, **how: Any) -> dict[str, Any]:
+    async def _call(self, method: str, *, yields: bool = False, **how: Any) -> dict[str, Any]:
+        self._limits.take(method, yields=yields)
         try:
             response = await self.client.api_call(method, **how)
         except SlackApiError as error:
-            raise failure(method, error) from error
+            failed = failure(method, error)
+            if isinstance(failed, PostDelayed):
+                self._limits.close(method, failed.retry_after or BUSY_SECONDS)
+            raise failed from error
         except (aiohttp.ClientError, SlackClientError, TimeoutError) as error:
             raise SlackUncertain(method, type(error).__name__) from error
         data = dict(response.data) if isinstance(response.data, dict) else {}
         data["scopes"] = response.headers.get("x-oauth-scopes", "")
         return data
 
-    async def replies(self, channel: str, thread: str, **query: str) -> list[dict[str, Any]]:
+    async def replies(
+        self, channel: str, thread: str, *, yields: bool = False, **query: str
+    ) -> list[dict[str, Any]]:
         """Read a thread, oldest message first; raises what `call` does."""
 
         async def read(cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
             given = {"channel": channel, "ts": thread, "limit": PAGE, "cursor": cursor, **query}
-            answer = await self.read("conversations.replies", **given)
+            answer = await self.read("conversations.replies", yields=yields, **given)
             return answer["messages"], (answer.get("response_metadata") or {}).get("next_cursor")
 
         pages = read_pages(read, pages=PAGES, what=f"the thread {channel}:{thread}")
@@ -148,8 +176,8 @@ class SlackApi:
             async with self._session.get(url, headers=headers, proxy=proxy) as answer:
                 if not answer.ok:
                     raise FileRefused(f"Slack answered {answer.status}")
-                if answer.content_type == "text/html":
-                    # Slack returns its login page to those who may not read the file.
+                if answer.content_type == HTML and (answer.history or not is_html(info)):
+                    # Slack sends those who may not read the file to its login page.
                     raise FileRefused("the app cannot read it; it needs the files:read scope")
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
@@ -162,7 +190,8 @@ class SlackApi:
         Raises:
             FileRefused: Slack rejected it.
         """
-        place = await self.read("files.getUploadURLExternal", filename=name, length=len(content))
+        given = {"filename": name, "length": len(content)}
+        place = await self._call("files.getUploadURLExternal", data=given)
         client = self.client
         assert self._session is not None
         url, timeout = place["upload_url"], aiohttp.ClientTimeout(total=UPLOAD_SECONDS)
@@ -190,6 +219,20 @@ class SlackApi:
             initial_comment=comment,
         )
 
+    async def respond(self, url: str, words: str) -> None:
+        """Answer an interaction where the app may not be: only the person who acted sees it."""
+        if not is_slack_address(url, self._base_url):
+            return
+        client = self.client
+        assert self._session is not None
+        proxy = None if bypasses_proxy(url) else client.proxy
+        json = {"response_type": "ephemeral", "replace_original": False, "text": words}
+        try:
+            async with self._session.post(url, json=json, proxy=proxy) as answer:
+                answer.raise_for_status()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SlackUncertain("response_url", type(error).__name__) from error
+
     async def close(self) -> None:
         """Close the session."""
         if self._session is not None:
@@ -203,13 +246,18 @@ def failure(method: str, error: SlackApiError) -> PostError:
     status = int(getattr(response, "status_code", None) or getattr(response, "status", None) or 0)
     data = getattr(response, "data", None)
     code = str(data.get("error", "")) if isinstance(data, dict) else ""
-    if status == TOO_MANY_REQUESTS or code == "ratelimited":
+    if status == TOO_MANY_REQUESTS or code in LIMITED:
         wait = str(response.headers.get("Retry-After", ""))
         seconds = float(wait) if wait.isdigit() else BUSY_SECONDS
         return PostDelayed(f"Slack rate limit for {method}", retry_after=max(seconds, 1.0))
     if status >= SERVER_ERROR or code in PASSING or not code:
         return SlackUncertain(method, code or f"status {status}")
     return SlackRefused(method, code)
+
+
+def is_html(file: Mapping[str, Any]) -> bool:
+    """Tell whether Slack serves a file as HTML because it is a page or a canvas."""
+    return file.get("mimetype") == HTML or is_canvas(file)
 
 
 def is_slack_address(url: str, base_url: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.core.adapters import Adapter
+from app.core.keys import SessionKey
 from app.services.service import BuildContext
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
@@ -18,6 +19,10 @@ def build(context: BuildContext) -> Sequence[Adapter]:
     colleagues = Colleagues(owners)
     seal = Seal(context.secret_key.get_secret_value())
     bots = frozenset(who.id for who in configuration.allowed_bots if who.service == NAME)
+
+    def title(key: SessionKey) -> str:
+        found = sessions.find(key)
+        return found.title if found is not None else ""
 
     def adapter(name: str, credentials: SlackCredentials) -> SlackAdapter:
         return SlackAdapter(
@@ -33,6 +38,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             colleagues=colleagues,
             seal=seal,
             active=lambda since: sessions.active(NAME, name, since=since),
+            title=title,
             uploads=context.uploads,
             clock=context.clock,
         )

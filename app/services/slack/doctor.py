@@ -10,14 +10,24 @@ from app.core.keys import adapter_name
 from app.errors import PostError, ServiceRefused, StoreUnavailable
 from app.services.service import CheckContext
 from app.services.slack import event_coverage
-from app.services.slack.api import SlackApi
+from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import identify
-from app.services.slack.manifest import EVENTS, SCOPES
+from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import Socket
 
 LOOKED_AT: Final = 2_000
 """Deliveries to read: some days of a busy channel, and still fast."""
+
+SESSIONS_REMEDY: Final = (
+    "The thread shows a simpler status, without the Stop button; `!stop` works. For the button, "
+    "turn on Agents in the app's settings (this cannot be undone), or ask Slack to enable it."
+)
+_NO_SESSIONS: Final = {
+    "feature_disabled": "this workspace has no agent sessions (feature_disabled)",
+    "not_an_agent": "its app is not declared as an agent (not_an_agent)",
+    "unknown_method": "this Slack has no agent sessions (unknown_method)",
+}
 
 
 async def checks(context: CheckContext) -> AsyncIterator[Finding]:
@@ -71,6 +81,7 @@ async def _check(url: str, credentials: SlackCredentials, name: str, suffix: str
     try:
         identity = await identify(api, name, suffix)
         await socket.try_out(api.client)
+        lack = await _find_lack(api)
     except ServiceRefused as error:
         return problem(what, error.cause, error.remedy)
     except PostError as error:
@@ -79,9 +90,24 @@ async def _check(url: str, credentials: SlackCredentials, name: str, suffix: str
         await api.close()
     lacking = sorted(set(SCOPES) - identity.scopes)
     if identity.scopes and lacking:
-        return problem(
+        judge = warning if set(lacking) <= OPTIONAL else problem
+        return judge(
             what,
             f"its app lacks the scopes {', '.join(lacking)}",
             f"Add the scopes that `agent-bridge manifest slack {name}` lists, then reinstall it.",
         )
-    return ok(what, f"is {identity.user} in {identity.home or identity.team}, with a socket")
+    words = f"is {identity.user} in {identity.home or identity.team}, with a socket"
+    if lack in _NO_SESSIONS:
+        return warning(what, f"{words}, but {_NO_SESSIONS[lack]}", SESSIONS_REMEDY)
+    return ok(what, words)
+
+
+async def _find_lack(api: SlackApi) -> str:
+    """Ask Slack why the app has no agent sessions; nothing is made, there is no such channel."""
+    try:
+        await api.call(
+            "agents.sessions.setStatus", channel_id="C0", thread_ts="1.0", status="active"
+        )
+    except SlackRefused as error:
+        return error.error
+    return ""

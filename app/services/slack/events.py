@@ -8,61 +8,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 
-from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound
+from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
 from app.core.keys import PlaceKey
-from app.core.types import File, Speaker
+from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.services.slack.messages import (
+    MENTION,
+    Event,
+    Known,
+    everything_in,
+    files_of,
+    link_of,
+    plain,
+    quote_forwarded,
+)
 
 SERVICE: Final = "slack"
 MISSED: Final = "missed:"
 """Prefix of the id of an event that the bridge fetched because it did not arrive."""
 TITLE_CHARACTERS: Final = 80
-NAME_CHARACTERS: Final = 80
-FILE_FOLDER: Final = "slack"
-"""Prefix of the folder that a Slack file is stored in; the file's id follows."""
 
 _SAID: Final = {None, "file_share", "thread_broadcast", "me_message", "bot_message"}
 """Subtypes of messages in which someone says something."""
 SLACKBOT: Final = "USLACKBOT"
 """Posts reminders and automatic replies, which a guest may have set up."""
+SHORTCUT: Final = "ask"
+"""The id of the message shortcut in the manifest."""
+HANDLE: Final = "Handle the message below."
+"""What a person who uses the message shortcut asks for."""
 BARE_COMMANDS: Final = {"stop", "stop all"}
 """Commands that need no `!`: a person who writes one does not want it to be queued."""
-_GONE_FILES: Final = {"tombstone", "hidden_by_limit"}
-_MENTION: Final = re.compile(r"<@([UW][A-Z0-9]+)(?:\|([^>]*))?>")
 _FIRST_MENTION: Final = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^>]*)?>[\s,:]*")
-_CHANNEL: Final = re.compile(r"<#([CG][A-Z0-9]+)(?:\|([^>]*))?>")
-_SPECIAL: Final = re.compile(r"<!([a-z]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
-_LINK: Final = re.compile(r"<((?:https?|mailto)[^>|]*)(?:\|([^>]*))?>")
-_UNUSABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-
-Event = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is needed to parse a frame and is not part of it."""
-
-    agents: Mapping[str, str] = field(default_factory=dict)
-    """The agents, by the ids that people mention."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """People's names, by id."""
-    home: str = ""
-    """The address of the workspace."""
-
-    def headers(self) -> dict[str, str]:
-        """Write what is known without a call to Slack as headers of a delivery."""
-        return {"agents": orjson.dumps(dict(self.agents)).decode(), "home": self.home}
-
-    @classmethod
-    def of(cls, delivery: Delivery) -> Known:
-        """Read it back."""
-        headers = delivery.headers
-        return cls(orjson.loads(headers.get("agents", "{}")), home=headers.get("home", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +173,9 @@ class Reader:
         )
 
     def _pressed(self, payload: Event, known: Known) -> Inbound | None:
-        """Parse a button or a choice: the answer to an ask, or a command."""
+        """Parse a button or a choice: the answer to an ask, a verdict, or a command."""
+        if is_shortcut(payload):
+            return self._asked_about(payload, known)
         if payload["type"] != "block_actions":
             return None
         action, user = payload["actions"][0], payload["user"]["id"]
@@ -203,12 +186,42 @@ class Reader:
             case ["choice", int(ask)] if picked:
                 option = str(picked["value"])
                 return Answered(ask, option, Speaker(user, known.names.get(user, user)))
+            case ["rate", str(marker), "good" | "bad" as verdict]:
+                channel, thread = payload["channel"]["id"], thread_of(payload["message"])
+                return Rated(
+                    place=place_of(channel, thread),
+                    external=external(channel, thread),
+                    marker=marker,
+                    is_good=verdict == "good",
+                    speaker=Speaker(user, known.names.get(user, user)),
+                )
             case ["command", str(words)]:
                 message = payload["message"]
                 channel, at = payload["channel"]["id"], action["action_ts"]
                 return self._command(words, channel, thread_of(message), at, user, known)
             case _:
                 return None
+
+    def _asked_about(self, payload: Event, known: Known) -> Heard:
+        """Treat the message shortcut as a request in the thread of the message."""
+        message, channel, user = payload["message"], payload["channel"]["id"], payload["user"]["id"]
+        thread, author = thread_of(message), message.get("user") or ""
+        words = everything_in(message, known)
+        name = known.agents.get(author) or known.names.get(author) or author or "someone"
+        return Heard(
+            place=place_of(channel, thread),
+            external=external(channel, thread),
+            message_id=payload["action_ts"],
+            speaker=Speaker(user, known.names.get(user, user)),
+            text=HANDLE,
+            spoken=HANDLE,
+            mentions=(self.agent,),
+            title=_title(words) or HANDLE,
+            link=link_of(known.home, channel, message["ts"], thread),
+            files=files_of(message),
+            context=f"{name}: {words}",
+            pressed=True,
+        )
 
     def _command(
         self, words: str, channel: str, thread: str, at: str, user: str, known: Known
@@ -223,6 +236,11 @@ class Reader:
             mentions=(self.agent,),
             pressed=True,
         )
+
+
+def is_shortcut(payload: Event) -> bool:
+    """Tell whether somebody used the message shortcut."""
+    return payload.get("type") == "message_action" and payload.get("callback_id") == SHORTCUT
 
 
 def place_of(channel: str, thread: str) -> PlaceKey:
@@ -265,126 +283,23 @@ def speaker_of(frame: Event) -> str:
 
 def _message_of(payload: Event) -> Event:
     event: Event = payload.get("event") or {}
+    if is_shortcut(payload):
+        event = payload
     return event.get("message") or event.get("previous_message") or event
 
 
 def users_in(frame: Event) -> tuple[str, ...]:
     """List the users whose names are needed to parse a frame, the speaker first."""
-    speaker = speaker_of(frame)
-    text = _message_of(frame.get("payload") or {}).get("text") or ""
-    if "<@" not in text:
-        return (speaker,) if speaker else ()
-    named = [found.group(1) for found in _MENTION.finditer(text)]
-    return tuple(dict.fromkeys(filter(None, [speaker, *named])))
+    message = _message_of(frame.get("payload") or {})
+    named = [found.group(1) for found in MENTION.finditer(message.get("text") or "")]
+    users = [speaker_of(frame), message.get("user") or "", *named]
+    return tuple(dict.fromkeys(filter(None, users)))
 
 
 def find_mentions(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
     """List the agents that a text mentions, in order."""
-    found = (agents.get(match.group(1)) for match in _MENTION.finditer(text))
+    found = (agents.get(match.group(1)) for match in MENTION.finditer(text))
     return tuple(dict.fromkeys(agent for agent in found if agent is not None))
-
-
-def plain(text: str, known: Known) -> str:
-    """Write Slack's markup as a person reads it."""
-
-    def name(match: re.Match[str]) -> str:
-        user, label = match.groups()
-        return f"@{known.agents.get(user) or known.names.get(user) or label or user}"
-
-    def link(match: re.Match[str]) -> str:
-        address, label = match.groups()
-        bare = address.removeprefix("mailto:")
-        return bare if label in {None, "", address, bare} else f"{label} ({bare})"
-
-    text = _MENTION.sub(name, text)
-    text = _CHANNEL.sub(lambda match: f"#{match.group(2) or match.group(1)}", text)
-    text = _SPECIAL.sub(lambda match: match.group(2) or f"@{match.group(1)}", text)
-    text = _LINK.sub(link, text)
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-
-
-def quote_forwarded(message: Event, known: Known) -> str:
-    """Write the forwarded messages, which Slack keeps apart from the text."""
-    return "\n\n".join(_quote(each, known) for each in _find_forwarded(message))
-
-
-def everything_in(message: Event, known: Known) -> str:
-    """Write everything a reader sees in a message: many bots post only cards."""
-    text = plain(message.get("text") or "", known)
-    if not message.get("bot_id"):
-        return "\n".join(filter(None, (text, quote_forwarded(message, known))))
-    cards = (_card(each, known) for each in message.get("attachments") or ())
-    blocks = "" if text else _texts(message.get("blocks"), known)
-    return "\n".join(filter(None, (text, blocks, *cards)))
-
-
-def files_of(message: Event) -> tuple[File, ...]:
-    """List the files of a message, forwarded ones too, each with its path in the uploads."""
-    lists = (message, *_find_forwarded(message))
-    return tuple(
-        File(
-            name=str(file.get("name") or file["id"]),
-            media_type=str(file.get("mimetype") or "application/octet-stream"),
-            url=f"{FILE_FOLDER}{file['id']}/{_safe(str(file.get('name') or ''))}",
-        )
-        for each in lists
-        for file in each.get("files") or ()
-        if str(file.get("id", "")).isalnum() and file.get("mode") not in _GONE_FILES
-    )
-
-
-def file_id(file: File) -> str:
-    """Return the Slack id of a file."""
-    return file.url.partition("/")[0].removeprefix(FILE_FOLDER)
-
-
-def link_of(home: str, channel: str, ts: str, thread: str) -> str:
-    """Write the address of a message."""
-    if not home:
-        return ""
-    within = "" if ts == thread else f"?thread_ts={thread}&cid={channel}"
-    return f"{home.rstrip('/')}/archives/{channel}/p{ts.replace('.', '')}{within}"
-
-
-def _find_forwarded(message: Event) -> list[Event]:
-    attached = message.get("attachments") or ()
-    return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
-
-
-def _quote(attachment: Event, known: Known) -> str:
-    who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
-    channel = attachment.get("channel_name")
-    where = f" in #{channel}" if channel else ""
-    return f"{who or 'someone'}{where}: {_card(attachment, known)}"
-
-
-def _card(attachment: Event, known: Known) -> str:
-    """Write the text of a card that is attached to a message."""
-    fields = attachment.get("fields") or ()
-    lines = [
-        *(str(attachment.get(key) or "") for key in ("pretext", "title", "text")),
-        *(f"{field.get('title', '')}: {field.get('value', '')}" for field in fields),
-    ]
-    words = plain("\n".join(filter(None, lines)), known)
-    blocks = attachment.get("blocks") or attachment.get("message_blocks")
-    return words or _texts(blocks, known) or plain(str(attachment.get("fallback") or ""), known)
-
-
-def _texts(blocks: object, known: Known) -> str:
-    """Write all text in blocks of any kind."""
-    found: list[str] = []
-    waiting = [blocks]
-    while waiting:
-        match waiting.pop(0):
-            case list() as several:
-                waiting[:0] = several
-            case {**parts}:
-                if isinstance(text := parts.get("text"), str):
-                    found.append(text)
-                waiting[:0] = [part for part in parts.values() if isinstance(part, dict | list)]
-            case _:
-                pass
-    return plain("\n".join(found), known)
 
 
 def _is_command(spoken: str) -> bool:
@@ -401,8 +316,3 @@ def _after_mentions(text: str, agents: Mapping[str, str]) -> str:
 def _title(text: str) -> str:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first[:TITLE_CHARACTERS]
-
-
-def _safe(name: str) -> str:
-    """Make a file name safe: no folders, no special characters."""
-    return _UNUSABLE.sub("_", name)[-NAME_CHARACTERS:].strip(". ") or "file"

@@ -10,19 +10,31 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.services.service import ManifestRequest
+from app.services.slack.events import SHORTCUT
 
 SCOPES: Final[Mapping[str, str]] = {
     "app_mentions:read": "hear when someone mentions the agent",
     "assistant:write": "show that the agent is working, where agent sessions are not available",
     "channels:history": "read the thread it was called into, in public channels it was invited to",
     "chat:write": "answer in the thread, show progress and ask for permission",
+    "commands": 'offer "Ask ..." in the menu of every message',
     "files:read": "read screenshots and files that people attach",
     "files:write": "send files that the agent makes, and text that is too long for messages",
     "groups:history": "the same as channels:history, in private channels it was invited to",
     "im:history": "read direct messages to it",
     "mpim:history": "the same as channels:history, in group conversations",
+    "reactions:write": "mark your message when the agent is done with it",
     "users:read": "know people's names, and tell members from guests",
 }
+OPTIONAL: Final = frozenset({"commands", "reactions:write"})
+"""Scopes without which everything but their own feature works."""
+PROMPTS: Final[Mapping[str, str]] = {
+    "What can you do?": "What can you do here, and which repository would you work in?",
+    "Explain the code": "Explain in ten lines how this code base is built.",
+    "Fix a failing test": "Run the tests. If one fails, find out why and fix it.",
+    "Review the latest changes": "Review the latest changes, and say what you would improve.",
+}
+"""Prompts that Slack suggests in a new conversation with the agent, by title."""
 EVENTS: Final[Mapping[str, str]] = {
     "agent_session_stopped": "someone pressed Stop",
     "app_mention": "someone mentioned the agent",
@@ -36,6 +48,7 @@ APP_SCOPE: Final = "connections:write"
 NAME_CHARACTERS: Final = 35
 DESCRIPTION_CHARACTERS: Final = 140
 AGENT_DESCRIPTION_CHARACTERS: Final = 300
+SHORTCUT_CHARACTERS: Final = 24
 
 
 def manifest(name: str, description: str) -> dict[str, Any]:
@@ -49,7 +62,20 @@ def manifest(name: str, description: str) -> dict[str, Any]:
         "features": {
             "app_home": {"messages_tab_enabled": True, "messages_tab_read_only_enabled": False},
             "bot_user": {"display_name": name[:NAME_CHARACTERS], "always_online": True},
-            "agent_view": {"agent_description": words[:AGENT_DESCRIPTION_CHARACTERS]},
+            "agent_view": {
+                "agent_description": words[:AGENT_DESCRIPTION_CHARACTERS],
+                "suggested_prompts": [
+                    {"title": title, "message": message} for title, message in PROMPTS.items()
+                ],
+            },
+            "shortcuts": [
+                {
+                    "name": f"Ask {name}"[:SHORTCUT_CHARACTERS],
+                    "type": "message",
+                    "callback_id": SHORTCUT,
+                    "description": "Ask the agent to handle this message",
+                }
+            ],
         },
         "oauth_config": {"scopes": {"bot": sorted(SCOPES)}},
         "settings": {

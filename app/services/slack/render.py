@@ -1,4 +1,4 @@
-"""Renders a post for Slack: text in parts, tasks, blocks and buttons; pure.
+"""Renders a post for Slack as blocks and buttons; pure.
 
 An agent's text goes out as Markdown, with everything that would notify people made harmless;
 everything else is escaped.
@@ -6,8 +6,7 @@ everything else is escaped.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from app.core.ask_view import AskView, ShownFact
@@ -16,42 +15,24 @@ from app.core.consent.wording import gap, label, notes
 from app.core.posts import PostContent, Verbosity
 from app.core.updates import AskOption
 from app.core.visible import reveal_line
+from app.services.slack import cards
+from app.services.slack.cards import FINAL, word
 from app.services.slack.events import is_direct
+from app.services.slack.text import PART_CHARACTERS, escape, head, literal, piece, tail, weigh
 
-PART_CHARACTERS: Final = 10_000
-"""Text of one message: a stream and the Markdown of a message end near 12,000, fences included."""
-LINE_CHARACTERS: Final = 2_000
-"""How far back to look for the end of a line, or else of a word, where a text is cut."""
 SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
-TASK_CHARACTERS: Final = 200
 BUTTON_CHARACTERS: Final = 75
 """Text on a button, and of an option to choose."""
 SUMMARY_CHARACTERS: Final = 300
 """Text of a notification."""
-FINAL: Final = frozenset({"done", "failed", "stopped"})
-AT_REST: Final = FINAL | {"waiting"}
-"""States in which the agent does not work: a turn may wait for a person for days."""
+THOUGHT_CHARACTERS: Final = 500
+BARE_CHARACTERS: Final = 3_900
+"""Text of a message without blocks; Slack changes a message to 4,000 at most."""
+BELOW: Final = "The answer is below."
 
-_WORDS: Final = {
-    "queued": "Queued",
-    "starting": "Starting",
-    "working": "Working",
-    "waiting": "Waiting for an answer",
-    "done": "Done",
-    "failed": "Failed",
-    "stopped": "Stopped",
-}
-_TOOL_STATES: Final = {"completed": "complete", "failed": "error", "in_progress": "in_progress"}
-_STEP_STATES: Final = {"completed": "complete", "in_progress": "in_progress"}
-_STEP_SIGNS: Final = {"completed": "✅", "in_progress": "▶️"}
-_TOOL_SIGNS: Final = {"completed": "✓", "failed": "✗"}
-_RINGING: Final = re.compile(r"<(?=(?:!(?:channel|everyone|group|here|subteam)|@[UWB][A-Z0-9]+)\b)")
-_UNFINISHED: Final = re.compile(r"<(?:[!@][^>\s]{0,40})?$")
-_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
-_HALF_ESCAPED: Final = re.compile(r"&[a-z]{0,3}$")
-_ENTITY: Final = re.compile("&(?=(?:amp|lt|gt);)")
-_WORD_JOINER: Final = "\u2060"
+_CONTROLS: Final = {"button", "static_select", "feedback_buttons"}
+_SIGNS: Final = {"complete": "✓", "error": "✗", "in_progress": "▶", "pending": "…"}
 
 Block = dict[str, Any]
 Sealing = Callable[..., str]
@@ -62,113 +43,80 @@ def verbosity(content: PostContent, channel: str) -> Verbosity:
     return content.verbosity or ("normal" if is_direct(channel) else "quiet")
 
 
-def defang(text: str) -> str:
-    """Turn text that would notify a channel or a person into plain text."""
-    return _RINGING.sub(f"<{_WORD_JOINER}", text)
+def progress(content: PostContent, start: int, level: Verbosity, *, seal: Sealing) -> list[Block]:
+    """Render a message that shows what a turn does, and the end of the text so far."""
+    above = cards.blocks(content, level) or [_context(f"*{word(content)}*")]
+    if level == "full" and content.thought and content.state not in FINAL:
+        thought = head(escape(" ".join(content.thought.split())), THOUGHT_CHARACTERS)
+        above.append(_context(f"_{thought}_"))
+    below = list(_note(content))
+    if content.state == "queued":
+        below.append(_buttons([("Now", seal("command", "queue now")), _drop(seal)]))
+    room = PART_CHARACTERS - weigh_blocks([*above, *below])
+    words = piece(content.text, tail(content.text, start, room), None)
+    return [*above, *answer(words, below)]
 
 
-def escape(text: str) -> str:
-    """Escape text so that Slack reads no markup in it."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def answer(words: str, below: Sequence[Block]) -> list[Block]:
+    """Render a part of an answer, and what is below it."""
+    text = [{"type": "markdown", "text": words}] if words.strip() else []
+    return [*text, *below] or [_context("…")]
 
 
-def safe_end(text: str) -> int:
-    """Tell how much of a text can be shown while more may follow: never half a mention."""
-    match = _UNFINISHED.search(text)
-    return len(text) if match is None else match.start()
+def still_working() -> list[Block]:
+    """Render what people are notified of when a stream ends before the work does."""
+    return [_context("Still working. The answer comes in a new message.")]
 
 
-def part_end(text: str, start: int, shown: int, size: int = PART_CHARACTERS) -> int | None:
-    """Tell where the message that begins at `start` must end; None if the rest fits.
-
-    Text that is already shown, up to `shown`, stays in it.
-    """
-    if len(text) - start <= size:
-        return None
-    last = start + size
-    first = max(shown, last - LINE_CHARACTERS, start + 1)
-    gaps = (text.rfind(gap, first, last) for gap in ("\n", " "))
-    return next((gap + 1 for gap in gaps if gap >= 0), last)
-
-
-def opening(text: str, start: int) -> str:
-    """Reopen the code block in which a message begins."""
-    fence = _fence_at(text, start)
-    return f"{fence}\n" if fence else ""
-
-
-def closing(text: str, end: int) -> str:
-    """Close the code block in which a message ends."""
-    fence = _fence_at(text, end)
-    if not fence:
-        return ""
-    marks = fence[: _width(fence)]
-    return f"{marks}\n" if text[:end].endswith("\n") else f"\n{marks}\n"
-
-
-def piece(text: str, start: int, end: int | None) -> str:
-    """Cut one message out of a text, complete in itself."""
-    cut = text[start:end]
-    tail = "" if end is None else closing(text, end)
-    return defang(f"{opening(text, start)}{cut}{tail}") if cut else ""
-
-
-def tasks(content: PostContent, level: Verbosity, name: str) -> dict[str, Block]:
-    """List the tasks by name: the turn itself, its plan, and its tools if wanted."""
-    over = content.state in FINAL
-    state = "in_progress" if not over else "complete" if content.state == "done" else "error"
-    turn = _task(name, _WORDS.get(content.state, content.state), state)
-    if level == "full" and content.thought and not over:
-        turn["details"] = escape(content.thought[-TASK_CHARACTERS:])
-    listed = {name: turn}
-    for number, step in enumerate(content.plan):
-        status = _STEP_STATES.get(step.status, "pending")
-        listed[f"plan-{number}"] = _task(f"plan-{number}", step.text, status)
-    for tool in content.tools if level != "quiet" else ():
-        status = _TOOL_STATES.get(tool.status, "pending")
-        if over and status in {"pending", "in_progress"}:
-            status = state
-        task = _task(f"tool-{tool.call}", tool.title, status)
-        if level == "full" and tool.output:
-            task["output"] = escape(tool.output[:TASK_CHARACTERS])
-        listed[task["id"]] = task
-    return listed
-
-
-def chunks(before: Mapping[str, Block], now: Mapping[str, Block], text: str) -> list[Block]:
-    """Render what a stream does not show yet."""
-    new = [
-        {"type": "task_update", **task} for name, task in now.items() if before.get(name) != task
-    ]
-    return [*new, {"type": "markdown_text", "text": text}] if text else new
-
-
-def message(
-    content: PostContent, text: str, level: Verbosity, *, last: bool, seal: Sealing
-) -> list[Block]:
-    """Render a message of a turn as blocks: its state, then the text, then the note."""
-    blocks: list[Block] = []
-    over = content.state in FINAL
-    if last and not over:
-        blocks.append(_context(f"*{_WORDS.get(content.state, content.state)}*"))
-    if last:
-        blocks.extend(_progress(content, level))
-    if text:
-        blocks.append({"type": "markdown", "text": text})
-    if last and content.state == "queued":
-        blocks.append(_buttons([("Now", seal("command", "queue now")), _drop(seal)]))
-    blocks.extend(ending(content) if last and over else _note(content) if last else ())
-    return blocks or [_context(_WORDS.get(content.state, content.state) or "…")]
+def reduced(content: PostContent, level: Verbosity) -> list[Block]:
+    """Render what is left of a message that showed the progress: the answer is below it."""
+    done = cards.blocks(content, level)
+    return [*done, _context(BELOW if done else f"{word(content)}. {BELOW}")]
 
 
 def ending(content: PostContent) -> list[Block]:
     """Render what is below an answer: the bridge's note, and the facts."""
     blocks = list(_note(content))
     if not content.text and not content.note:
-        blocks.append(_context(_WORDS.get(content.state, content.state)))
+        blocks.append(_context(word(content)))
     if content.facts:
         blocks.append(_context(" · ".join(map(_fact, content.facts))[:SECTION_CHARACTERS]))
     return blocks
+
+
+def feedback(marker: str, seal: Sealing) -> Block:
+    """Render the two buttons that rate an answer."""
+    pair = {
+        f"{kind}_button": {
+            "text": {"type": "plain_text", "text": sign, "emoji": True},
+            "accessibility_label": words,
+            "value": seal("rate", marker, verdict),
+        }
+        for kind, sign, words, verdict in (
+            ("positive", "👍", "This answer helped", "good"),
+            ("negative", "👎", "This answer did not help", "bad"),
+        )
+    }
+    element = {"type": "feedback_buttons", "action_id": "feedback", **pair}
+    return {"type": "context_actions", "elements": [element]}
+
+
+def weigh_blocks(blocks: Sequence[Block]) -> int:
+    """Measure the text of blocks as Slack counts it: all of them together."""
+    return sum(weigh(text) for block in blocks for text in _texts(block))
+
+
+def _texts(block: object) -> Iterator[str]:
+    """List every text that is shown in a block."""
+    if isinstance(block, list):
+        for part in block:
+            yield from _texts(part)
+    if not isinstance(block, dict) or block.get("type") in _CONTROLS:
+        return
+    for key, part in block.items():
+        if key in {"text", "title"} and isinstance(part, str):
+            yield part
+        yield from _texts(part)
 
 
 def ask(content: PostContent, seal: Sealing) -> list[Block]:
@@ -188,7 +136,7 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
             blocks.append(_context("Or reply with your own answer."))
     if content.note:
         # The note names an answer in the agent's words.
-        blocks.append(_words(_literal(reveal_line(content.note))[:SECTION_CHARACTERS]))
+        blocks.append(_words(literal(reveal_line(content.note))[:SECTION_CHARACTERS]))
     return blocks
 
 
@@ -198,7 +146,7 @@ def notice(content: PostContent) -> list[Block]:
 
 
 def verbatim(blocks: Sequence[Block]) -> list[Block]:
-    """Replace the Markdown among blocks by plain text, which Slack always accepts."""
+    """Replace the Markdown and the cards among blocks by plain text, which Slack always accepts."""
     return [written for block in blocks for written in _verbatim(block)]
 
 
@@ -209,13 +157,24 @@ def _verbatim(block: Block) -> Iterator[Block]:
         case "rich_text":
             for part in block["elements"]:
                 yield from _plain(part["elements"][0]["text"])
+        case "context_actions":
+            return
+        case "plan":
+            lines = [f"{_SIGNS[card['status']]} {card['title']}" for card in block["tasks"]]
+            yield _words("\n".join([block["title"], *lines])[:SECTION_CHARACTERS])
         case _:
             yield block
 
 
+def bare(blocks: Sequence[Block]) -> str:
+    """Write blocks as one text without any markup."""
+    words = "\n".join(text for block in blocks for text in _texts(block))
+    return head(escape(words), BARE_CHARACTERS) or "…"
+
+
 def summary(content: PostContent) -> str:
     """Write the line that a notification shows."""
-    words = content.text.strip() or content.note or _WORDS.get(content.state, content.state)
+    words = content.text.strip() or content.note or word(content)
     return escape(" ".join(words[:SUMMARY_CHARACTERS].split())) or "…"
 
 
@@ -224,43 +183,9 @@ def words_below(content: PostContent) -> str:
     return "\n".join(filter(None, (escape(content.note), " · ".join(map(_fact, content.facts)))))
 
 
-def _task(name: str, title: str, status: str) -> Block:
-    shown = reveal_line(title)[:TASK_CHARACTERS] or name
-    return {"id": name, "title": escape(shown), "status": status}
-
-
-def _progress(content: PostContent, level: Verbosity) -> Iterator[Block]:
-    steps = [f"{_STEP_SIGNS.get(step.status, '▫️')} {_line(step.text)}" for step in content.plan]
-    if steps:
-        yield _words(_last(steps))
-    if level != "quiet" and content.tools:
-        lines = []
-        for tool in content.tools:
-            lines.append(f"{_TOOL_SIGNS.get(tool.status, '…')} {_line(tool.title)}")
-            if level == "full" and tool.output:
-                lines.append(f"    {_line(tool.output)}")
-        yield _words(_last(lines))
-    if level == "full" and content.thought and content.state not in FINAL:
-        thought = _head(escape(" ".join(content.thought.split())), SECTION_CHARACTERS)
-        yield _context(f"_{thought}_")
-
-
-def _line(text: str) -> str:
-    return _literal(reveal_line(text)[:TASK_CHARACTERS])
-
-
-def _last(lines: Sequence[str]) -> str:
-    """Join as many of the last lines as fit: current work is at the end."""
-    first, size = len(lines), 0
-    while first and size + len(lines[first - 1]) < SECTION_CHARACTERS:
-        first -= 1
-        size += len(lines[first]) + 1
-    return "\n".join(lines[first:])
-
-
 def _note(content: PostContent) -> Iterator[Block]:
     if content.note:
-        yield _context(_head(escape(content.note), SECTION_CHARACTERS))
+        yield _context(head(escape(content.note), SECTION_CHARACTERS))
 
 
 def _fact(fact: Any) -> str:
@@ -341,34 +266,23 @@ def _fact_code(fact: ShownFact) -> Iterator[Block]:
 
 def _rich(kind: str, text: str, *, bold: bool = False) -> Block:
     """Render text in which Slack reads no markup, mentions or emoji."""
-    element: Block = {"type": "text", "text": _literal(text)}
+    element: Block = {"type": "text", "text": literal(text)}
     return {"type": kind, "elements": [{**element, "style": {"bold": True}} if bold else element]}
-
-
-def _literal(text: str) -> str:
-    """Keep Slack from reading `&lt;` as `<`."""
-    return _ENTITY.sub(r"\\u{26}", text)
 
 
 def _sections(text: str) -> Iterator[Block]:
     shown = escape(text)
     while shown:
-        cut = _head(shown, SECTION_CHARACTERS)
+        cut = head(shown, SECTION_CHARACTERS)
         yield {"type": "section", "text": {"type": "mrkdwn", "text": cut}}
         shown = shown[len(cut) :]
 
 
 def _plain(text: str) -> Iterator[Block]:
-    text = _literal(text)
+    text = literal(text)
     for begin in range(0, len(text), SECTION_CHARACTERS):
         cut = text[begin : begin + SECTION_CHARACTERS]
         yield {"type": "section", "text": {"type": "plain_text", "text": cut, "emoji": False}}
-
-
-def _head(escaped: str, size: int) -> str:
-    """Take the beginning of escaped text, and never half an entity."""
-    cut = escaped[:size]
-    return _HALF_ESCAPED.sub("", cut) if len(escaped) > size else cut
 
 
 def _context(text: str) -> Block:
@@ -379,19 +293,3 @@ def _words(text: str) -> Block:
     """Render titles small and verbatim: as markup, stars and underscores would vanish."""
     plain = {"type": "plain_text", "text": text or "…", "emoji": False}
     return {"type": "context", "elements": [plain]}
-
-
-def _width(fence: str) -> int:
-    return len(fence) - len(fence.lstrip(fence[0]))
-
-
-def _fence_at(text: str, end: int) -> str:
-    """Return the line that opened the code block in which a text is at `end`, if any."""
-    fence = ""
-    for match in _FENCE.finditer(text, 0, end):
-        marks, rest = match.groups()
-        if not fence:
-            fence = match.group().strip()
-        elif fence.startswith(marks[0] * 3) and not rest.strip() and len(marks) >= _width(fence):
-            fence = ""
-    return fence

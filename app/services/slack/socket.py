@@ -36,7 +36,9 @@ LOOK_SECONDS: Final = 0.5
 
 Keep = Callable[[dict[str, Any], bytes], Awaitable[None]]
 Opened = Callable[[float | None], None]
-"""Called for every new connection, with the time the last one was alive; None for the first."""
+"""Called for the first connection, and after a gap with the time the last one was alive."""
+REFRESHES: Final = {"refresh_requested", "warning"}
+"""Reasons with which Slack asks for a new connection while it still uses the old one."""
 
 
 class Connection(SocketModeClient):
@@ -55,6 +57,7 @@ class Connection(SocketModeClient):
         self.proxy = web_client.proxy
         self.hello = asyncio.Event()
         self.opened_at = 0.0
+        self.is_refreshed = False
         self.ended = asyncio.Event()
         self.take: Callable[[dict[str, Any], bytes], None] = lambda _frame, _raw: None
 
@@ -66,6 +69,7 @@ class Connection(SocketModeClient):
             case "hello":
                 self.hello.set()
             case "disconnect":
+                self.is_refreshed = frame.get("reason") in REFRESHES
                 self.ended.set()
             case _:
                 self.take(frame, raw)
@@ -131,7 +135,8 @@ class Socket:
                 heard = current.heard_at
                 # The next one first: Slack sends it what the old one no longer takes.
                 following = await self._open(web_client, keep)
-                opened(heard)
+                if not (current.is_refreshed and await current.is_connected()):
+                    opened(heard)
                 current, old = following, current
                 await old.close()
         finally:

@@ -1,14 +1,16 @@
-"""Shows that an agent is working: Slack's own status with its Stop button, renewed in time.
+"""Shows that an agent is working: Slack's own status with its Stop button, ended with the work.
 
-A status is decoration: if Slack refuses or delays it, no answer waits for it.
+A status is decoration: if Slack refuses or delays it, no answer waits for it. Slack keeps the
+status of a session for an hour, so it is ended in any case, also after a restart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 from app.core.keys import SessionKey
 from app.core.ports import Clock
@@ -19,9 +21,24 @@ from app.services.slack.events import channel_and_thread, is_person
 
 logger = logging.getLogger(__name__)
 
-AGAIN_SECONDS: Final = 60.0
-"""How often a status is renewed: it disappears after two minutes."""
-LACKING: Final = {"unknown_method", "missing_scope", "not_allowed_token_type", "access_denied"}
+SESSION_SECONDS: Final = 1500.0
+"""How often the status of a session is renewed: it ends after an hour."""
+THREAD_SECONDS: Final = 60.0
+"""How often the status of a thread without a session is renewed: it is gone after two minutes."""
+RETRY_SECONDS: Final = 60.0
+TITLE_CHARACTERS: Final = 200
+NO_SESSIONS: Final = {
+    "access_denied",
+    "feature_disabled",
+    "missing_scope",
+    "not_allowed_token_type",
+    "not_an_agent",
+    "unknown_method",
+}
+"""Errors that mean that this app has no agent sessions; any other concerns one thread."""
+NO_SUCH_PERSON: Final = {"user_not_found", "user_not_in_channel"}
+
+State = Literal["processing", "suspended", "active"]
 
 
 @dataclass(slots=True)
@@ -29,42 +46,79 @@ class _Shown:
     """The status one thread should show, and the timer until it is set again."""
 
     asker: str
-    wanted: Literal["processing", "active"] = "processing"
+    works: bool = True
+    asks: set[str] = field(default_factory=set)
+    """The questions that people have to answer."""
+    waits: bool = False
+    """Whether the turn itself waits for a person."""
+    has_session: bool = True
+    is_named: bool = False
     timer: asyncio.Task[None] | None = None
+
+    @property
+    def wanted(self) -> State:
+        if not self.works:
+            return "active"
+        return "suspended" if self.asks or self.waits else "processing"
 
 
 class Status:
     """The statuses of one agent's threads."""
 
-    def __init__(self, api: SlackApi, clock: Clock, agent: str) -> None:
+    def __init__(
+        self, api: SlackApi, clock: Clock, agent: str, title: Callable[[SessionKey], str]
+    ) -> None:
         self._api = api
         self._clock = clock
+        self._title = title
         self._tasks = Tasks(f"slack status of {agent}")
         self._shown: dict[SessionKey, _Shown] = {}
         self._sessions = True
 
-    def begin(self, key: SessionKey, asker: str) -> None:
-        """Show that the agent works in a thread, from now on until it ends."""
-        if key in self._shown:
-            self._want(self._shown[key], "processing")
+    def begin(self, key: SessionKey, asker: str, *, waits: bool = False) -> None:
+        """Show that the agent works in a thread or waits there, from now on until it ends."""
+        shown = self._shown.get(key)
+        if shown is None:
+            self._start(key, _Shown(asker if is_person(asker) else "", waits=waits))
             return
-        shown = self._shown[key] = _Shown(asker if is_person(asker) else "")
-        self._tasks.start(self._show(key, shown), name=str(key))
+        before, shown.works, shown.waits = shown.wanted, True, waits
+        self._wake(shown, before)
+
+    def ask(self, key: SessionKey, ask: str, *, is_open: bool) -> None:
+        """Show that a person has to answer, or no longer has to."""
+        shown = self._shown.get(key)
+        if shown is not None:
+            before = shown.wanted
+            (shown.asks.add if is_open else shown.asks.discard)(ask)
+            self._wake(shown, before)
 
     def end(self, key: SessionKey) -> None:
-        """Show that the agent no longer works."""
-        if key in self._shown:
-            self._want(self._shown[key], "active")
+        """Show that the agent no longer works, also if an earlier run of the bridge showed it."""
+        shown = self._shown.get(key)
+        if shown is None:
+            self._start(key, _Shown("", works=False))
+            return
+        before, shown.works = shown.wanted, False
+        shown.asks.clear()
+        self._wake(shown, before)
+
+    def tidy(self, keys: Iterable[SessionKey]) -> None:
+        """End what an earlier run of the bridge may have shown in threads without work."""
+        for key in keys:
+            if key not in self._shown:
+                self.end(key)
 
     async def close(self) -> None:
         """Stop updating; the statuses stay as shown."""
         await self._tasks.close()
 
-    def _want(self, shown: _Shown, status: Literal["processing", "active"]) -> None:
-        if shown.wanted != status:
-            shown.wanted = status
-            if shown.timer is not None:
-                shown.timer.cancel()
+    def _start(self, key: SessionKey, shown: _Shown) -> None:
+        self._shown[key] = shown
+        self._tasks.start(self._show(key, shown), name=str(key))
+
+    def _wake(self, shown: _Shown, before: State) -> None:
+        if shown.wanted != before and shown.timer is not None:
+            shown.timer.cancel()
 
     async def _show(self, key: SessionKey, shown: _Shown) -> None:
         """Update Slack with one call at a time: two at once may arrive in any order."""
@@ -77,41 +131,79 @@ class Status:
     async def _settle(self, key: SessionKey, shown: _Shown) -> bool:
         """Set the wanted status, then sleep until it is due again; True if no more is to do."""
         status = shown.wanted
-        wait = await self._set(key, status, shown.asker)
+        wait = await self._set(key, status, shown)
         if shown.wanted != status:
             return False
         if status == "active" and wait is None:
             return True
-        pause = self._clock.sleep(AGAIN_SECONDS if wait is None else wait)
-        shown.timer = self._tasks.start(pause, name=f"{key}, again")
+        if wait is None:
+            is_session = self._sessions and shown.has_session
+            wait = SESSION_SECONDS if is_session else THREAD_SECONDS
+        shown.timer = self._tasks.start(self._clock.sleep(wait), name=f"{key}, again")
         await asyncio.wait({shown.timer})
         return False
 
-    async def _set(self, key: SessionKey, status: str, asker: str) -> float | None:
+    async def _set(self, key: SessionKey, status: State, shown: _Shown) -> float | None:
         """Set a status; returns the seconds until the next try if Slack delays it."""
+        try:
+            if self._sessions and shown.has_session:
+                try:
+                    await self._set_session(key, status, shown)
+                except SlackRefused as error:
+                    logger.info("%s; showing the status of the thread instead", error)
+                    self._sessions = error.error not in NO_SESSIONS
+                    shown.has_session = False
+            if not (self._sessions and shown.has_session):
+                await self._set_thread(key, status)
+        except PostDelayed as error:
+            return error.retry_after or RETRY_SECONDS
+        except SlackRefused as error:
+            logger.debug("%s", error)
+        except PostError as error:
+            logger.info("%s", error)
+            return RETRY_SECONDS
+        return None
+
+    async def _set_session(self, key: SessionKey, status: State, shown: _Shown) -> None:
+        title = self._title(key)[:TITLE_CHARACTERS]
+        answer = await self._call_session(key, status, shown, title=title or None)
+        if title and not shown.is_named and answer.get("title") == "":
+            # A stream that came first made the session, without a title.
+            shown.is_named = True
+            channel, thread = channel_and_thread(key.external)
+            await self._api.call(
+                "agents.sessions.rename",
+                yields=True,
+                channel_id=channel,
+                thread_ts=thread,
+                title=title,
+            )
+
+    async def _call_session(
+        self, key: SessionKey, status: State, shown: _Shown, **more: Any
+    ) -> dict[str, Any]:
         channel, thread = channel_and_thread(key.external)
         try:
-            if self._sessions:
-                try:
-                    await self._api.call(
-                        "agents.sessions.setStatus",
-                        channel_id=channel,
-                        thread_ts=thread,
-                        status=status,
-                        initiator_user_id=asker or None,
-                    )
-                except SlackRefused as error:
-                    self._sessions = error.error not in LACKING
-            if not self._sessions:
-                words = "is working…" if status == "processing" else ""
-                await self._api.call(
-                    "assistant.threads.setStatus",
-                    channel_id=channel,
-                    thread_ts=thread,
-                    status=words,
-                )
-        except PostDelayed as error:
-            return error.retry_after or AGAIN_SECONDS
-        except PostError as error:
-            logger.debug("%s", error)
-        return None
+            return await self._api.call(
+                "agents.sessions.setStatus",
+                yields=status != "active",
+                channel_id=channel,
+                thread_ts=thread,
+                status=status,
+                initiator_user_id=shown.asker or None,
+                **more,
+            )
+        except SlackRefused as error:
+            if error.error not in NO_SUCH_PERSON or not shown.asker:
+                raise
+            shown.asker = ""
+        return await self._call_session(key, status, shown, **more)
+
+    async def _set_thread(self, key: SessionKey, status: State) -> None:
+        channel, thread = channel_and_thread(key.external)
+        await self._api.call(
+            "assistant.threads.setStatus",
+            channel_id=channel,
+            thread_ts=thread,
+            status="is working…" if status == "processing" else "",
+        )

@@ -45,6 +45,10 @@ _SURFACE = (
         surface.c.agent == bindparam("agent"),
     )
 )
+_HEAR = insert(heard)
+_ADD_TURN = insert(turn).returning(turn.c.id)
+_ADD_SURFACE = insert(surface).returning(surface.c.id)
+_ADD_SESSION = insert(session).returning(session.c.id)
 _TOUCH = update(session).where(session.c.id == bindparam("of")).values(updated_at=bindparam("now"))
 _RELEASE = (
     update(turn)
@@ -63,7 +67,7 @@ def attach(
     waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
     release(connection, session_id)
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
-    connection.execute(insert(heard), {"message": number, "session": session_id, "turn": turn_id})
+    connection.execute(_HEAR, {"message": number, "session": session_id, "turn": turn_id})
     busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
     content = PostContent(
         kind="turn",
@@ -81,7 +85,7 @@ def attach(
 
 def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
     new = {"session": session_id, "surface": surface_id, "created_at": now}
-    return int(connection.execute(insert(turn).returning(turn.c.id), new).scalar_one())
+    return int(connection.execute(_ADD_TURN, new).scalar_one())
 
 
 def _surface(
@@ -107,8 +111,7 @@ def _surface(
         connection, request, place_id, now
     )
     surface_id = connection.execute(
-        insert(surface).returning(surface.c.id),
-        {**named, "session": session_id, "place": place_id},
+        _ADD_SURFACE, {**named, "session": session_id, "place": place_id}
     ).scalar_one()
     return surface_id, session_id
 
@@ -123,7 +126,7 @@ def _new_session(
         "created_at": now,
         "updated_at": now,
     }
-    return int(connection.execute(insert(session).returning(session.c.id), new).scalar_one())
+    return int(connection.execute(_ADD_SESSION, new).scalar_one())
 
 
 def release(connection: Connection, session_id: int) -> None:

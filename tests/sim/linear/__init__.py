@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sim.linear.records import App, Comment, Issue, LinearSession, Person
+from tests.sim.linear.records import Anchor, App, Comment, Issue, LinearSession, Person
 from tests.sim.linear.server import Linear
 
-__all__ = ["App", "Comment", "Issue", "Linear", "LinearSession", "Person"]
+__all__ = ["Anchor", "App", "Comment", "Issue", "Linear", "LinearSession", "Person"]

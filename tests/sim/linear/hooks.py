@@ -1,6 +1,7 @@
 """How the simulated Linear tells an app that something happened: signed, timed, sent again.
 
-A delivery that is sent again is the same bytes, hence has the same timestamp and signature.
+A delivery that is sent again is the same bytes, hence has the same timestamp and signature. Every
+answer but 200 is a failure; after many in a row the hook is off until an admin turns it on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ ANSWER_SECONDS: Final = 5.0
 """How long Linear waits for an answer."""
 RETRY_SECONDS: Final = (60.0, 3600.0, 6 * 3600.0)
 """When Linear sends what was not answered with 200 again."""
+FAILURES: Final = 12
+"""How many failures in a row turn a hook off; Linear publishes no number, only that it happens."""
 _ACKNOWLEDGED: Final = 200
 
 
@@ -72,18 +75,27 @@ class Hooks:
         return delivery
 
     def repeat(self, delivery: HookDelivery) -> int:
-        """Send the same bytes; an app without an address gets nothing and is not waited for."""
-        if not delivery.app.webhook_url:
+        """Send the same bytes; an app whose hook is off or has no address gets nothing."""
+        app = delivery.app
+        if not app.webhook_url or not app.hook_enabled:
             return 0
         try:
             answer = self._http.post(
-                delivery.app.webhook_url, content=delivery.body, headers=delivery.headers
+                app.webhook_url, content=delivery.body, headers=delivery.headers
             )
         except httpx.TransportError:
             delivery.answers.append(0)
         else:
             delivery.answers.append(answer.status_code)
-        return delivery.answers[-1]
+        status = delivery.answers[-1]
+        app.hook_failures = 0 if status == _ACKNOWLEDGED else app.hook_failures + 1
+        app.hook_enabled = app.hook_failures < FAILURES
+        return status
+
+    def next_due(self) -> HookDelivery | None:
+        """Find what is to be sent again next."""
+        waiting = [each for each in self.sent if each.due is not None and each.app.hook_enabled]
+        return min(waiting, key=lambda each: each.due or 0.0, default=None)
 
     def close(self) -> None:
         """Let go of connections."""

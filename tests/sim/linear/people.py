@@ -7,6 +7,7 @@ import threading
 from tests.sim.linear.hooks import Hooks
 from tests.sim.linear.records import (
     Activity,
+    Anchor,
     App,
     Comment,
     Issue,
@@ -15,10 +16,7 @@ from tests.sim.linear.records import (
     new_id,
 )
 from tests.sim.linear.views import Views
-from tests.sim.linear.workspace import Workspace
-
-_THREAD = "This thread is for an agent session with {}."
-"""The comment that Linear itself puts above a session that began with a delegation."""
+from tests.sim.linear.workspace import THREAD, Workspace
 
 
 class People:
@@ -69,7 +67,7 @@ class People:
     def delegate(self, issue: Issue, app: App, by: Person | None) -> LinearSession:
         """Give an issue to an agent; an automation does it if nobody is named."""
         issue.delegate = app.user
-        return self._begin(issue, app, by, self.comment(issue, None, _THREAD.format(app.user.name)))
+        return self._begin(issue, app, by, self.comment(issue, None, THREAD.format(app.user.name)))
 
     def comment(
         self, issue: Issue, by: Person | None, words: str, *, under: Comment | None = None
@@ -99,18 +97,22 @@ class People:
         creator = responsible or by
         if under is None:
             return self._begin(issue, app, creator, source)
-        root = self.comment(issue, None, _THREAD.format(app.user.name))
+        root = self.comment(issue, None, THREAD.format(app.user.name))
         return self._begin(issue, app, creator, root, source)
+
+    def mention_on(self, anchor: Anchor, app: App, by: Person, words: str = "") -> LinearSession:
+        """Begin a session about something else than an issue, in a comment or by a button."""
+        there = self.issue("Not shown")
+        comment = self.comment(there, by, f"@{app.user.name} {words}" if words else "")
+        return self._begin(there, app, by, comment, anchor=anchor)
 
     def reply(self, session: LinearSession, by: Person, words: str) -> Activity:
         """Say something in an agent's session."""
         return self._prompt(session, by, words)
 
-    def pick(self, session: LinearSession, by: Person, label: str) -> Activity:
-        """Choose one of the options that an agent offered last."""
-        metadata = session.of_type("elicitation")[-1].signal_metadata or {}
-        values = {option["label"]: option["value"] for option in metadata["options"]}
-        return self._prompt(session, by, values[label])
+    def pick(self, session: LinearSession, by: Person, shown: str) -> Activity:
+        """Choose one of the options that an agent offered last, by what its button shows."""
+        return self._prompt(session, by, session.buttons[shown])
 
     def stop(self, session: LinearSession, by: Person) -> Activity:
         """Press stop."""
@@ -141,10 +143,12 @@ class People:
         by: Person | None,
         comment: Comment,
         source: Comment | None = None,
+        anchor: Anchor | None = None,
     ) -> LinearSession:
         now = self.workspace.now()
         with self.changed:
             session = LinearSession(new_id(), app, issue, by, comment, now, now, source)
+            session.anchor = anchor
             self.workspace.sessions[session.id] = session
         self.hooks.send(app, self._shown.session_event(session, "created"))
         return session

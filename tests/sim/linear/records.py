@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+_REPOSITORY = re.compile(r"^https?://[^/]+/(?:.*/)?([^/]+/[^/]+)$")
 
 
 @dataclass(slots=True)
@@ -38,6 +41,10 @@ class App:
     client_secret: str
     webhook_secret: str
     webhook_url: str = ""
+    hook_enabled: bool = True
+    """Whether events are sent; only an admin turns a hook on that failed too often."""
+    hook_failures: int = 0
+    """How many deliveries in a row were not answered with 200."""
     tokens: dict[str, float] = field(default_factory=dict)
     """Tokens, and when each expires."""
     minted: str = ""
@@ -128,6 +135,16 @@ class Activity:
         return str(self.content.get("body", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a session is about that is about no issue: a pull request, a document or a project."""
+
+    kind: str
+    title: str
+    text: str = ""
+    url: str = "https://linear.app/acme/somewhere"
+
+
 @dataclass(slots=True)
 class LinearSession:
     """One agent session, with every activity there ever was."""
@@ -152,6 +169,8 @@ class LinearSession:
     """Whether the agent confirmed it: nothing may follow until somebody says something."""
     answered_at: float | None = None
     """When the agent was first heard of."""
+    anchor: Anchor | None = None
+    """What it is about instead of its issue, which then only holds its comments."""
 
     def of_type(self, *types: str) -> list[Activity]:
         """List its activities of some types."""
@@ -162,6 +181,17 @@ class LinearSession:
         """What people see: ephemeral ones only until something follows."""
         last = len(self.activities) - 1
         return [a for at, a in enumerate(self.activities) if not a.ephemeral or at == last]
+
+    @property
+    def buttons(self) -> dict[str, str]:
+        """What the buttons of the last question show, and what each says when it is pressed.
+
+        Only the value is documented: it is what people read. That of a repository is its address,
+        of which they read the name.
+        """
+        metadata = self.of_type("elicitation")[-1].signal_metadata or {}
+        values = [option["value"] for option in metadata.get("options", [])]
+        return {_REPOSITORY.sub(r"\1", value): value for value in values}
 
     @property
     def response(self) -> str:

@@ -56,8 +56,12 @@ def check_signal(kind: str, signal: str | None, metadata: Any) -> None:
         raise LinearRefusal(f"the signal {signal} is not for agents' activities of type {kind}")
     if signal == "select":
         options = (metadata or {}).get("options")
-        if not options or any(set(option) != {"label", "value"} for option in options):
-            raise LinearRefusal("select needs options with label and value")
+        if not options or any(
+            not {"value"} <= set(option) <= {"label", "value"} for option in options
+        ):
+            raise LinearRefusal("select needs options with a value")
+        if len({option["value"] for option in options}) < len(options):
+            raise LinearRefusal("select needs options that differ in their value")
     else:
         given = metadata or {}
         if not str(given.get("url", "")).startswith(("https://", "http://")):

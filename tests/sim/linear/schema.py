@@ -15,6 +15,7 @@ scalar JSONObject
 type Query {
   viewer: User!
   user(id: String!): User!
+  issue(id: String!): Issue!
   agentActivity(id: String!): AgentActivity!
   agentSession(id: String!): AgentSession!
   issueRepositorySuggestions(
@@ -27,6 +28,8 @@ type Mutation {
   agentActivityCreate(input: AgentActivityCreateInput!): AgentActivityPayload!
   agentSessionUpdate(id: String!, input: AgentSessionUpdateInput!): AgentSessionPayload!
   issueUpdate(id: String!, input: IssueUpdateInput!): IssuePayload!
+  agentSessionCreateOnIssue(input: AgentSessionCreateOnIssue!): AgentSessionPayload!
+  commentDelete(id: String!): DeletePayload!
   fileUpload(
     contentType: String!, filename: String!, makePublic: Boolean, size: Int!
   ): UploadPayload!
@@ -84,6 +87,7 @@ type Issue {
   parent: Issue
   comments(first: Int, last: Int): CommentConnection!
   attachments(first: Int): AttachmentConnection!
+  agentSessions(first: Int): AgentSessionConnection!
 }
 
 type ActorBot {
@@ -123,7 +127,14 @@ type Comment {
   body: String!
   createdAt: DateTime!
   user: User
+  documentContent: DocumentContent
+  project: Project
 }
+
+type DocumentContent { content: String document: Document }
+type Document { title: String! url: String! }
+type Project { name: String! content: String url: String! }
+type PullRequest { number: Float! title: String! url: String! }
 
 type AgentSession {
   id: ID!
@@ -137,6 +148,7 @@ type AgentSession {
   comment: Comment
   sourceComment: Comment
   issue: Issue
+  pullRequest: PullRequest
   plan: JSON
   externalLinks: [AgentSessionExternalLink!]!
   activities(first: Int, last: Int, filter: AgentActivityFilter): AgentActivityConnection!
@@ -187,6 +199,7 @@ type RepositorySuggestion { repositoryFullName: String! hostname: String confide
 
 type AgentActivityPayload { success: Boolean! agentActivity: AgentActivity! }
 type AgentSessionPayload { success: Boolean! agentSession: AgentSession! }
+type DeletePayload { success: Boolean! entityId: String! }
 type IssuePayload { success: Boolean! issue: Issue }
 
 enum AgentActivitySignal { auth continue select stop }
@@ -200,6 +213,11 @@ input AgentActivityCreateInput {
   id: String
   signal: AgentActivitySignal
   signalMetadata: JSONObject
+}
+
+input AgentSessionCreateOnIssue {
+  issueId: String!
+  externalUrls: [AgentSessionExternalUrlInput!]
 }
 
 input CandidateRepository { hostname: String! repositoryFullName: String! }

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.sim.linear.graphql import GraphqlInvalid, execute, read_operation
-from tests.sim.linear.hooks import Hooks
+from tests.sim.linear.hooks import HookDelivery, Hooks
 from tests.sim.linear.oauth import Oauth
 from tests.sim.linear.people import People
 from tests.sim.linear.records import App
@@ -59,7 +59,13 @@ class _Server(ThreadingHTTPServer):
 class Linear(People):
     """One workspace, its API and its people."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.behind = 0.0
+        """How many seconds its clock is behind that of the machine: time that can still pass."""
+
+        def now() -> float:
+            return clock() - self.behind
+
         workspace = Workspace(now)
         self.kept = Uploads(workspace.id, lambda: self.url.removesuffix("/graphql"))
         self.uploads = self.kept.files
@@ -79,6 +85,8 @@ class Linear(People):
         """Fields that are not answered until they are taken out of here."""
         self.waiting: list[str] = []
         """The fields that somebody waits for."""
+        self.undone = 0
+        """How many mutations are not carried out and answered with `success: false`."""
         self.lose_answers = 0
         """How many mutations are carried out without an answer."""
         self.lose_uploads = 0
@@ -119,6 +127,14 @@ class Linear(People):
                 )
                 raise TimeoutError(f"Linear still shows:\n{shown}")
 
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, and send again what is due meanwhile."""
+        until = self.workspace.now() + seconds
+        while (next_one := self.hooks.next_due()) and (due := next_one.due or 0.0) <= until:
+            self.behind -= max(due - self.workspace.now(), 0.0)
+            self.hooks.repeat(next_one)
+        self.behind -= max(until - self.workspace.now(), 0.0)
+
     def upload(self, name: str, content: bytes) -> str:
         """Keep a file; returns how it stands in a text."""
         return self.kept.keep(name, content)
@@ -128,6 +144,17 @@ class Linear(People):
         with self.changed:
             self.oauth.revoke(app)
         self.hooks.send(app, self.views.revoked(app))
+
+    def let_in(self, app: App) -> HookDelivery:
+        """Let an app into the team, and tell it."""
+        return self.hooks.send(app, self.views.access_changed(app))
+
+    def tell_opened(self) -> None:
+        """Tell apps of the sessions that they opened, even before they know themselves."""
+        with self.changed:
+            opened, self.workspace.opened = self.workspace.opened, []
+        for session in opened:
+            self.hooks.send(session.app, self.views.session_event(session, "created"))
 
     def fields(self) -> list[str]:
         """List what was asked for or done, in order."""
@@ -150,6 +177,9 @@ class Linear(People):
             if operation.writes and "write" not in app.scope.split(","):
                 words = "Invalid scope: `write` required"
                 return 200, {"data": None, **_errors(words, "FORBIDDEN")}, {}
+            if operation.writes and self.undone > 0:
+                self.undone -= 1
+                return 200, {"data": {operation.fields[0]: {"success": False}}}, {}
             root = self.views.root(app)
             return 200, {"data": execute(SCHEMA, operation, variables, root)}, {}
         except GraphqlInvalid as error:
@@ -271,6 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         authorization = self.headers.get("authorization", "")
         (status, answer, headers), lost = self.linear.take(self.path, authorization, body)
+        self.linear.tell_opened()
         if lost:
             self.close_connection = True
             return

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tests.sim.linear.records import (
     Activity,
+    Anchor,
     App,
     Comment,
     Issue,
@@ -38,6 +39,7 @@ class Views:
         return {
             "viewer": self.user(app.user),
             "user": lambda id: self.user(space.person(id)),  # noqa: A006 - Linear's name for it
+            "issue": lambda id: self._issue(space.issue(id)),  # noqa: A006 - as above
             "agentActivity": lambda id: self._activity(*space.activity(id)),  # noqa: A006 - as above
             "agentSession": lambda id: self._session(space.session(id)),  # noqa: A006 - as above
             "agentSessions": self._sessions,
@@ -47,6 +49,11 @@ class Views:
                 "success": True,
                 "agentSession": self._session(space.update(app, id, input)),
             },
+            "agentSessionCreateOnIssue": lambda input: {  # noqa: A006 - as above
+                "success": True,
+                "agentSession": self._session(space.open_session(app, input)),
+            },
+            "commentDelete": self._delete_comment,
             "fileUpload": self._uploads.announce,
             "issueUpdate": lambda id, input: {  # noqa: A006 - as above
                 "success": True,
@@ -74,7 +81,7 @@ class Views:
                 "userId": activity.user.id,
                 "user": activity.user.child(),
             }
-        if action == "created":
+        if action == "created" and session.anchor is None:
             issue = session.issue
             event["promptContext"] = (
                 f'<issue identifier="{issue.identifier}"><title>{issue.title}</title>'
@@ -108,6 +115,17 @@ class Views:
         del envelope["appUserId"]
         return envelope
 
+    def access_changed(self, app: App) -> dict[str, Any]:
+        """Tell an app that it was let into the team."""
+        envelope = self._envelope(app, "PermissionChange", "teamAccessChanged")
+        added = [self._workspace.team_id]
+        return {
+            **envelope,
+            "canAccessAllPublicTeams": False,
+            "addedTeamIds": added,
+            "removedTeamIds": [],
+        }
+
     def user(self, person: Person) -> dict[str, Any]:
         """Show a user."""
         organization = {"id": self._workspace.id, "name": "Acme", "urlKey": "acme"}
@@ -138,6 +156,10 @@ class Views:
             "webhookId": f"hook-{app.client_id}",
             "webhookTimestamp": int(now * 1000),
         }
+
+    def _delete_comment(self, id: str) -> dict[str, Any]:  # noqa: A002 - Linear's name
+        self._workspace.delete_comment(id)
+        return {"success": True, "entityId": id}
 
     def _created(self, app: App, given: Mapping[str, Any]) -> dict[str, Any]:
         activity = self._workspace.act(app, given)
@@ -190,9 +212,10 @@ class Views:
             "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
             "appUser": self.user(session.app.user),
             "creator": self.user(session.creator) if session.creator else None,
-            "comment": self._comment(session.comment),
+            "comment": self._anchored(session),
+            "pullRequest": _pull_request(session.anchor),
             "sourceComment": self._comment(session.source) if session.source else None,
-            "issue": self._issue(session.issue),
+            "issue": None if session.anchor else self._issue(session.issue),
             "plan": session.plan,
             "externalLinks": session.urls,
             "activities": lambda filter=None, **part: {  # noqa: A006 - Linear's name
@@ -226,10 +249,10 @@ class Views:
             "updatedAt": moment(session.updated_at),
             "creatorId": creator.id if creator else None,
             "creator": creator.child() if creator else None,
-            "issueId": session.issue.id,
-            "issue": self._issue_child(session.issue),
-            "commentId": session.comment.id,
-            "comment": session.comment.child(session.issue),
+            "issueId": None if session.anchor else session.issue.id,
+            "issue": None if session.anchor else self._issue_child(session.issue),
+            "commentId": session.comment.id if session.comment.body else None,
+            "comment": session.comment.child(session.issue) if session.comment.body else None,
             "sourceCommentId": session.source.id if session.source else None,
             "url": f"{session.issue.url}#agent-session-{session.id[:8]}",
         }
@@ -262,6 +285,13 @@ class Views:
             "comments": lambda **part: {
                 "nodes": [self._comment(each) for each in _part(issue.comments, **part)]
             },
+            "agentSessions": lambda first=50: {
+                "nodes": [
+                    self._session(each)
+                    for each in self._workspace.sessions.values()
+                    if each.issue is issue
+                ][:first]
+            },
             "attachments": lambda first=50: {
                 "nodes": [
                     {"id": new_id(), "title": title, "subtitle": None, "url": url}
@@ -285,6 +315,24 @@ class Views:
         user = self.user(comment.user) if comment.user else None
         written = moment(comment.created_at)
         return {"id": comment.id, "body": comment.body, "createdAt": written, "user": user}
+
+    def _anchored(self, session: LinearSession) -> dict[str, Any] | None:
+        """Show the first comment of a session, with what it stands on."""
+        anchor = session.anchor
+        if not session.comment.body and (anchor is None or anchor.kind == "pullRequest"):
+            return None
+        of = {anchor.kind: anchor} if anchor else {}
+        document, project = of.get("document"), of.get("project")
+        return {
+            **self._comment(session.comment),
+            "documentContent": document
+            and {
+                "content": document.text,
+                "document": {"title": document.title, "url": document.url},
+            },
+            "project": project
+            and {"name": project.title, "content": project.text, "url": project.url},
+        }
 
     def _activity(self, session: LinearSession, activity: Activity) -> dict[str, Any]:
         return {
@@ -314,6 +362,12 @@ def _fits(activity: Activity, wanted: Mapping[str, Any] | None) -> bool:
     since = wanted.get("createdAt", {}).get("gte")
     recent = since is None or activity.created_at >= datetime.fromisoformat(since).timestamp()
     return recent and activity.type == wanted.get("type", {"eq": activity.type})["eq"]
+
+
+def _pull_request(anchor: Anchor | None) -> dict[str, Any] | None:
+    if anchor is None or anchor.kind != "pullRequest":
+        return None
+    return {"number": 7.0, "title": anchor.title, "url": anchor.url}
 
 
 def _state(state: State) -> dict[str, Any]:

@@ -26,6 +26,10 @@ FIRST_ACTIVITY_SECONDS: Final = 10.0
 """After that Linear shows a new session as unresponsive."""
 STALE_SECONDS: Final = 30 * 60.0
 """After that without a word Linear shows a session as stale."""
+THREAD: Final = "This thread is for an agent session with {}."
+"""The comment that Linear itself puts above a session that did not begin with a comment."""
+NOTIFYING: Final = frozenset({"response", "elicitation", "error"})
+"""What Linear also puts into the comments, so that people hear of it; nothing else does."""
 
 _STATUS: Final = {"elicitation": "awaitingInput", "response": "complete", "error": "error"}
 
@@ -41,8 +45,12 @@ class Workspace:
         self.apps: dict[str, App] = {}
         self.issues: dict[str, Issue] = {}
         self.sessions: dict[str, LinearSession] = {}
+        self.opened: list[LinearSession] = []
+        """Sessions that apps opened by themselves, and that no webhook has told of yet."""
         self.likely: dict[str, float] = {}
         """Which repositories Linear takes its issues to be about, and how sure it is of each."""
+        self.notified: list[tuple[Person, Activity]] = []
+        """What reached whose inbox. Linear documents no more than that comments notify."""
         self.duplicate_code = "INPUT_ERROR"
         """What an id that was used before is refused with; nobody has published that."""
         self.longest = 100_000
@@ -144,8 +152,11 @@ class Workspace:
         session.status = _STATUS.get(activity.type, "active")
         session.stopped = session.stopping and activity.type in {"response", "error"}
         self._heard_of(session)
+        if activity.type in NOTIFYING and session.creator is not None:
+            self.notified.append((session.creator, activity))
         if activity.type == "response":
-            session.issue.comments.append(Comment(new_id(), activity.body, app.user, self.now()))
+            said = Comment(new_id(), activity.body, app.user, self.now(), session.comment)
+            session.issue.comments.append(said)
         return activity
 
     def update(self, app: App, session_id: str, given: Mapping[str, Any]) -> LinearSession:
@@ -165,15 +176,46 @@ class Workspace:
             self._heard_of(session)
         return session
 
-    def issue(self, issue_id: str) -> Issue:
-        """Find an issue.
+    def open_session(self, app: App, given: Mapping[str, Any]) -> LinearSession:
+        """Let an app open a session on an issue by itself; no person is responsible for it.
+
+        Raises:
+            LinearRefusal: there is no such issue.
+        """
+        issue, now = self.issue(given["issueId"]), self.now()
+        root = Comment(new_id(), THREAD.format(app.user.name), None, now)
+        issue.comments.append(root)
+        session = LinearSession(new_id(), app, issue, None, root, now, now)
+        session.urls = list(given.get("externalUrls", []))
+        self.sessions[session.id] = session
+        self.opened.append(session)
+        return session
+
+    def delete_comment(self, comment_id: str) -> None:
+        """Delete a comment, and what a session below it said in comments.
 
         Raises:
             LinearRefusal: there is none.
         """
-        if issue_id not in self.issues:
-            raise LinearRefusal("Entity not found: Issue")
-        return self.issues[issue_id]
+        for issue in self.issues.values():
+            for comment in issue.comments:
+                if comment.id == comment_id:
+                    issue.comments = [
+                        each for each in issue.comments if comment not in (each, each.thread)
+                    ]
+                    return
+        raise LinearRefusal("Entity not found: Comment")
+
+    def issue(self, issue_id: str) -> Issue:
+        """Find an issue, by its id or by the name that people use.
+
+        Raises:
+            LinearRefusal: there is none.
+        """
+        for issue in self.issues.values():
+            if issue_id in (issue.id, issue.identifier):
+                return issue
+        raise LinearRefusal("Entity not found: Issue")
 
     def update_issue(self, issue_id: str, given: Mapping[str, Any]) -> Issue:
         """Move an issue or give it to an agent.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -70,22 +72,37 @@ def test_the_manifest_of_the_default_agent_has_the_plain_path_and_names(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(configure(), "linear", "demo", None)
-    words = capsys.readouterr().out
+    out, words = capsys.readouterr()
+    made = json.loads(out)
 
-    assert "https://bridge.example.com/webhooks/linear\n" in words
+    assert made["webhook"]["url"] == "https://bridge.example.com/webhooks/linear"
+    assert made["oauth"]["redirect_uris"] == [
+        "https://bridge.example.com/install/linear/demo/callback"
+    ]
     assert "LINEAR_CLIENT_ID\n" in words
-    assert "https://bridge.example.com/install/linear/demo/callback\n" in words
     assert all(scope in words for scope in SCOPES)
+    (address,) = re.findall(r"https://linear\.app/settings/api/applications/new\?\S+", words)
+    assert json.loads(parse_qs(urlsplit(address).query)["manifest"][0]) == made
 
 
 def test_the_manifest_of_another_agent_has_its_own(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(configure(), "linear", "other-one", None)
-    words = capsys.readouterr().out
+    out, words = capsys.readouterr()
 
-    assert "https://bridge.example.com/webhooks/linear/other-one\n" in words
+    assert json.loads(out)["webhook"]["url"].endswith("/webhooks/linear/other-one")
     assert "LINEAR_WEBHOOK_SECRET__OTHER_ONE\n" in words
+
+
+def test_a_bridge_that_linear_cannot_reach_gets_a_manifest_without_a_webhook(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(configure(BRIDGE_BASE_URL="http://127.0.0.1:8000"), "linear", "demo", None)
+    out, words = capsys.readouterr()
+
+    assert "webhook" not in json.loads(out)
+    assert "BRIDGE_BASE_URL" in words
 
 
 def test_the_manifest_of_nobody_is_an_error(configure: Configure) -> None:

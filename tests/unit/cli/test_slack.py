@@ -9,20 +9,25 @@ from pathlib import Path
 import pytest
 
 from app.cli.manifests import show
-from app.config import Configuration, load
+from app.config import Configuration, ensure_secrets, load
+from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, Verdict
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
-from app.services.slack.manifest import EVENTS, SCOPES
-from app.sim.slack import EVENTS as ALL_EVENTS
-from app.sim.slack import SCOPES as ALL_SCOPES
-from app.sim.slack import App
+from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, manifest
+from app.sim.slack_model import EVENTS as ALL_EVENTS
+from app.sim.slack_model import SCOPES as ALL_SCOPES
+from app.sim.slack_model import App
 from app.sim.slack_server import SimulatedSlack
+from app.store.database import Database
+from app.store.guarding import Guard, put_on_guard
+from app.store.stores import Stores
+from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
-from tests.support.memory import delivery, open_stores
+from tests.support.memory import delivery, prepare_store
 
 pytestmark = pytest.mark.anyio
 
@@ -70,13 +75,27 @@ def test_the_manifest_can_be_piped_and_the_steps_are_told_aside(
     show(configure(), "slack", "codex", None)
 
     printed = capsys.readouterr()
-    manifest = json.loads(printed.out)
-    assert manifest["display_information"]["name"] == "Codex"
-    assert manifest["oauth_config"]["scopes"]["bot"] == sorted(SCOPES)
-    assert manifest["settings"]["event_subscriptions"]["bot_events"] == sorted(EVENTS)
-    assert manifest["settings"]["socket_mode_enabled"]
+    shown = json.loads(printed.out)
+    assert shown["display_information"]["name"] == "Codex"
+    assert shown["oauth_config"]["scopes"]["bot"] == sorted(SCOPES)
+    assert shown["settings"]["event_subscriptions"]["bot_events"] == sorted(EVENTS)
+    assert shown["settings"]["socket_mode_enabled"]
     assert "SLACK_BOT_TOKEN__CODEX" in printed.err
     assert all(f"{scope}: {reason}" in printed.err for scope, reason in SCOPES.items())
+
+
+def test_the_manifest_keeps_to_the_lengths_that_slack_accepts() -> None:
+    made = manifest("A name that is longer than Slack would like it to be", "words " * 100)
+
+    [shortcut] = made["features"]["shortcuts"]
+    prompts = made["features"]["agent_view"]["suggested_prompts"]
+    assert len(made["display_information"]["name"]) == 35
+    assert len(made["display_information"]["description"]) == 140
+    assert len(made["features"]["agent_view"]["agent_description"]) == 300
+    assert (shortcut["type"], len(shortcut["name"])) == ("message", 24)
+    assert {"name", "type", "callback_id", "description"} == set(shortcut)
+    assert 0 < len(prompts) <= 4
+    assert all(set(prompt) == {"title", "message"} for prompt in prompts)
 
 
 def test_an_unknown_agent_has_no_manifest(configure: Configure) -> None:
@@ -100,6 +119,19 @@ async def test_an_app_that_is_set_up_well_is_ok(
     assert app.user in finding.reason
 
 
+@pytest.mark.parametrize("error", ["feature_disabled", "not_an_agent"])
+async def test_an_app_without_agent_sessions_is_said_to_show_less(
+    configure: Configure, simulated: SimulatedSlack, error: str
+) -> None:
+    app = simulated.app("claude", no_sessions=error)
+
+    [finding] = await findings(configure(**tokens(simulated, app)))
+
+    assert finding.verdict is Verdict.WARNING
+    assert error in finding.reason
+    assert "!stop" in finding.remedy
+
+
 async def test_missing_scopes_are_named(configure: Configure, simulated: SimulatedSlack) -> None:
     app = simulated.app("claude", scopes=ALL_SCOPES - {"files:read"})
 
@@ -108,6 +140,17 @@ async def test_missing_scopes_are_named(configure: Configure, simulated: Simulat
     assert finding.verdict is Verdict.PROBLEM
     assert "files:read" in finding.reason
     assert "manifest slack claude" in finding.remedy
+
+
+async def test_an_app_of_an_earlier_manifest_works_and_is_told_what_it_lacks(
+    configure: Configure, simulated: SimulatedSlack
+) -> None:
+    app = simulated.app("claude", scopes=ALL_SCOPES - OPTIONAL)
+
+    [finding] = await findings(configure(**tokens(simulated, app)))
+
+    assert finding.verdict is Verdict.WARNING
+    assert "commands, reactions:write" in finding.reason
 
 
 @pytest.mark.parametrize("name", ["SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"])
@@ -131,10 +174,15 @@ def frame(type_: str, channel_type: str = "") -> bytes:
 
 async def heard(configuration: Configuration, *bodies: bytes, **more: str) -> Finding:
     """Say what is found once the default agent's app was sent these."""
-    configuration.data_dir.mkdir()
-    with open_stores(configuration.data_dir, SystemClock()) as (_, stores):
-        for body in bodies:
-            await stores.deliveries.add(delivery("slack:claude", body, **more))
+    key = ensure_secrets(configuration).secret_key
+    prepare_store(configuration.data_dir)
+    database = Database(configuration.database_url)
+    put_on_guard(database.engine.dialect, Guard(Vault(), lambda: Sealer(key)))
+    database.open()
+    for body in bodies:
+        stores = Stores.on(database, SystemClock().now)
+        await stores.deliveries.add(delivery("slack:claude", body, **more))
+    database.close()
     context = check_context(configuration)
     [finding] = [finding async for finding in check_events(context, ["claude"])]
     return finding

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.sim import slack
+from app.sim import slack_model as slack
 from app.sim.slack_server import SimulatedSlack
 from tests.support.clock import START
 
@@ -44,14 +44,25 @@ class Scene:
             **more,
         )
 
+    def stream_chunks(self, ts: str, *chunks: dict[str, Any]) -> dict[str, Any]:
+        return self.call("chat.appendStream", channel=self.channel, ts=ts, chunks=chunks)
+
     def append(self, ts: str, text: str) -> dict[str, Any]:
         return self.call("chat.appendStream", channel=self.channel, ts=ts, markdown_text=text)
+
+
+def section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+def task(name: str, status: str, **more: str) -> dict[str, Any]:
+    return {"type": "task_update", "id": name, "title": name, "status": status, **more}
 
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     times = [START]
-    with SimulatedSlack(lambda: times[0], tiers=True) as world:
+    with SimulatedSlack(lambda: times[0]) as world:
         app, ann = world.app("claude"), world.person("Ann")
         channel = world.channel("general", [ann, app])
         thread = world.say(ann, channel, "hi")
@@ -88,7 +99,7 @@ def test_reading_methods_take_no_json(scene: Scene) -> None:
         ({"text": "x" * 40_001}, "msg_too_long"),
         ({"blocks": [{"type": "divider"}] * 51}, "invalid_blocks"),
         ({"blocks": [{"type": "markdown", "text": "x" * 7000}] * 2}, "msg_blocks_too_long"),
-        ({"blocks": [{"type": "section", "text": {"text": "x" * 3001}}]}, "invalid_blocks"),
+        ({"blocks": [section("x" * 3001)]}, "invalid_blocks"),
         ({"text": "x", "thread_ts": "1.0"}, "thread_not_found"),
         ({"text": "x", "channel": "C9"}, "channel_not_found"),
     ],
@@ -107,15 +118,74 @@ def test_an_app_that_was_removed_cannot_post(scene: Scene) -> None:
     assert refused["error"] == "not_in_channel"
 
 
-def test_a_stream_takes_nothing_after_its_end_or_five_silent_minutes(scene: Scene) -> None:
-    first, second = scene.stream()["ts"], scene.stream()["ts"]
-    scene.call("chat.stopStream", channel=scene.channel, ts=first)
+def test_a_stream_takes_nothing_after_its_end(scene: Scene) -> None:
+    ts = scene.stream()["ts"]
+    scene.call("chat.stopStream", channel=scene.channel, ts=ts)
 
-    stopped = scene.append(first, "more")
-    scene.time += slack.STREAM_IDLE_SECONDS + 1
-    idle = scene.append(second, "more")
+    assert scene.append(ts, "more")["error"] == "message_not_in_streaming_state"
 
-    assert stopped["error"] == idle["error"] == "message_not_in_streaming_state"
+
+def test_a_stream_ends_five_minutes_after_it_began_and_what_runs_in_it_turns_red(
+    scene: Scene,
+) -> None:
+    ts = scene.stream(chunks=[task("a", "in_progress"), task("b", "pending")])["ts"]
+    for _ in range(4):
+        scene.time += 70
+        assert scene.stream_chunks(ts, {"type": "markdown_text", "text": "more "})["ok"]
+    scene.time += 21
+
+    refused = scene.append(ts, "more")
+
+    message = scene.world.message(ts)
+    assert refused["error"] == "message_not_in_streaming_state"
+    assert message.stream is not None
+    assert [card["status"] for card in message.stream.tasks.values()] == ["error", "pending"]
+    assert scene.world.reds == [ts]
+    assert scene.world.status(scene.app, scene.channel, scene.thread) == "active"
+    [told] = scene.world.notified(scene.ann)
+    assert told.at == START + slack.STREAM_SECONDS
+    scene.call("chat.update", channel=scene.channel, ts=ts, text="x")
+    assert not message.red
+
+
+def test_people_are_notified_of_posts_and_of_ended_streams_but_never_of_edits(
+    scene: Scene,
+) -> None:
+    bob = scene.world.person("Bob")
+    scene.world.channels[scene.channel].members.add(bob)
+    place = {"channel": scene.channel}
+    ts = scene.stream(markdown_text="one")["ts"]
+    begun = list(scene.world.notifications)
+    scene.call("chat.stopStream", ts=ts, **place)
+    scene.call("chat.update", ts=ts, text="two", **place)
+    scene.call("chat.postMessage", text="three", thread_ts=scene.thread, **place)
+
+    assert begun == []
+    assert [each.words for each in scene.world.notified(scene.ann)] == ["one", "three"]
+    assert scene.world.notified(bob) == []
+
+
+def test_cards_are_appended_to_and_have_little_room(scene: Scene) -> None:
+    ts = scene.stream(chunks=[task("a", "in_progress", details="Let me ", output="x")])["ts"]
+    scene.stream_chunks(ts, task("a", "complete", details="look"))
+
+    stream = scene.world.message(ts).stream
+    assert stream is not None
+    assert stream.tasks["a"]["details"] == "Let me look"
+    assert stream.tasks["a"]["status"] == "complete"
+    long = task("a", "complete", output="x" * 257)
+    assert scene.stream_chunks(ts, long)["error"] == "invalid_chunks"
+
+
+def test_cards_count_in_what_a_stream_may_hold(scene: Scene) -> None:
+    ts = scene.stream(
+        task_display_mode="plan",
+        chunks=[task(str(number), "complete", details="x" * 250) for number in range(40)],
+    )["ts"]
+
+    refused = scene.stream_chunks(ts, {"type": "markdown_text", "text": "x" * 2_000})
+
+    assert refused["error"] == "msg_blocks_too_long"
 
 
 def test_a_stream_has_a_total_cap_and_cannot_be_edited(scene: Scene) -> None:
@@ -133,16 +203,84 @@ def test_a_stream_in_a_channel_needs_somebody_whom_it_is_for(scene: Scene) -> No
     assert refused["error"] == "missing_recipient_team_id"
 
 
-def test_a_status_disappears(scene: Scene) -> None:
+def test_a_session_that_works_is_active_again_after_an_hour(scene: Scene) -> None:
     place = {"channel_id": scene.channel, "thread_ts": scene.thread}
     scene.call("agents.sessions.setStatus", status="processing", **place)
-    shown = scene.world.status(scene.app, scene.channel, scene.thread)
-    scene.time += slack.STATUS_SECONDS + 1
+    scene.time += slack.SESSION_SECONDS - 1
+    during = scene.world.status(scene.app, scene.channel, scene.thread)
+    scene.time += 2
 
-    assert shown == "processing"
-    assert scene.world.status(scene.app, scene.channel, scene.thread) == ""
+    assert during == "processing"
+    assert scene.world.status(scene.app, scene.channel, scene.thread) == "active"
     with pytest.raises(LookupError):
         scene.world.press_stop(scene.ann, scene.app, scene.channel, scene.thread)
+
+
+def test_the_status_of_a_thread_without_a_session_disappears(scene: Scene) -> None:
+    place = {"channel_id": scene.channel, "thread_ts": scene.thread}
+    scene.call("assistant.threads.setStatus", status="is thinking", **place)
+    during = scene.world.status(scene.app, scene.channel, scene.thread)
+    scene.time += slack.STATUS_SECONDS + 1
+
+    assert (during, scene.world.status(scene.app, scene.channel, scene.thread)) == ("thinking", "")
+
+
+@pytest.mark.parametrize("ended", [None, "processing", "suspended"])
+def test_a_stream_works_in_a_session_and_ends_in_the_state_it_is_given(
+    scene: Scene, ended: str | None
+) -> None:
+    ts = scene.stream()["ts"]
+    during = scene.world.status(scene.app, scene.channel, scene.thread)
+    more = {} if ended is None else {"session_status": ended}
+    scene.call("chat.stopStream", channel=scene.channel, ts=ts, **more)
+
+    after = scene.world.status(scene.app, scene.channel, scene.thread)
+    assert (during, after) == ("processing", ended or "active")
+
+
+def test_sessions_are_refused_where_there_are_none(scene: Scene) -> None:
+    def refusal(**more: Any) -> str:
+        given = {"channel_id": scene.channel, "thread_ts": scene.thread, "status": "active"}
+        return str(scene.call("agents.sessions.setStatus", **{**given, **more})["error"])
+
+    assert refusal(initiator_user_id="U9") == "user_not_found"
+    assert refusal(thread_ts=None) == "thread_ts_required"
+    scene.world.channels[scene.channel].sessions = False
+    assert refusal() == "method_not_supported_for_channel_type"
+    scene.world.channels[scene.channel].members.remove(scene.app.user)
+    assert refusal() == "not_authorized"
+    scene.app.no_sessions = "not_an_agent"
+    assert refusal() == "not_an_agent"
+
+
+def test_markdown_becomes_more_blocks_than_one(scene: Scene) -> None:
+    text = "# Head\nwords\n\nmore words\n" * 26
+    block = {"type": "markdown", "text": text}
+
+    refused = scene.call("chat.postMessage", channel=scene.channel, blocks=[block])
+
+    assert refused["error"] == "invalid_blocks"
+
+
+def test_the_text_of_all_blocks_counts_together_and_escaped(scene: Scene) -> None:
+    context = {"type": "context", "elements": [{"type": "plain_text", "text": "x" * 2_500}]}
+    many = [{"type": "markdown", "text": "x" * 9_800}, context]
+    code = [{"type": "markdown", "text": "<" * 3_500}]
+
+    for blocks in (many, code):
+        refused = scene.call("chat.postMessage", channel=scene.channel, blocks=blocks)
+        assert refused["error"] == "msg_blocks_too_long"
+
+
+def test_an_empty_file_cannot_be_uploaded(scene: Scene) -> None:
+    headers = {"Authorization": f"Bearer {scene.app.token}"}
+    method = "files.getUploadURLExternal"
+
+    empty = scene.http.post(method, data={"filename": "a.txt", "length": 0}, headers=headers)
+    read = scene.http.get(method, params={"filename": "a.txt", "length": 1}, headers=headers)
+
+    assert empty.json()["error"] == "missing_argument"
+    assert read.json()["error"] == "invalid_arguments"
 
 
 def test_too_many_calls_in_a_minute_are_limited_by_tier(scene: Scene) -> None:

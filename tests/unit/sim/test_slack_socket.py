@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.sim.slack import App
+from app.sim.slack_model import App
 from app.sim.slack_server import SimulatedSlack
 
 pytestmark = pytest.mark.anyio

@@ -10,6 +10,7 @@ from app.core.consent.offers import (
     find_allowing,
     find_option,
     find_refusing,
+    label_options,
     shortlist,
     text_of,
     with_session_offer,
@@ -20,6 +21,7 @@ ONCE = AskOption("a", "Allow once", "allow_once")
 ALWAYS = AskOption("w", "Allow always", "allow_always")
 REJECT = AskOption("r", "Reject", "reject_once")
 NEVER = AskOption("n", "Never", "reject_always")
+TWINS = ("Yes", "yes", "Yes (2)", "No")
 
 
 def test_only_one_option_that_allows_once_fits() -> None:
@@ -66,6 +68,26 @@ def test_an_option_is_meant_by_its_whole_name_or_id() -> None:
     assert find_option("R", (ONCE, REJECT)) == "r"
     assert find_option("allow", (ONCE, REJECT)) is None
     assert find_option("", (AskOption("", "", ""),)) is None
+
+
+def test_options_of_the_same_name_are_told_apart() -> None:
+    options = [AskOption(key, name, "allow_once") for key, name in zip("abcd", TWINS, strict=True)]
+
+    assert label_options(options) == ["Yes", "yes (2)", "Yes (2) (2)", "No"]
+    found = [find_option(label, options) for label in label_options(options)]
+    assert found == ["a", "b", "c", "d"]
+
+
+def test_the_name_that_people_read_counts_before_an_id() -> None:
+    options = [AskOption("b", "Reject", "reject_once"), AskOption("c", "B", "allow_once")]
+
+    assert find_option("b", options) == "c"
+
+
+def test_an_option_is_found_by_its_address() -> None:
+    options = [AskOption("acme/api", "acme/api", CHOICE, url="https://github.com/Acme/api")]
+
+    assert find_option("https://github.com/acme/api", options) == "acme/api"
 
 
 def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
-from app.core.inbound import Delivery, Heard
+from app.core.inbound import Begun, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
@@ -27,7 +27,7 @@ from app.services.linear.grants import Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
-from tests.sim.linear import App, Linear, LinearSession
+from tests.sim.linear import Anchor, App, Linear, LinearSession
 from tests.sim.linear.workspace import STALE_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
@@ -758,3 +758,102 @@ async def test_what_is_said_to_an_issue_without_a_session_has_no_reader(scene: S
 
     assert sent.remote_id
     assert scene.linear.calls == []
+
+
+async def test_a_change_of_access_is_heard_and_what_was_cached_is_forgotten(scene: Scene) -> None:
+    gus = scene.linear.person("Gus", guest=True)
+    asked = Speaker(gus.id, "Gus")
+    async with scene.listening():
+        assert await scene.adapter.refusal(asked, PLACE) is not None
+        gus.guest = False
+        assert await scene.adapter.refusal(asked, PLACE) is not None
+
+        delivery = scene.linear.let_in(scene.app)
+        headers = {name.lower().encode(): text.encode() for name, text in delivery.headers.items()}
+        verified = scene.adapter.verify(headers, delivery.body, scene.clock.now())
+        looked = scene.linear.fields().count("agentSessions")
+
+        assert scene.adapter.parse(verified) is None
+        assert await scene.adapter.refusal(asked, PLACE) is None
+        await scene.minutes(1)
+        await asyncio.to_thread(
+            scene.linear.wait, lambda: scene.linear.fields().count("agentSessions") > looked
+        )
+
+
+async def test_a_change_that_linear_does_not_carry_out_is_made_again(scene: Scene) -> None:
+    scene.linear.undone = 1
+    with pytest.raises(PostDelayed):
+        await scene.send("finish", DONE)
+    await scene.send("finish", DONE)
+
+    assert scene.session.response == "It is done."
+
+
+async def test_a_file_that_linear_does_not_take_keeps_its_link_to_the_page(
+    scene: Scene, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    made = MadeFile("notes.txt", "text/plain", "notes.txt", 5, "https://bridge.example.com/notes")
+    adapter = scene.another(uploads=tmp_path)
+    scene.linear.undone = 1
+    await adapter.send(scene.post("finish", replace(DONE, files=(made,))))
+    await adapter.close()
+
+    assert "(https://bridge.example.com/notes)" in scene.session.response
+
+
+@pytest.mark.parametrize(
+    ("anchor", "words"),
+    [
+        (Anchor("pullRequest", "Make it blue"), "Handle this pull request."),
+        (Anchor("document", "Colours", "Blue is best."), "Handle this document."),
+        (Anchor("project", "Paint", "All of it."), "Handle this project."),
+    ],
+)
+async def test_a_session_about_something_else_than_an_issue_gets_its_text(
+    scene: Scene, anchor: Anchor, words: str
+) -> None:
+    session = scene.linear.mention_on(anchor, scene.app, scene.ann)
+    async with scene.listening():
+        pass
+    (delivery,) = (each for each in scene.taken if session.id.encode() in each.body)
+    heard = scene.adapter.parse(delivery)
+    assert heard is not None
+    gathered = await scene.adapter.gather(heard)
+
+    assert gathered.text.startswith(words)
+    assert anchor.title in gathered.context
+    assert anchor.text in gathered.context
+    assert gathered.link == anchor.url
+
+
+async def test_work_that_goes_on_elsewhere_sends_heartbeats_until_it_ends(scene: Scene) -> None:
+    adapter = scene.adapter = scene.another(proactive=True)
+    issue = scene.linear.issue("Elsewhere")
+    link = "https://bridge.example.com/threads/1"
+    async with scene.listening():
+        begun = Begun((f"see {issue.identifier}",), link)
+        key = await adapter.accompany(begun)
+        assert key == await adapter.accompany(begun)
+        assert key is not None
+        scene.session = scene.linear.workspace.sessions[key.external]
+
+        await scene.minutes(25)
+        await adapter.send(PostSend("create", key, "end", PostContent(kind="notice", note="Done.")))
+        spoken = scene.said()
+        await scene.minutes(25)
+
+    assert spoken[1:] == ["Still working on this.", "Done."]
+    assert scene.said() == spoken
+    assert scene.session.status == "complete"
+    await adapter.close()
+
+
+async def test_an_issue_that_linear_does_not_know_is_left_alone(scene: Scene) -> None:
+    adapter = scene.adapter = scene.another(proactive=True)
+    async with scene.listening():
+        assert await adapter.accompany(Begun(("UTF-8",), "https://bridge.example.com")) is None
+
+    assert "agentSessionCreateOnIssue" not in scene.linear.fields()
+    await adapter.close()

@@ -17,6 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.services.linear.events import (
     DELEGATED,
     ELSEWHERE,
+    AccessChanged,
     LinearIssue,
     Revoked,
     heard,
@@ -71,7 +72,7 @@ def last_of_author(linear: Linear, author: Person) -> Heard:
     return in_own_words(last(linear), {"agentSession": {"issue": issue}})
 
 
-def changed(linear: Linear, **parts: Any) -> Heard | Revoked | None:
+def changed(linear: Linear, **parts: Any) -> Heard | Revoked | AccessChanged | None:
     event = json.loads(linear.hooks.sent[-1].body)
     return heard(stored(json.dumps({**event, **parts}).encode()), "claude")
 
@@ -166,6 +167,8 @@ def test_what_an_app_writes_is_said_by_the_app_and_not_by_who_is_responsible_for
         ("@claude, stop", "stop"),
         ("[@claude](https://linear.app/acme/profiles/claude) stop", "stop"),
         ("@claude @codex who?", "who?"),
+        ("https://linear.app/acme/profiles/claude stop", "stop"),
+        ("<https://linear.app/acme/profiles/claude>, stop", "stop"),
         ("no mention", "no mention"),
     ],
 )
@@ -272,6 +275,22 @@ def test_files_elsewhere_are_left_there(linear: Linear, app: App, ann: Person) -
     assert last(linear).files == ()
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("https://linear.app/acme/profiles/claude why?", "why?"),
+        ("ask https://linear.app/acme/profiles/ann", "ask https://linear.app/acme/profiles/ann"),
+    ],
+)
+def test_a_mention_that_is_only_an_address_is_no_part_of_the_prompt(
+    linear: Linear, app: App, ann: Person, issue: Issue, words: str, text: str
+) -> None:
+    session = linear.delegate(issue, app, ann)
+    linear.reply(session, ann, words)
+
+    assert last(linear).text == text
+
+
 def test_a_session_without_an_issue_is_a_place_of_its_own(
     linear: Linear, app: App, ann: Person, issue: Issue
 ) -> None:
@@ -291,8 +310,9 @@ def test_a_session_without_an_issue_is_a_place_of_its_own(
         {"type": "Issue", "action": "create"},
         {"type": "AgentSessionEvent", "action": "archived"},
         {"type": "AppUserNotification", "action": "issueNewComment"},
-        {"type": "PermissionChange", "action": "teamAccessChanged"},
+        {"type": "PermissionChange", "action": "elsewise"},
         {"type": "OAuthApp", "action": "created"},
+        {"type": "Newsletter"},
     ],
 )
 def test_other_events_are_of_no_concern(event: dict[str, str]) -> None:

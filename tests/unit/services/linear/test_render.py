@@ -74,6 +74,18 @@ def test_one_finished_tool_shows_what_it_gave_back() -> None:
     }
 
 
+def test_a_long_output_is_folded_and_cannot_unfold_itself() -> None:
+    tool = replace(RAN, output="\n".join(["line"] * 20 + ["+++", "end"]))
+    content = PostContent(kind="turn", state="working", tools=(tool,), verbosity="full")
+
+    (step,) = steps(content, Shown())
+
+    assert isinstance(step.call, Activity)
+    first, *_, last = (lines := step.call.content["result"].splitlines())
+    assert (first, last) == ("+++ Output, 22 lines", "+++")
+    assert lines.count("+++") == 1
+
+
 def test_output_cannot_end_its_fence() -> None:
     tool = replace(RAN, output="```\n# a heading")
     (action, *_) = shown(replace(WORKING, tools=(tool,)))
@@ -163,8 +175,8 @@ def test_an_ask_offers_its_options_by_name_and_id() -> None:
     assert isinstance(step.call, Activity)
     assert step.call.content == {"type": "elicitation", "body": "```\nRun it?\n```"}
     assert step.call.options == (
-        {"label": "Allow once", "value": "allow"},
-        {"label": "Reject", "value": "no"},
+        {"label": "Allow once", "value": "Allow once"},
+        {"label": "Reject", "value": "Reject"},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,15 @@ import pytest
 from app.core.clock import SystemClock
 from app.core.inbound import Changed, Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import MadeFile, PostContent, PostSend
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, File, Speaker
-from app.errors import PostRejected, ServiceRefused, StoreUnavailable
+from app.core.updates import AskOption
+from app.errors import PostDelayed, PostRejected, ServiceRefused, StoreUnavailable
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
-from app.sim.slack import SCOPES, App
+from app.services.slack.messages import files_of
+from app.sim.slack_model import CANVAS, SCOPES, App
 from app.sim.slack_server import SimulatedSlack
 from tests.support.slack import slack_adapter
 
@@ -263,6 +266,26 @@ async def test_replies_missed_while_the_line_was_dead_are_taken_in_wherever_agen
     assert scene.heard() == ["!missed"]
 
 
+async def test_a_refreshed_line_leaves_no_gap_and_nothing_is_read_again(tmp_path: Path) -> None:
+    places: list[ActivePlace] = []
+
+    async def active(_since: float) -> list[ActivePlace]:
+        return list(places)
+
+    async with staged(tmp_path, active) as scene, scene.listening():
+        thread = scene.slack.say(scene.ann, scene.channel, "root")
+        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+        places.append(ActivePlace(key, thread, thread, 0.0))
+        scene.slack.refresh(scene.app)
+        await scene.until(lambda: scene.slack.connected(scene.app) == 1)
+        scene.slack.say(scene.ann, scene.channel, f"<@{scene.app.user}> after")
+        await scene.until_heard("@claude after")
+        opened = [c for c in scene.slack.calls if c.method == "apps.connections.open"]
+
+        assert len(opened) == 2
+        assert [c for c in scene.slack.calls if c.method == "conversations.replies"] == []
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"), [("member", None), ("guest", "guest"), ("stranger", "another")]
 )
@@ -364,6 +387,33 @@ async def test_a_file_that_cannot_be_had_leaves_a_note(tmp_path: Path) -> None:
     assert "could not be fetched" in (tmp_path / "uploads" / note.url).read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "media_type", "kept_as"),
+    [("report.html", "text/html", "report.html"), ("Plan", CANVAS, "Plan.html")],
+)
+async def test_pages_and_canvases_reach_the_agent(
+    scene: Scene, name: str, media_type: str, kept_as: str
+) -> None:
+    kept = scene.slack.file(name, b"<h1>Plan</h1>", media_type)
+    [file] = files_of({"files": [scene.slack.file_json(kept)]})
+
+    brought = await scene.adapter.fetch(file)
+
+    assert (brought.name, brought.media_type) == (kept_as, "text/html")
+    assert (scene.folder / "uploads" / brought.url).read_bytes() == b"<h1>Plan</h1>"
+
+
+async def test_a_page_that_the_app_may_not_read_is_not_the_login_page(tmp_path: Path) -> None:
+    async with staged(tmp_path, scopes=SCOPES - {"files:read"}) as scene:
+        kept = scene.slack.file("a.html", b"inside", "text/html")
+        scene.app.scopes |= {"files:read"}
+        scene.slack.files[kept].url = f"{scene.slack.files_url}/unknown/a.html"
+
+        note = await scene.adapter.fetch(File("a.html", "text/html", f"slack{kept}/a.html"))
+
+    assert "files:read" in (tmp_path / "uploads" / note.url).read_text()
+
+
 async def test_the_login_page_is_not_taken_for_the_file(scene: Scene) -> None:
     kept = scene.slack.file("a.txt", b"inside")
     scene.slack.files[kept].url = f"{scene.slack.files_url}/unknown/a.txt"
@@ -417,6 +467,89 @@ async def test_two_agents_that_are_shown_one_file_both_get_it_whole(scene: Scene
     assert brought == [file] * 8
     folder = (scene.folder / "uploads" / file.url).parent
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a.bin": content}
+
+
+async def test_an_open_question_suspends_the_session_until_it_is_answered(scene: Scene) -> None:
+    thread = scene.slack.say(scene.ann, scene.channel, "root")
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+    status = (scene.app, scene.channel, thread)
+    option = AskOption("a", "Allow", "allow_once")
+    ask = PostContent(kind="ask", state="open", text="run ls", ask=1, options=(option,))
+    turn = PostContent(kind="turn", state="working", asker=scene.ann)
+    await scene.adapter.send(PostSend("create", key, "ab-1", turn))
+    await scene.until(lambda: scene.slack.status(*status) == "processing")
+
+    asked = await scene.adapter.send(PostSend("create", key, "ab-2", ask))
+    await scene.until(lambda: scene.slack.status(*status) == "suspended")
+    answered = replace(ask, state="answered", note="Ann: Allow")
+    await send(scene.adapter, PostSend("finish", key, "ab-2", answered, asked.remote_id))
+
+    await scene.until(lambda: scene.slack.status(*status) == "processing")
+    assert [told.ts for told in scene.slack.notified(scene.ann)] == [asked.remote_id]
+
+
+async def test_a_thread_without_a_session_does_not_concern_the_others(scene: Scene) -> None:
+    elsewhere = scene.slack.channel("elsewhere", [scene.ann, scene.app])
+    scene.slack.channels[elsewhere].sessions = False
+    threads = [(each, scene.slack.say(scene.ann, each, "x")) for each in (elsewhere, scene.channel)]
+    for number, (channel, thread) in enumerate(threads):
+        key = SessionKey("slack", f"{channel}:{thread}", "claude")
+        turn = PostContent(kind="turn", state="working", asker="U0GONE")
+        scene.app.streams = False
+        await scene.adapter.send(PostSend("create", key, f"ab-{number}", turn))
+
+    await scene.until(lambda: scene.slack.status(scene.app, *threads[0]) == "thinking")
+    # The person who asked is not in the channel: the session begins without them.
+    await scene.until(lambda: scene.slack.status(scene.app, *threads[1]) == "processing")
+
+
+async def test_a_status_that_an_earlier_run_left_is_ended_at_the_start(tmp_path: Path) -> None:
+    places: list[ActivePlace] = []
+
+    async def active(_since: float) -> list[ActivePlace]:
+        return places
+
+    async with staged(tmp_path, active) as scene:
+        threads = [scene.slack.say(scene.ann, scene.channel, "root") for _ in range(2)]
+        for thread, age in zip(threads, (60.0, 7200.0), strict=True):
+            scene.slack.set_status(scene.app, scene.channel, thread, "processing")
+            key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+            places.append(ActivePlace(key, thread, thread, scene.slack.now() - age))
+        async with scene.listening():
+            place = (scene.app, scene.channel, threads[0])
+            await scene.until(lambda: scene.slack.status(*place) == "active")
+
+        calls = [c for c in scene.slack.calls if c.method == "agents.sessions.setStatus"]
+    assert len(calls) == 1
+
+
+async def test_empty_files_are_left_out_with_a_word(scene: Scene) -> None:
+    thread = scene.slack.say(scene.ann, scene.channel, "root")
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+    (scene.folder / "uploads" / "a").mkdir(parents=True)
+    (scene.folder / "uploads" / "a" / "one.txt").write_text("one")
+    one = MadeFile("one.txt", "text/plain", "a/one.txt", 3)
+    empty = MadeFile("empty.txt", "text/plain", "a/empty.txt", 0)
+    content = PostContent(kind="files", files=(empty, one))
+    sent = await scene.adapter.send(PostSend("create", key, "ab-1", content))
+
+    await scene.adapter.send(PostSend("finish", key, "ab-1", content, sent.remote_id))
+    alone = replace(content, files=(empty,))
+    await scene.adapter.send(PostSend("create", key, "ab-2", alone))
+
+    [_, shared, named] = scene.slack.messages
+    assert [scene.slack.files[file].name for file in shared.files] == ["one.txt"]
+    assert shared.text == "Left out, because empty: empty.txt"
+    assert "no empty files" in named.words
+
+
+async def send(adapter: SlackAdapter, post: PostSend) -> None:
+    """Send a post as the outbox does: again, when the adapter says not now."""
+    try:
+        await adapter.send(post)
+    except PostDelayed as error:
+        await asyncio.sleep(error.retry_after or 0)
+        await adapter.send(post)
 
 
 async def test_a_change_is_understood_from_the_line(scene: Scene) -> None:

@@ -15,7 +15,8 @@ from app.core.keys import PlaceKey
 from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
 from app.services.slack.auth import Seal
-from app.services.slack.events import Known, Reader, everything_in, files_of, plain
+from app.services.slack.events import Reader
+from app.services.slack.messages import Known, everything_in, files_of, plain
 
 SEAL = Seal("secret-key-of-the-tests")
 KNOWN = Known(

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from app.core.posts import Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
-from app.services.slack import render
+from app.services.slack import cards, render
+from app.services.slack import text as texts
 from app.services.slack.auth import Seal
-from app.sim.slack import block_words, buttons, lists
-from app.sim.slack_api import check_blocks
+from app.sim.slack_blocks import block_words, buttons, check_blocks, lists
 
 BUSY = PostContent(
     kind="turn",
@@ -46,29 +46,29 @@ def words(blocks: list[dict[str, Any]]) -> str:
     ],
 )
 def test_what_would_ring_people_is_made_harmless(text: str) -> None:
-    assert text not in render.defang(f"see {text} now")
-    assert render.defang(f"see {text} now").replace("\u2060", "") == f"see {text} now"
+    assert text not in texts.defang(f"see {text} now")
+    assert texts.defang(f"see {text} now").replace("\u2060", "") == f"see {text} now"
 
 
 @pytest.mark.parametrize("text", ["<!-- a -->", "<!DOCTYPE html>", "List<@NotNull T>", "a < b"])
 def test_code_stays_as_it_is(text: str) -> None:
-    assert render.defang(text) == text
+    assert texts.defang(text) == text
 
 
 @given(st.text(alphabet="<!@>channelhereUW1 ", max_size=60), st.integers(0, 60))
 def test_a_mention_is_harmless_also_when_it_comes_in_two_pieces(text: str, cut: int) -> None:
     first = text[:cut]
-    end = render.safe_end(first)
+    end = texts.safe_end(first)
 
-    shown = render.defang(text[:end]) + render.defang(text[end:])
+    shown = texts.defang(text[:end]) + texts.defang(text[end:])
 
-    assert render._RINGING.search(shown) is None
+    assert texts.RINGING.search(shown) is None
 
 
 @given(st.text(alphabet="ab`~\n ", max_size=300), st.integers(20, 80))
 def test_pieces_together_hold_every_character_in_order(text: str, size: int) -> None:
     cuts, start = [], 0
-    while (end := render.part_end(text, start, start, size)) is not None:
+    while (end := texts.part_end(text, start, start, size)) is not None:
         cuts.append(text[start:end])
         start = end
     cuts.append(text[start:])
@@ -81,27 +81,87 @@ def test_a_code_block_that_is_cut_is_closed_and_opened_again() -> None:
     text = "before\n```python\na = 1\nb = 2\n```\nafter"
     middle = text.index("b = 2")
 
-    assert render.piece(text, 0, middle) == "before\n```python\na = 1\n```\n"
-    assert render.piece(text, middle, None) == "```python\nb = 2\n```\nafter"
+    assert texts.piece(text, 0, middle) == "before\n```python\na = 1\n```\n"
+    assert texts.piece(text, middle, None) == "```python\nb = 2\n```\nafter"
 
 
 def test_a_code_block_with_a_shorter_fence_in_it_ends_at_its_own() -> None:
     text = "````md\n```python\na = 1\n```\nb\n````\nafter"
     middle = text.index("b\n")
 
-    assert render.piece(text, 0, middle).endswith("```\n````\n")
-    assert render.piece(text, middle, None) == "````md\nb\n````\nafter"
+    assert texts.piece(text, 0, middle).endswith("```\n````\n")
+    assert texts.piece(text, middle, None) == "````md\nb\n````\nafter"
 
 
 def test_where_there_is_no_room_for_all_tools_the_latest_are_shown() -> None:
     tools = tuple(ToolLine(f"t{number}", f"{number:02d} & {'x' * 400}") for number in range(20))
     content = PostContent(kind="turn", state="working", tools=tools)
 
-    blocks = render.message(content, "", "normal", last=True, seal=seal)
+    blocks = render.progress(content, 0, "normal", seal=seal)
 
     check_blocks(blocks)
-    assert "… 19 & x" in words(blocks)
-    assert "… 00 & x" not in words(blocks)
+    assert "19 & x" in words(blocks)
+    assert "00 & x" not in words(blocks)
+    assert words(blocks).splitlines()[:2] == ["Working", "8 earlier"]
+
+
+def test_a_stream_keeps_its_first_cards_and_counts_the_others() -> None:
+    tools = tuple(ToolLine(f"t{number}", f"cat {number}", "completed") for number in range(59))
+    content = PostContent(kind="turn", state="working", tools=(*tools, ToolLine("last", "ls")))
+
+    shown = cards.tasks(content, "normal", "m.0")
+
+    assert len(shown) == cards.CARDS + 2
+    assert shown["more"] == {"id": "more", "title": "30 more", "status": "pending"}
+
+
+def test_what_was_sent_to_a_card_is_not_sent_again() -> None:
+    def full(thought: str, *tools: ToolLine) -> dict[str, Any]:
+        content = PostContent(kind="turn", state="working", thought=thought, tools=tools)
+        return cards.tasks(content, "full", "m.0")
+
+    first = full("Let me", ToolLine("a", "cat", "in_progress", output="one"))
+    second = full("Let me look", ToolLine("a", "cat", "completed", output="one two"))
+    third = full("Let me look", ToolLine("a", "cat", "failed", output="one two three"))
+
+    assert all("details" not in card for card in (*first.values(), *second.values()))
+    assert "output" not in first["tool-a"]
+    assert "Let me look" in second["m.0"]["title"]
+    assert cards.chunks(first, second, "")[1]["output"] == "one two"
+    assert cards.chunks(second, third, "") == [
+        {"type": "task_update", "id": "tool-a", "title": "cat", "status": "error"}
+    ]
+
+
+@pytest.mark.parametrize(("state", "end"), [("done", "complete"), ("failed", "error")])
+def test_at_the_end_no_card_is_left_in_progress(state: str, end: str) -> None:
+    content = PostContent(
+        kind="turn",
+        state=state,
+        plan=(PlanStep("read", "completed"), PlanStep("write", "in_progress"), PlanStep("test")),
+        tools=(ToolLine("a", "ls", "in_progress"),),
+    )
+    shown = cards.tasks(content, "normal", "m.0")
+    gone = {"plan-7": {"id": "plan-7", "title": "gone", "status": "in_progress"}}
+
+    closed = cards.close({**gone, **shown}, content)
+
+    assert {name: card["status"] for name, card in closed.items()} == {
+        "m.0": end,
+        "plan-0": "complete",
+        "plan-1": end,
+        "plan-2": "pending",
+        "plan-7": end,
+        "tool-a": end,
+    }
+
+
+def test_titles_are_shown_as_they_are_and_ring_nobody() -> None:
+    content = PostContent(kind="turn", tools=(ToolLine("a", "ls && cat <a> <@U123>"),))
+
+    [_, card] = cards.tasks(content, "normal", "m.0").values()
+
+    assert card["title"] == "ls && cat <a> <\\u{2060}@U123>".replace("\\u{2060}", "\u2060")
 
 
 @pytest.mark.parametrize(
@@ -125,18 +185,18 @@ def test_a_long_text_is_cut_between_its_signs(text: str) -> None:
 
     check_blocks(blocks)
     shown = "".join(block["text"]["text"] for block in blocks)
-    assert shown == render.escape(text or "x")
+    assert shown == texts.escape(text or "x")
     assert not any(block["text"]["text"].endswith(("&", "&a", "&am", "&amp")) for block in blocks)
 
 
-def test_words_as_they_are_take_the_place_of_markdown_only() -> None:
-    blocks = render.message(BUSY, "| *a* |\n" * 1000, "quiet", last=True, seal=seal)
+def test_words_as_they_are_take_the_place_of_markdown_and_cards_only() -> None:
+    blocks = [*render.progress(BUSY, 0, "quiet", seal=seal), {"type": "divider"}]
 
     shown = render.verbatim(blocks)
 
     check_blocks(shown)
-    assert words(shown).replace("\n", "") == words(blocks).replace("\n", "")
-    assert not [block for block in shown if block["type"] == "markdown"]
+    assert words(shown) == "Working\n✓ read\n▶ write <it>\nLooking."
+    assert {block["type"] for block in shown} == {"context", "section", "divider"}
 
 
 @pytest.mark.parametrize(
@@ -148,18 +208,18 @@ def test_words_as_they_are_take_the_place_of_markdown_only() -> None:
     ],
 )
 def test_places_see_as_many_tasks_as_they_want(level: Any, shown: set[str]) -> None:
-    tasks = render.tasks(BUSY, level, "ab-1.0")
+    tasks = cards.tasks(BUSY, level, "ab-1.0")
 
     assert set(tasks) == shown
     assert ("output" in tasks.get("tool-t1", {})) == (level == "full")
-    assert tasks["plan-1"] == {"id": "plan-1", "title": "write &lt;it&gt;", "status": "in_progress"}
+    assert tasks["plan-1"] == {"id": "plan-1", "title": "write <it>", "status": "in_progress"}
 
 
 def test_only_what_changed_is_streamed() -> None:
-    before = render.tasks(BUSY, "quiet", "m")
+    before = cards.tasks(BUSY, "quiet", "m")
 
-    assert render.chunks(before, before, "") == []
-    assert render.chunks({}, before, "hi")[-1] == {"type": "markdown_text", "text": "hi"}
+    assert cards.chunks(before, before, "") == []
+    assert cards.chunks({}, before, "hi")[-1] == {"type": "markdown_text", "text": "hi"}
 
 
 def test_channels_are_quiet_and_direct_messages_are_not() -> None:
@@ -182,9 +242,7 @@ def test_an_ask_has_a_button_for_each_option_until_it_is_answered() -> None:
 
 
 def test_a_waiting_turn_offers_now_and_drop() -> None:
-    blocks = render.message(
-        PostContent(kind="turn", state="queued"), "", "quiet", last=True, seal=seal
-    )
+    blocks = render.progress(PostContent(kind="turn", state="queued"), 0, "quiet", seal=seal)
 
     assert [b["value"] for b in buttons(blocks)] == ["command.queue now", "command.queue drop"]
 
@@ -201,9 +259,8 @@ def test_the_footer_holds_the_facts_as_links() -> None:
     st.text(max_size=200),
     st.sampled_from(["starting", "working", "queued", "done", "failed", "stopped"]),
     st.sampled_from(["quiet", "normal", "full"]),
-    st.booleans(),
 )
-def test_slack_takes_every_message(text: str, state: str, level: Any, last: bool) -> None:
+def test_slack_takes_every_message(text: str, state: str, level: Any) -> None:
     line = text * 20
     content = PostContent(
         kind="turn",
@@ -211,12 +268,14 @@ def test_slack_takes_every_message(text: str, state: str, level: Any, last: bool
         text=line,
         note=line,
         plan=(PlanStep(line),) * 20,
-        tools=(ToolLine("c", line, output=line),) * 20,
+        tools=tuple(ToolLine(str(number), line, output=line) for number in range(20)),
         thought=line,
         facts=(Fact(text or "x", "https://a.b"),) * 5,
     )
 
-    check_blocks(render.message(content, line, level, last=last, seal=seal))
+    check_blocks(render.progress(content, 0, level, seal=seal))
+    check_blocks(render.verbatim(render.progress(content, 0, level, seal=seal)))
+    check_blocks(render.reduced(content, level))
     check_blocks(render.ending(content))
     check_blocks(render.notice(content))
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from app.core.files.download import FileRefused
 from app.core.files.names import size_words
 from app.core.posts import MadeFile, PostSend, PostSent
-from app.services.slack import render
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
-from app.services.slack.posting import PLACE_GONE, metadata
+from app.services.slack.posts.errors import PLACE_GONE
+from app.services.slack.posts.shown import metadata
+from app.services.slack.text import escape
 
 logger = logging.getLogger(__name__)
 
@@ -37,17 +39,21 @@ class Sharer:
         sent = [] if post.remote_id is None else post.remote_id.split(",")
         if sent and not sent[0].startswith(_FILE_ID):
             return PostSent(sent[0])  # they are named already
+        files = [file for file in post.content.files if file.size]
+        empty = [file for file in post.content.files if not file.size]
         try:
-            if len(sent) < len(post.content.files):
-                sent.append(await self._put(post.content.files[len(sent)]))
+            if not files:
+                return await self._name(post, empty, "Slack takes no empty files")
+            if len(sent) < len(files):
+                sent.append(await self._put(files[len(sent)]))
                 return PostSent(",".join(sent), unfinished=True)
             if not await self._is_shared(sent[0]):
-                await self._share(post, sent)
+                await self._share(post, dict(zip(sent, files, strict=True)), empty)
         except (SlackRefused, FileRefused, OSError) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
             logger.warning("cannot share files in %s: %s", post.target, error)
-            return await self._name(post, error)
+            return await self._name(post, post.content.files, str(error))
         return PostSent(",".join(sent))
 
     async def _put(self, file: MadeFile) -> str:
@@ -63,22 +69,24 @@ class Sharer:
             return False
         return bool(info["file"].get("shares"))
 
-    async def _share(self, post: PostSend, sent: list[str]) -> None:
+    async def _share(
+        self, post: PostSend, files: Mapping[str, MadeFile], empty: Sequence[MadeFile]
+    ) -> None:
         channel, thread = channel_and_thread(post.target.external)
-        titles = [file.name for file in post.content.files]
-        files = dict(zip(sent, titles, strict=True))
-        await self._api.share(files, channel=channel, thread=thread)
+        titles = {number: file.name for number, file in files.items()}
+        left_out = escape(f"Left out, because empty: {', '.join(file.name for file in empty)}")
+        comment = left_out if empty else None
+        await self._api.share(titles, channel=channel, thread=thread, comment=comment)
 
-    async def _name(self, post: PostSend, error: Exception) -> PostSent:
+    async def _name(self, post: PostSend, files: Sequence[MadeFile], why: str) -> PostSent:
         """List the files, and say why they are not here."""
         channel, thread = channel_and_thread(post.target.external)
-        lines = [_line(file) for file in post.content.files]
-        why = render.escape(f"Couldn't send these files to Slack ({error}):")
+        words = escape(f"Couldn't send these files to Slack ({why}):")
         answer = await self._api.call(
             "chat.postMessage",
             channel=channel,
             thread_ts=thread,
-            text="\n".join((why, *lines)),
+            text="\n".join((words, *map(_line, files))),
             metadata=metadata(post, 0),
             unfurl_links=False,
             unfurl_media=False,
@@ -87,5 +95,5 @@ class Sharer:
 
 
 def _line(file: MadeFile) -> str:
-    name = render.escape(file.name)
+    name = escape(file.name)
     return f"• {f'<{file.link}|{name}>' if file.link else name} ({size_words(file.size)})"

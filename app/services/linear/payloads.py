@@ -1,0 +1,196 @@
+"""Models Linear's JSON, with only the fields in use; all else is ignored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class User(_Model):
+    """A person or an app user."""
+
+    id: str
+    name: str
+
+
+class Team(_Model):
+    """A team, by the key in its issues' names."""
+
+    key: str
+
+
+class Parent(_Model):
+    """An issue above another one."""
+
+    identifier: str
+    title: str
+    description: str | None = None
+
+
+class Issue(Parent):
+    """An issue."""
+
+    url: str
+    team: Team | None = None
+    parent: Parent | None = None
+    """Known only if the bridge asked for it: in webhooks it is part of Linear's summary."""
+
+
+class Said(_Model):
+    """What someone wrote."""
+
+    body: str
+
+
+class Comment(Said):
+    """A comment."""
+
+    id: str
+    author: str | None = Field(default=None, alias="userId")
+
+
+class Session(_Model):
+    """An agent session."""
+
+    id: str
+    url: str | None = None
+    issue: Issue | None = None
+    creator: User | None = None
+    """Who is responsible: if an app speaks for a person, that person."""
+    comment: Comment | None = None
+    """The first comment of the session's thread."""
+    source: str | None = Field(default=None, alias="sourceCommentId")
+    """The comment that the agent was mentioned in, if it is in another thread."""
+
+
+class Activity(_Model):
+    """What a person said in a session."""
+
+    id: str
+    content: dict[str, Any]
+    signal: str | None = None
+    user: User | None = None
+
+
+class Notification(_Model):
+    """What the inbox of the agent's user shows."""
+
+    id: str
+    issue: Issue | None = None
+    actor: User | None = None
+
+
+class Attachment(_Model):
+    """A link on an issue."""
+
+    title: str
+    url: str
+    subtitle: str | None = None
+
+
+class Attachments(_Model):
+    """The attachments of an issue."""
+
+    nodes: tuple[Attachment, ...]
+
+
+class AttachedIssue(_Model):
+    """An issue with its attachments."""
+
+    identifier: str
+    attachments: Attachments
+
+
+class Attached(_Model):
+    """A session with the attachments of its issue."""
+
+    issue: AttachedIssue | None = None
+
+
+class Named(_Model):
+    """An object of which only the id counts."""
+
+    id: str | None = None
+
+
+class AuthoredIssue(_Model):
+    """An issue with who wrote it."""
+
+    creator: Named | None = None
+    bot: Named | None = Field(default=None, alias="botActor")
+
+
+class Link(_Model):
+    """A link on a session."""
+
+    url: str
+
+
+class Authored(_Model):
+    """A session with who wrote its issue."""
+
+    links: tuple[Link, ...] = Field(default=(), alias="externalLinks")
+    issue: AuthoredIssue | None = None
+
+
+class PullRequest(_Model):
+    """A pull request that Linear shows."""
+
+    number: float
+    title: str
+    url: str
+
+
+class Document(_Model):
+    """A document."""
+
+    title: str
+    url: str
+
+
+class DocumentContent(_Model):
+    """The text of a document."""
+
+    content: str | None = None
+    document: Document | None = None
+
+
+class Project(_Model):
+    """A project."""
+
+    name: str
+    content: str | None = None
+    url: str
+
+
+class AnchorComment(_Model):
+    """The first comment of a session, with what it is on."""
+
+    document: DocumentContent | None = Field(default=None, alias="documentContent")
+    project: Project | None = None
+
+
+class Anchored(_Model):
+    """A session with what it is about, if that is no issue."""
+
+    pull_request: PullRequest | None = Field(default=None, alias="pullRequest")
+    comment: AnchorComment | None = None
+
+
+class Event(_Model):
+    """One webhook."""
+
+    type: str
+    action: str = ""
+    app_user: str = Field(default="", alias="appUserId")
+    session: Session | None = Field(default=None, alias="agentSession")
+    activity: Activity | None = Field(default=None, alias="agentActivity")
+    notification: Notification | None = None
+    prompt_context: str | None = Field(default=None, alias="promptContext")
+    guidance: tuple[Said, ...] | None = None
+    previous: tuple[Comment, ...] | None = Field(default=None, alias="previousComments")

@@ -1,0 +1,1 @@
+"""Shows posts in Slack threads: streams, edited messages, answers and files."""
