@@ -40,6 +40,7 @@ class OneToken:
         self.value = token
         self.by_name: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
+        self.workflow_trouble = ""
 
     async def token(
         self, repository: Repository, agent: str, *, workflows: bool = False
@@ -48,7 +49,7 @@ class OneToken:
         return self.by_name.get(repository.name, self.value)
 
     async def workflow_refusal(self, repository: Repository, agent: str) -> str:
-        return ""
+        return self.workflow_trouble
 
 
 @dataclass

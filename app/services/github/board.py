@@ -115,20 +115,21 @@ class Board:
         """End the runs of a turn that is over, and those that failed to end before."""
         self._open.pop(spot, None)
         shown = ended(post.content)
-        self._unended |= dict.fromkeys(await self._runs(spot, run), (spot, shown))
+        self._unended[run.id] = (spot, shown)
+        self._unended |= dict.fromkeys(await self._further_runs(spot, run), (spot, shown))
         for each, (where, said) in list(self._unended.items()):
             with suppress(PostRejected):
                 await self._api.change_check(where, each, said, progress=False)
             self._unended.pop(each, None)
 
-    async def _runs(self, spot: Spot, run: _Run) -> set[int]:
-        """List the runs of a turn that may still be at work: after a restart there may be more."""
+    async def _further_runs(self, spot: Spot, run: _Run) -> list[int]:
+        """List the runs of a turn that were begun before a restart and are not remembered."""
         if run.commit:
-            return {run.id}
+            return []
         commit = (await self._api.pull(spot)).head.sha
         mine = f"{spot.number}:{run.marker}"
         found = await self._api.check_runs(spot.repository, commit)
-        return {run.id, *(each.id for each in found if each.external_id == mine)}
+        return [each.id for each in found if each.external_id == mine]
 
     async def _begin(self, spot: Spot, marker: str, title: str) -> _Run | None:
         until = self._refused.get(spot.repository, 0.0)

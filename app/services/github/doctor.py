@@ -17,7 +17,7 @@ from app.errors import PostError
 from app.services.github.accounts import Installations
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth, whose
-from app.services.github.manifest import lacking
+from app.services.github.manifest import WORKFLOWS, lacking
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.github.transport import Unauthorized
 from app.services.service import CheckContext
@@ -66,7 +66,8 @@ async def _app(api: GithubApi, what: str, configuration: Configuration) -> Async
         remedy = f"Subscribe to them at {settings}/permissions."
         yield problem(what, f"the App is not subscribed to {', '.join(events)}", remedy)
     if not permissions and not events:
-        yield ok(what, f"it is @{app['slug']}")
+        may = "may" if app["permissions"].items() >= WORKFLOWS.items() else "may not"
+        yield ok(what, f"it is @{app['slug']}, and {may} push workflow files")
     async for finding in _installed(api, what, app, configuration):
         yield finding
     yield await _deliveries(api, what, configuration)

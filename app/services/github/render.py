@@ -173,7 +173,7 @@ def _answer(content: PostContent, text: str, *, first: bool) -> str:
 def _call(content: PostContent) -> str:
     """Mention the person who asked: only that is sure to reach one who did not comment.
 
-    A bot is known by its number, which may be the login of somebody else.
+    A bot is known by its number, which may be another account's login.
     """
     return f"@{content.asker}" if content.asker and not content.asker.isdigit() else ""
 

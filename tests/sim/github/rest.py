@@ -20,7 +20,7 @@ WRITES_A_MINUTE = 80
 WRITES_AN_HOUR = 500
 JWT_SECONDS = 600
 GRAPHQL = "/api/graphql"
-"""Where GraphQL is on Enterprise: beside the REST API, not below it."""
+"""Where GraphQL is on Enterprise: next to the REST API, not below it."""
 
 _APP_PAGE = re.compile(r"/apps/(?P<slug>[\w-]+)")
 _CONVERSION = re.compile(r"/app-manifests/(?P<code>\w+)/conversions")

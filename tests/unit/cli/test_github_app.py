@@ -192,6 +192,7 @@ async def test_the_doctor_sees_by_the_log_that_deliveries_do_not_arrive(tmp_path
         app, log = await findings(github, tmp_path, **settings)
 
     assert app.verdict is Verdict.OK
+    assert app.reason.endswith("may not push workflow files")
     assert log.verdict is Verdict.PROBLEM
     assert "/webhooks/github/claude" in log.remedy
 

@@ -149,6 +149,22 @@ async def test_workflow_files_go_on_when_somebody_allows_it(yard: Yard) -> None:
     assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
 
 
+async def test_people_are_not_asked_about_workflow_files_that_the_remote_never_takes(
+    yard: Yard,
+) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+    yard.allows = True
+    yard.tokens.workflow_trouble = "the App may not. Grant it."
+    files = "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml"
+
+    status, said = await yard.do(clone, f"{files}; git add .; git commit -qm ci; git push 2>&1")
+
+    assert status != 0
+    assert "cannot be pushed (.github/workflows/ci.yml): the App may not. Grant it." in said
+    assert yard.questions == []
+
+
 async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
