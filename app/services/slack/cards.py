@@ -89,7 +89,7 @@ def close(cards: Mapping[str, Card], content: PostContent) -> dict[str, Card]:
 
 
 def only_output(cards: Mapping[str, Card]) -> dict[str, Card]:
-    """Tell which outputs a stream may show already, whatever else it shows."""
+    """List the outputs that a stream may show already, and nothing else of its cards."""
     return {name: {"output": card["output"]} for name, card in cards.items() if "output" in card}
 
 

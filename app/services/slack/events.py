@@ -239,7 +239,7 @@ class Reader:
 
 
 def is_shortcut(payload: Event) -> bool:
-    """Tell whether somebody used the message shortcut."""
+    """Tell whether a person used the message shortcut."""
     return payload.get("type") == "message_action" and payload.get("callback_id") == SHORTCUT
 
 

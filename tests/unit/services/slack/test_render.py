@@ -156,7 +156,7 @@ def test_at_the_end_no_card_is_left_in_progress(state: str, end: str) -> None:
     }
 
 
-def test_titles_are_shown_as_they_are_and_ring_nobody() -> None:
+def test_titles_are_shown_as_they_are_and_notify_no_one() -> None:
     content = PostContent(kind="turn", tools=(ToolLine("a", "ls && cat <a> <@U123>"),))
 
     [_, card] = cards.tasks(content, "normal", "m.0").values()
