@@ -542,6 +542,30 @@ async def test_a_status_that_slack_does_not_take_now_ends_later(scene: Scene) ->
     assert len(scene.statuses()) == 1
 
 
+async def test_a_status_that_slack_refuses_once_ends_all_the_same(scene: Scene) -> None:
+    status = (scene.app, scene.channel, scene.thread)
+    scene.slack.fail("agents.sessions.setStatus", error="something_odd", times=2)
+    await scene.begin()
+    await scene.until(lambda: scene.slack.status(*status) == "thinking")
+    await scene.pass_minutes(5)
+    await scene.finish("Done.")
+    await scene.play(scene.is_sent)
+
+    await scene.play(lambda: scene.slack.status(*status) == "active", step=5)
+
+
+async def test_the_progress_is_reduced_also_where_slack_refuses_its_cards(scene: Scene) -> None:
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.show(post, "Looking.", PLAN, TOOL)
+    await scene.pass_minutes(5)
+    scene.slack.fail("chat.update", error="invalid_blocks", times=1)
+    await scene.finish("Looking. Mended.", PLAN, TOOL)
+    await scene.play(scene.is_sent)
+
+    assert scene.shown()[0].words == "Done\n✓ read\n✓ write\nThe answer is below."
+
+
 async def test_half_an_hour_of_limits_delays_the_answer_and_loses_nothing(scene: Scene) -> None:
     scene.slack.fail("*", status=429, retry_after=60, seconds=1800)
     await scene.begin()

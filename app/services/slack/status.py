@@ -26,6 +26,8 @@ SESSION_SECONDS: Final = 1500.0
 THREAD_SECONDS: Final = 60.0
 """How often the status of a thread without a session is renewed: it is gone after two minutes."""
 RETRY_SECONDS: Final = 60.0
+RETRIES: Final = 3
+"""How often the end is sent again that Slack refuses for an unknown reason."""
 TITLE_CHARACTERS: Final = 200
 NO_SESSIONS: Final = {
     "access_denied",
@@ -35,7 +37,15 @@ NO_SESSIONS: Final = {
     "not_an_agent",
     "unknown_method",
 }
-"""Errors that mean that this app has no agent sessions; any other concerns one thread."""
+"""Errors that mean that this app has no agent sessions."""
+NO_SESSION_HERE: Final = {
+    "channel_not_found",
+    "is_archived",
+    "method_not_supported_for_channel_type",
+    "not_authorized",
+    "thread_not_found",
+}
+"""Errors that will be the same for this thread; any other may pass."""
 NO_SUCH_PERSON: Final = {"user_not_found", "user_not_in_channel"}
 
 State = Literal["processing", "suspended", "active"]
@@ -52,6 +62,7 @@ class _Shown:
     waits: bool = False
     """Whether the turn itself waits for a person."""
     has_session: bool = True
+    refusals: int = 0
     is_named: bool = False
     timer: asyncio.Task[None] | None = None
 
@@ -113,6 +124,7 @@ class Status:
         await self._tasks.close()
 
     def _start(self, key: SessionKey, shown: _Shown) -> None:
+        shown.has_session = self._sessions
         self._shown[key] = shown
         self._tasks.start(self._show(key, shown), name=str(key))
 
@@ -137,8 +149,7 @@ class Status:
         if status == "active" and wait is None:
             return True
         if wait is None:
-            is_session = self._sessions and shown.has_session
-            wait = SESSION_SECONDS if is_session else THREAD_SECONDS
+            wait = SESSION_SECONDS if shown.has_session else THREAD_SECONDS
         shown.timer = self._tasks.start(self._clock.sleep(wait), name=f"{key}, again")
         await asyncio.wait({shown.timer})
         return False
@@ -146,15 +157,11 @@ class Status:
     async def _set(self, key: SessionKey, status: State, shown: _Shown) -> float | None:
         """Set a status; returns the seconds until the next try if Slack delays it."""
         try:
-            if self._sessions and shown.has_session:
-                try:
-                    await self._set_session(key, status, shown)
-                except SlackRefused as error:
-                    logger.info("%s; showing the status of the thread instead", error)
-                    self._sessions = error.error not in NO_SESSIONS
-                    shown.has_session = False
-            if not (self._sessions and shown.has_session):
+            if not shown.has_session:
                 await self._set_thread(key, status)
+            # A stream works in a session of its own accord, so that is ended in any case.
+            if self._sessions and (shown.has_session or status == "active"):
+                await self._try_session(key, status, shown)
         except PostDelayed as error:
             return error.retry_after or RETRY_SECONDS
         except SlackRefused as error:
@@ -163,6 +170,21 @@ class Status:
             logger.info("%s", error)
             return RETRY_SECONDS
         return None
+
+    async def _try_session(self, key: SessionKey, status: State, shown: _Shown) -> None:
+        """Set the status of the session, or else from now on that of the thread."""
+        try:
+            await self._set_session(key, status, shown)
+        except SlackRefused as error:
+            is_known = error.error in NO_SESSIONS | NO_SESSION_HERE
+            if status == "active" and not is_known and shown.refusals < RETRIES:
+                shown.refusals += 1
+                raise PostDelayed(str(error), retry_after=RETRY_SECONDS) from error
+            logger.info("%s; showing the status of the thread instead", error)
+            self._sessions = error.error not in NO_SESSIONS
+            if shown.has_session:
+                shown.has_session = False
+                await self._set_thread(key, status)
 
     async def _set_session(self, key: SessionKey, status: State, shown: _Shown) -> None:
         title = self._title(key)[:TITLE_CHARACTERS]

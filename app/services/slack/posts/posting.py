@@ -23,7 +23,7 @@ from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread
-from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, PLACE_GONE
+from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE
 from app.services.slack.posts.shown import Shown, search
 from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.posts.writing import Writer
@@ -336,12 +336,15 @@ class Poster:
                 await self._streams.end(post, old)
                 shown.maybe_streaming, shown.progress_called_at = False, self._clock.monotonic()
                 self._keep_pace(shown.progress_called_at)
+            blocks = render.reduced(post.content, level)
             await self._api.call(
                 "chat.update",
                 channel=channel,
                 ts=old.ts,
                 text=render.summary(post.content),
-                blocks=render.reduced(post.content, level),
+                blocks=render.verbatim(blocks) if shown.refusals else blocks,
             )
         except SlackRefused as error:
+            if error.error not in GONE:
+                self._retry_later(post, shown, error)
             logger.info("%s", error)  # the answer is there
