@@ -11,6 +11,7 @@ from tests.support.linear import LinearWorld
 ADDRESS = "https://bridge.example.com"
 WANTED = {"LINEAR_PROACTIVE": "true", "BRIDGE_BASE_URL": ADDRESS}
 PROMPTED = "select count(*) from turn where state = 'prompted'"
+CONTINUED = "select cuts from turn where state = 'prompted' and cuts > 0"
 SESSIONS = "select count(*) from session"
 
 
@@ -62,7 +63,7 @@ def test_a_bridge_that_dies_meanwhile_opens_no_second_session(tmp_path: Path) ->
         world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never prompted")
         world.bridge.kill()
         world.bridge.start()
-        world.bridge.wait(lambda: world.bridge.rows(PROMPTED) == [(1,)], "never continued")
+        world.bridge.wait(lambda: world.bridge.rows(CONTINUED) == [(1,)], "never continued")
         world.bridge.http.post(f"/api/v1/sessions/{number}/cancel")
         world.linear.wait(lambda: any_session(world, lambda each: each.status == "complete"))
 
