@@ -7,9 +7,8 @@ UV ?= $(BIN)/uv
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url $(if $(UPGRADE),--upgrade)
-# Tests often wait for real processes, so one worker more than there are cores is kept busy; more
-# than four get in each other's way.
-WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4)))
+# Tests often wait for real processes, so four keep two cores busy; more get in each other's way.
+WORKERS ?= 4
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=10 --durations-min=1
 GATES := $(BIN)/python -m tests.support.gates
 

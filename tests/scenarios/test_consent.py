@@ -235,7 +235,9 @@ def play(empty: Path, *, examples: int, number: int) -> None:
     )
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize(
+    "number", [0, 1, 2, *(pytest.param(more, marks=pytest.mark.slow) for more in range(3, 10))]
+)
 def test_no_order_of_events_decides_an_ask_twice_too_late_or_by_the_wrong_person(
     empty: Path, number: int
 ) -> None:
