@@ -94,7 +94,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 def _is_sdk_noise(record: logging.LogRecord) -> bool:
-    """Tell the SDK's records: it logs to the root logger, with a traceback, whatever is odd."""
+    """Tell the SDK's records: it logs odd things to the root logger, with a traceback."""
     return record.name == "root" and "acp" in PurePath(record.pathname).parts[:-1]
 
 

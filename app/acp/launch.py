@@ -24,7 +24,7 @@ from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
 from app.children.stop import spawn_linked
 from app.children.users import give
-from app.core.folders import beside, folder_name
+from app.core.folders import attachment_folder, folder_name
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.errors import AgentNotStarted
@@ -117,7 +117,7 @@ async def start(
 
 def make_workspace(launch: AgentLaunch, folder: Path) -> Workspace:
     """Make a workspace outside of any conversation, with a folder for attachments next to it."""
-    attachments = beside(folder)
+    attachments = attachment_folder(folder)
     for made in (folder, attachments):
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
         give(made, launch.confinement.user if launch.confinement else None)

@@ -39,7 +39,7 @@ class Folders:
             OSError: it cannot be made.
         """
         folder = self.folder(session)
-        for needed in (folder, beside(folder), outgoing(folder)):
+        for needed in (folder, attachment_folder(folder), outgoing(folder)):
             await asyncio.to_thread(self._make, needed, session.key.agent)
         return folder
 
@@ -49,7 +49,7 @@ class Folders:
         Raises:
             OSError: one of them cannot be read or written.
         """
-        folder = beside(await self.open(session))
+        folder = attachment_folder(await self.open(session))
         agent = session.key.agent
         return [await asyncio.to_thread(self._copy, file, folder, agent) for file in files]
 
@@ -88,7 +88,7 @@ def folder_name(session: Session) -> str:
     return f"{session.id}-{session.key.agent}"
 
 
-def beside(workspace: Path) -> Path:
+def attachment_folder(workspace: Path) -> Path:
     """Name the attachment folder of a workspace."""
     return workspace.with_name(f"{workspace.name}.files")
 

@@ -1,6 +1,6 @@
 """Protocols that the outside implements for the core: time, agents, workspaces, repositories.
 
-A port has one method per decision. What must be true together is one method, hence one commit.
+A port has one method per decision. What must be true together is one method and one commit.
 """
 
 from __future__ import annotations

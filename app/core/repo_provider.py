@@ -15,7 +15,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from app.core.ask_view import AskFact
-from app.core.folders import Folders, beside, outgoing
+from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
@@ -87,7 +87,7 @@ class RepoProvider:
                 folder,
                 outgoing=outgoing(own),
                 home=self._folders.home(session),
-                visible=(*self._checkouts.visible(folder), beside(own)),
+                visible=(*self._checkouts.visible(folder), attachment_folder(own)),
                 readonly=readonly,
                 variables=self._variables.get(target, {}),
             )

@@ -282,7 +282,7 @@ class UpdateRouter:
         ]
 
     def _decision_on(self, tool: ToolUpdate) -> dict[str, Decided]:
-        """Return who decided on a call; for a finished one, also that nobody was asked."""
+        """Return who decided on a call; for a finished one, also that no one was asked."""
         decided = self._decided.get(tool.call)
         if decided is None and tool.status in {"completed", "failed"}:
             decided = NOT_ASKED

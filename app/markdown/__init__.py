@@ -1,1 +1,1 @@
-"""What people write and see: Markdown read from the reader's side, for whoever must judge it."""
+"""What people write and see: Markdown from the reader's side, for code that must judge it."""

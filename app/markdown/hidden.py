@@ -56,7 +56,7 @@ class Visible:
 
 
 def strip(text: str) -> Visible:
-    """Take out of a text whatever its readers do not see."""
+    """Remove from a text what its readers do not see."""
     counter = _Counter()
     parts = list(segments(counter.without_invisible(normal(text))))
     counter.defined = any(part.kind == "definition" for part in parts)
@@ -136,7 +136,7 @@ def is_invisible(character: str) -> bool:
 
 
 def _belongs(text: str, index: int) -> bool:
-    """Tell whether an invisible character shapes what stands beside it, as in emoji or Persian."""
+    """Tell whether an invisible character shapes its neighbours, as in emoji or Persian."""
     before = text[index - 1] if index else " "
     after = text[index + 1] if index + 1 < len(text) else " "
     if text[index] in _SELECTORS:

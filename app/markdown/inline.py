@@ -1,6 +1,6 @@
 """Reads the inside of Markdown lines from left to right, as GitHub does: what is seen, what is not.
 
-Every text is read in time that grows with its length alone, whoever wrote it.
+Every text is read in time that grows only with its length, also hostile text.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def test_words_that_waited_for_the_store_are_kept_although_their_agent_died(tmp_
             world.bridge.wait(lambda: world.bridge.logged(BUSY), "nobody waited")
             for pid, _ in agent_processes(world.bridge.data_dir):
                 os.kill(pid, signal.SIGKILL)
-            world.bridge.wait(lambda: world.bridge.logged("its end could not be noted"), "lives")
+            world.bridge.wait(lambda: world.bridge.logged("could not record its end"), "lives")
         world.settle()
         world.restart()
         world.end()

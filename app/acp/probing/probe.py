@@ -22,7 +22,7 @@ from app.acp.json_values import mapping, objects
 from app.acp.peer import AgentPeer
 from app.acp.probing.visit import Visits
 from app.acp.session import AcpSession
-from app.core.folders import beside
+from app.core.folders import attachment_folder
 from app.core.ports import Clock
 from app.core.tasks import Tasks
 from app.core.types import Attachment
@@ -219,7 +219,7 @@ class Probe:
         prompts = agent.capabilities.prompt_capabilities
         if prompts is None or not prompts.image:
             raise Unlike("absent", "it takes no images")
-        path = beside(self._visits.workspace) / "probe.png"
+        path = attachment_folder(self._visits.workspace) / "probe.png"
         await asyncio.to_thread(path.write_bytes, red_square())
         witness, end = await self._say(agent, LOOK, Attachment(path, "image/png"))
         return f"{end.stop_reason}: {witness.text!r}"
@@ -317,7 +317,7 @@ class Probe:
 
     def _clear(self) -> None:
         """Remove workspace and attachments, before and after the probe."""
-        for folder in (self._visits.workspace, beside(self._visits.workspace)):
+        for folder in (self._visits.workspace, attachment_folder(self._visits.workspace)):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -53,7 +53,7 @@ def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:
     paths = _each(text for what, text in found if what == "path")
     kinds = _each(claim.kind for claim in said if claim.kind)
     return Call(
-        # A call that carries a command is a command, whatever kind it claims.
+        # A call that carries a command is a command, also if it claims another kind.
         kinds=_each((*kinds, "execute")) if commands else kinds,
         titles=_each(claim.title for claim in said if claim.title),
         paths=paths[:PATHS],

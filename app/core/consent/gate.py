@@ -24,7 +24,7 @@ from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
-from app.core.folders import beside
+from app.core.folders import attachment_folder
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.types import TurnRef
@@ -154,5 +154,7 @@ def _resolve_paths(call: Call, workspace: Path | None, *own: Path | None) -> Cal
         call,
         paths=tuple(dict.fromkeys((*call.paths, *paths))),
         # The agent may also read attachments, and write files for people.
-        roots=tuple(dict.fromkeys((str(workspace), real, str(beside(workspace)), *also))),
+        roots=tuple(
+            dict.fromkeys((str(workspace), real, str(attachment_folder(workspace)), *also))
+        ),
     )

@@ -1,7 +1,7 @@
 """Decides what an agent may do without asking: rules in order, denials above all.
 
 Pure. A rule that allows must fit everything that a call claims; one that asks or denies must fit
-only one of it. What a denial closes no other rule opens, in whatever order, and what a denial only
+only one of it. What a denial closes no other rule opens, in any order, and what a denial only
 might close is asked. A rule that allows and names no path applies to the workspace. What no rule
 fits is asked.
 """

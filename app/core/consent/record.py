@@ -1,4 +1,4 @@
-"""Records who decided on each tool call: a person, a rule, or nobody; pure."""
+"""Records who decided on each tool call: a person, a rule, or no one; pure."""
 
 from __future__ import annotations
 

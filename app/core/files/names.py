@@ -1,4 +1,4 @@
-"""Names and media types of files, whatever their sender claims; pure."""
+"""Names and media types of files, independent of what their sender claims; pure."""
 
 from __future__ import annotations
 

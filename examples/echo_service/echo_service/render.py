@@ -8,7 +8,7 @@ from app.core.posts import PostContent, PostSend
 
 
 def render(post: PostSend) -> dict[str, Any]:
-    """Describe a post as a whole: whoever has its id already replaces it."""
+    """Describe a post as a whole: a receiver that has its id already replaces it."""
     content = post.content
     made = {
         "type": "post",
