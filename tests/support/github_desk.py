@@ -68,6 +68,7 @@ class Desk:
         self.apps: dict[str, RemoteApp] = {}
         self.apis: dict[str, GithubApi] = {}
         self.adapters: dict[str, GithubAdapter] = {}
+        self.connected: dict[str, App] = {}
         self.secrets: list[str] = []
         self.installations: dict[str, Installations] = {}
         self.accounts = Accounts(
@@ -94,6 +95,7 @@ class Desk:
         api = self.apis[agent] = GithubApi(auth, self.clock, api_url=self.github.api_url)
         hook = Hook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
         app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts)
+        self.connected[agent] = app
         self.adapters[agent] = GithubAdapter(agent, app, self.directory, self.clock)
         self.directory.introduce(Identity(agent, remote.bot.login, remote.bot.id))
 

@@ -295,6 +295,7 @@ class Poster:
 
     async def _find(self, spot: Spot, *markers: str) -> list[Name | None]:
         """Look for our comments and reviews by their markers, the latest of each."""
+        await self._directory.wait(self._agent)  # at the start the bridge does not know who it is
         found: dict[str, Name] = {}
 
         def look(user: Account | None, body: str | None, name: Name) -> None:

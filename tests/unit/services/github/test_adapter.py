@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from app.core.notes import Note, NoteCode
 from app.core.posts import PostContent, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
+from app.services.github.accounts import Directory
+from app.services.github.adapter import GithubAdapter
 from app.services.github.events import Rerun
 from app.services.github.transport import Pace
 from tests.sim.github.answers import Reply
@@ -318,6 +321,23 @@ async def test_a_comment_whose_answer_was_lost_is_found_again(desk: Desk) -> Non
     assert found is not None
     assert found.remote_id == f"comment-{issue.comments[0].id}"
     assert await desk.claude.find(desk.key(issue), "ab-2") is None
+
+
+async def test_a_comment_is_looked_for_only_when_the_agent_knows_who_it_is(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    await desk.claude.send(notice(desk, issue))
+    ours = desk.directory.known["claude"]
+    new = Directory(("claude", "codex"))
+    started = GithubAdapter("claude", desk.connected["claude"], new, desk.clock)
+
+    looking = asyncio.create_task(started.find(desk.key(issue), "ab-1"))
+    done, _ = await asyncio.wait([looking], timeout=0.3)
+    assert done == set()
+    new.introduce(ours)
+
+    found = await looking
+    assert found is not None
+    assert found.remote_id == f"comment-{issue.comments[0].id}"
 
 
 async def test_a_marker_that_somebody_else_wrote_is_not_taken_for_ours(desk: Desk) -> None:
