@@ -333,14 +333,14 @@ def test_an_edit_changes_a_waiting_message_and_a_deletion_drops_it(tmp_path: Pat
         world.bridge.wait(lambda: world.bridge.rows(gone) == [(1,)], "the deletion was not taken")
         (world.bridge.workspace("claude") / "go").touch()
 
-        answer = world.wait_answer(thread, "right words")
+        world.wait_answer(thread, "right words")
         world.settle()
 
     assert world.turns() == 2
     shown = " ".join(each.words for each in world.answers(thread))
     assert "wrong words" not in shown
     assert "regretted words" not in shown
-    assert [each.words for each in world.slack.notified(world.ann)][-1] == answer.words
+    assert "right words" in world.slack.notified(world.ann)[-1].words
 
 
 @pytest.mark.slow
