@@ -116,7 +116,9 @@ def _environment() -> Environment:
         fact_gap=wording.gap,
         fact_label=wording.label,
         reveal=reveal_line,
+        scripts=_scripts,
         short_path=cards.short_path,
+        styles=_styles,
         visible=cards.visible,
     )
     made.globals.update(
@@ -130,6 +132,21 @@ def _environment() -> Environment:
         notes=wording.notes,
     )
     return made
+
+
+def _styles(assets: Mapping[str, str]) -> list[str]:
+    """Return the style sheets in the order in which they apply: the general one first."""
+    return [assets[name] for name in _in_order(assets, ".css", first="page.css")]
+
+
+def _scripts(assets: Mapping[str, str]) -> list[str]:
+    """Return the scripts in the order in which they run: the one that others use first."""
+    return [assets[name] for name in _in_order(assets, ".js", first="live.js")]
+
+
+def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
+    names = sorted(name for name in assets if name.endswith(suffix))
+    return sorted(names, key=lambda name: name != first)
 
 
 def _clock(at: float) -> Markup:

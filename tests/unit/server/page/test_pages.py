@@ -10,6 +10,7 @@ import pytest
 
 from app.core.feed import Unfinished
 from app.core.types import Entry
+from app.server.page.assets import assets
 from app.server.page.view.patches import Patch
 from tests.support.document import Document, Element, parse
 from tests.support.office import Office, key, office
@@ -86,7 +87,7 @@ async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Of
 
     answers = [await desk.http.get(address) for address in addresses]
 
-    assert len(answers) == 4
+    assert len(answers) == len(assets())
     assert {answer.status_code for answer in answers} == {200}
     assert all("immutable" in answer.headers["cache-control"] for answer in answers)
     assert (await desk.http.get("/static/page.css?v=old")).headers["cache-control"] == "no-cache"
