@@ -150,6 +150,10 @@ class Thread:
     link: str
     last: Entry
     sessions: tuple[Session, ...]
+    failed: bool = False
+    """Whether the last turn of one of its sessions failed."""
+    found: str = ""
+    """The text that a search found in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ class SessionStore(Protocol):
         """List places, the one where something happened last first."""
         ...
 
+    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
+        """List the places whose title or recent text has all these words, most recent first."""
+        ...
+
     async def thread(self, place: PlaceKey) -> Thread | None:
         """Read one place as the list shows it."""
         ...
