@@ -14,6 +14,7 @@ from starlette.datastructures import FormData, UploadFile
 from app.errors import Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
+from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
 from app.server.page.view.views import path_of, stoppable
 from app.server.parts import Parts, PartsOf
@@ -22,15 +23,10 @@ from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
 """How long a page waits for the outcome of a message; the message is stored in any case."""
-TITLE_CHARACTERS: Final = 70
-"""The longest title: what the list and the header can show."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 """The size limit of one message with its files."""
-
-
-_MARKS: Final = re.compile(r"[`*#>]+")
 
 
 class FormRoute(SignedInRoute):
@@ -86,7 +82,7 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Sa
         speaker_name=who.name,
         mentions=await _find_agents(parts, names, text, _field(form, "to"), new=not thread),
         files=files,
-        title=_title(names, text) or text or files[0].name,
+        title=headline(names.after(text)) or text or files[0].name,
     )
 
 
@@ -149,14 +145,6 @@ def _read_text(form: FormData) -> str:
             413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
         )
     return text
-
-
-def _title(names: Names, text: str) -> str:
-    """Return the first line, without Markdown marks, cut between two words."""
-    line = _MARKS.sub("", names.after(text).partition("\n")[0]).strip()
-    if len(line) <= TITLE_CHARACTERS:
-        return line
-    return line[:TITLE_CHARACTERS].rpartition(" ")[0].rstrip(" ,;:.") + " …"
 
 
 def _field(form: FormData, name: str) -> str:

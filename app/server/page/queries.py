@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.types import Session, TurnState
 from app.errors import NotFound
+from app.server.page.view.listing import found_list, thread_list, title_of
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
     STOPPABLE,
@@ -21,7 +22,6 @@ from app.server.page.view.views import (
     money,
     shown_state,
     stoppable,
-    thread_list,
     tokens,
 )
 from app.server.parts import Parts
@@ -31,6 +31,10 @@ ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
+FOUND = 30
+"""Threads that a search shows: whoever needs more adds a word."""
+QUERY_WORDS = 8
+"""Words of a query that count."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -99,6 +103,13 @@ async def threads_of(
     return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
 
 
+async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
+    """List the threads that a search finds."""
+    words = query.split()[:QUERY_WORDS]
+    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    return found_list(found, cast, words)
+
+
 async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
@@ -124,7 +135,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
     return Place(
         service=label_of(key.service),
         key=key,
-        title=thread.title or key.name,
+        title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
         members=tuple(_member(session, cast, fold) for session in sessions),
