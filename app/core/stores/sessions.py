@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from app.core.keys import PlaceKey, SessionKey
@@ -200,6 +200,10 @@ class TranscriptStore(Protocol):
 
         Open turns are always included, however long ago they began. 0 means everything.
         """
+        ...
+
+    async def offered(self, session: int) -> Sequence[Mapping[str, str]]:
+        """Return the commands that a session's agent offered last: name, description, hint."""
         ...
 
     async def overheard(self, turn: int, *, limit: int) -> Overheard:

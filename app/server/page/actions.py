@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.errors import Conflict, StoreUnavailable
+from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
 from app.server.page.view.listing import headline
@@ -114,6 +114,22 @@ async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "d
     if not parts.turns.waiting(session):
         raise Conflict("nothing is queued any more")
     await parts.manager.queue(session, what)
+    return Response(status_code=204)
+
+
+@router.post("/set/{session}/{kind}")
+async def configure(
+    parts: PartsOf,
+    _who: Who,
+    session: int,
+    kind: Literal["mode", "model"],
+    value: Annotated[str, Form(max_length=200)],
+) -> Response:
+    """Set the mode or model of an agent in a thread."""
+    try:
+        await parts.manager.configure(session, kind, value)
+    except AgentError as error:
+        raise Conflict(str(error)) from None
     return Response(status_code=204)
 
 

@@ -138,7 +138,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(session, cast, fold) for session in sessions),
+        members=tuple(_member(parts, session, cast, fold) for session in sessions),
         waiting=tuple(
             [
                 wait
@@ -166,15 +166,18 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _member(session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
+    choices = parts.manager.choices(session)
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
         state=shown_state(session),
         stoppable=stoppable(session),
-        mode=session.mode or "",
-        model=session.model or "",
+        mode=session.mode or choices.mode,
+        model=session.model or choices.model,
+        modes=choices.modes,
+        models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
     )

@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
+from app.core.updates import Choice
 from app.server.page.view.mentions import Names
 
 COLOURS = 8
@@ -147,6 +148,8 @@ class Member:
     stoppable: bool
     mode: str = ""
     model: str = ""
+    modes: tuple[Choice, ...] = ()
+    models: tuple[Choice, ...] = ()
     tokens: str = ""
     cost: str = ""
 
