@@ -293,7 +293,7 @@ def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]], failed: se
     key = PlaceKey(row.service, row.name)
     here = tuple(members.get(key, ()))
     has_failed = any(each.id in failed for each in here)
-    return Thread(key, row.title, row.link, entry_of(row), here, has_failed)
+    return Thread(key, row.title, row.link, entry_of(row), here, failed=has_failed)
 
 
 def _failed(connection: Connection, sessions: list[int]) -> set[int]:
