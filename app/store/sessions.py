@@ -29,6 +29,7 @@ from app.store.tables import (
     ASK_IS_OPEN,
     OFFER,
     ask,
+    checkout,
     message,
     place,
     process,
@@ -263,8 +264,24 @@ def _threads(
         .correlate(place)
         .scalar_subquery()
     )
+    cloned = (
+        select(checkout.c.name)
+        .join(session, session.c.id == checkout.c.session)
+        .where(session.c.place == place.c.id)
+        .order_by(checkout.c.session.desc(), checkout.c.number.desc())
+        .limit(1)
+        .correlate(place)
+        .scalar_subquery()
+    )
     query = (
-        select(transcript, place.c.service, place.c.name, place.c.title, place.c.link)
+        select(
+            transcript,
+            place.c.service,
+            place.c.name,
+            place.c.title,
+            place.c.link,
+            func.coalesce(place.c.repository, cloned, "").label("repository"),
+        )
         .select_from(place)
         .join(transcript, transcript.c.id == last)
         .order_by(transcript.c.id.desc())
@@ -282,7 +299,8 @@ def _threads(
 
 def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
     key = PlaceKey(row.service, row.name)
-    return Thread(key, row.title, row.link, entry_of(row), tuple(members.get(key, ())))
+    here = tuple(members.get(key, ()))
+    return Thread(key, row.title, row.link, entry_of(row), here, row.repository)
 
 
 class Processes:
