@@ -71,6 +71,8 @@ class Heard:
     """What the service itself must remember of the event: a typed value of that service."""
     withdrawn: bool = False
     """Whether the platform says that the work was taken away: that counts from any person."""
+    repository: str = ""
+    """Where the conversation that it begins is to work: as in the command `repo`, or empty."""
 
     @property
     def words(self) -> str:

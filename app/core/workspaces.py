@@ -226,6 +226,17 @@ class WorkspaceView:
     sent: str = ""
 
     @property
+    def written(self) -> str:
+        """How people write where it is: `owner/name`, `folder:<path>` or `none`."""
+        match self.kind:
+            case "empty":
+                return "none"
+            case "folder":
+                return f"folder:{self.name}"
+            case _:
+                return self.name
+
+    @property
     def delivered(self) -> tuple[Fact, ...]:
         """Where others find what was pushed; empty while it is only here."""
         if not self.sent:

@@ -114,6 +114,7 @@ class Bridge:
             ready=self.ready,
             missing=missing_agents(base.configuration),
             workspaces=self._joined.workspaces,
+            picker=self._joined.picker,
             installs=self._installs,
             troubles=self._joined.listeners.troubles,
         )

@@ -29,6 +29,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.session_manager import SessionManager
@@ -281,6 +282,17 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+        )
+
+    @cached_property
+    def picker(self) -> RepositoryPicker:
+        """Offers and checks where new conversations can work."""
+        return RepositoryPicker(
+            self._directory,
+            self._stores.sessions,
+            choose=self.manager.choose,
+            list_repositories=None if self._forge is None else self._forge.repositories,
+            reach=self.checkouts.reach,
         )
 
     @cached_property

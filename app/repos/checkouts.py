@@ -96,6 +96,14 @@ class GitCheckouts:
         await self._mirrors.rebuild(clone.repository, clone.agent)
         return await self._make(clone, gate)
 
+    async def reach(self, repository: Repository, agent: str) -> None:
+        """Ask a remote whether it has a repository that an agent may read.
+
+        Raises:
+            RepositoryError: it has none, or does not answer.
+        """
+        await self._mirrors.reach(repository, agent)
+
     async def close(self, folder: Path) -> None:
         """Accept no more pushes from a clone."""
         gate = self._open.pop(folder, None)

@@ -15,6 +15,7 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.picker import RepositoryPicker
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
@@ -84,6 +85,7 @@ class Parts:
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
+    picker: RepositoryPicker
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     troubles: Callable[[], Mapping[str, str]] = dict

@@ -164,6 +164,18 @@ class Sessions:
         found = await self._database.read(lambda connection: _threads(connection, 1, here))
         return found[0] if found else None
 
+    async def repositories(self, *, limit: int) -> Sequence[str]:
+        """List the repositories and folders that were chosen, most recently used first."""
+        query = (
+            select(place.c.repository)
+            .join(session, session.c.place == place.c.id)
+            .where(place.c.repository.is_not(None), place.c.repository != "none")
+            .group_by(place.c.repository)
+            .order_by(func.max(session.c.updated_at).desc())
+            .limit(limit)
+        )
+        return [row.repository for row in await self._database.all(query)]
+
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
         """List an agent's conversations on a service that were used since then."""
         said = (
