@@ -130,8 +130,8 @@ class Rated:
 class News:
     """Something that happened to changes that the agent may have proposed."""
 
-    kind: Literal["checked", "merged", "closed", "reopened", "moved"]
-    """`moved`: the branch that they are proposed for."""
+    kind: Literal["checked", "merged", "closed", "reopened", "moved", "reviewed"]
+    """`moved`: the branch that they are proposed for. `reviewed`: a verdict without words."""
     place: PlaceKey
     """The place whose messages it is ordered with."""
     repository: str

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Clone, Gathered, Opened, Repository, Target
+from app.core.workspaces import Changes, Clone, Gathered, Opened, Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos.gate import Gate, Guard, conflicts
@@ -194,6 +194,10 @@ class GitCheckouts:
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""
         return await clones.diff(self._inside(clone), since)
+
+    async def changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        return await clones.changes(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""

@@ -14,11 +14,9 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from app.core.keys import AreaOf, PlaceKey, no_area
-from app.core.workspaces import Repository, Target
+from app.core.workspaces import FOLDER, NONE, Repository, Target
 from app.errors import Conflict
 
-FOLDER = "folder:"
-NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")
 _HOMES = frozenset({Path("/home"), Path("/Users")})

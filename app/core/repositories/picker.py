@@ -14,9 +14,9 @@ from pathlib import Path
 
 from app.core.inbound import Effect
 from app.core.keys import PlaceKey
-from app.core.repositories.directory import NONE, Directory
+from app.core.repositories.directory import Directory
 from app.core.stores.sessions import SessionStore
-from app.core.workspaces import Repository
+from app.core.workspaces import FOLDER, NONE, Repository
 from app.errors import Conflict, RepositoryError, RepositoryGone
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class RepositoryPicker:
             case Repository(name=name):
                 return name
             case Path() as folder:
-                return f"folder:{folder}"
+                return f"{FOLDER}{folder}"
             case _:
                 return ""
 

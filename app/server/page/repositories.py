@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.server.login import Visitor, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import CHOICE_CHARACTERS
@@ -35,8 +35,11 @@ async def list_repositories(parts: PartsOf, _who: Who, agent: str) -> JSONRespon
 
 @router.get("/repositories/check")
 async def check_repository(parts: PartsOf, _who: Who, agent: str, name: Name) -> JSONResponse:
-    """Check a choice before anything is sent; what is wrong with it is the problem's detail."""
-    return _json({"name": await parts.picker.check(NEW, _known(parts, agent), name)})
+    """Check a choice before anything is sent; a problem is said next to the picker."""
+    try:
+        return _json({"name": await parts.picker.check(NEW, _known(parts, agent), name)})
+    except Conflict as error:
+        return _json({"name": "", "problem": str(error)})
 
 
 def _known(parts: Parts, agent: str) -> str:

@@ -28,13 +28,8 @@ def project(tmp_path: Path) -> str:
 
 async def problem(desk: Office, name: str, agent: str = "claude") -> str:
     """Check a choice that cannot be used, and read why."""
-    answer = await desk.http.get(
-        "/repositories/check",
-        params={"agent": agent, "name": name},
-        headers={"Accept": "application/json"},
-    )
-    assert answer.status_code == 409, answer.text
-    words: str = answer.json()["detail"]
+    answer = await desk.http.get("/repositories/check", params={"agent": agent, "name": name})
+    words: str = answer.json()["problem"]
     return words
 
 
