@@ -110,8 +110,9 @@ class Directory:
                     "A folder on the bridge's machine can be chosen only on its page or in its "
                     "settings."
                 )
-            self.check_folder(self.read(text))
-            return text
+            path = self.read(text)
+            self.check_folder(path)
+            return f"{FOLDER}{path}"
         if not _NAME.fullmatch(text):
             raise Conflict("Write `repo OWNER/NAME`, `repo folder:/PATH` or `repo none`.")
         return text
@@ -133,7 +134,10 @@ class Directory:
             Conflict: it may not.
         """
         if not isinstance(path, Path) or not path.is_absolute() or not path.is_dir():
-            raise Conflict("No such folder. Write `folder:` and an absolute path.")
+            raise Conflict(
+                f"No such folder on the bridge's machine: {path}. Write its whole path, such as "
+                "/home/me/project or ~/project."
+            )
         if objection := self.objection(path):
             raise Conflict(objection)
         return path.resolve()

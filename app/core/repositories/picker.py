@@ -92,6 +92,8 @@ class RepositoryPicker:
             return ""
         self._choose(place, text)
         target = self._directory.read(text)
+        if isinstance(target, Path):
+            return f"{FOLDER}{target}"
         if text.lower() == NONE or not isinstance(target, Repository):
             return text
         try:

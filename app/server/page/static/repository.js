@@ -10,7 +10,6 @@
   const find = panel.querySelector("input");
   const list = panel.querySelector("ul");
   const problem = panel.querySelector(".problem");
-  const icon = root.querySelector("svg");
   const to = document.getElementById("to");
   const NAME = /^[\w-]+\/[\w.-]+$/;
   let offered = { recent: [], listed: [], problem: "" };
@@ -53,7 +52,7 @@
       title.textContent = isFolder(choice) ? path(choice) : label(choice);
       const small = document.createElement("small");
       small.textContent = note;
-      item.append(icon.cloneNode(true), title, small);
+      item.append(title, small);
       item.addEventListener("mousedown", (event) => { event.preventDefault(); choose(choice); });
       return item;
     }));
