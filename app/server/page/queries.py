@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.keys import SERVICE_NAME, PlaceKey
@@ -24,6 +25,7 @@ from app.server.page.view.views import (
     thread_list,
     tokens,
 )
+from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
 from app.services import label_of
 
@@ -138,6 +140,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         ),
         decisions=_decisions(fold),
         untagged=parts.dispatcher.untagged(key).agents,
+        work=_work(parts, cast, sessions),
     )
 
 
@@ -167,6 +170,16 @@ def _member(session: Session, cast: Cast, fold: Fold) -> Member:
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
     )
+
+
+def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+    """Describe where the agents of a thread work, from what the store knows."""
+    if parts.workspaces is None:
+        return ()
+    found = (
+        work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
+    )
+    return tuple({each.key: each for each in found}.values())
 
 
 async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:

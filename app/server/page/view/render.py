@@ -19,6 +19,7 @@ from app.core.visible import reveal_line
 from app.server.page.view import cards, markdown, views
 from app.server.page.view.blocks import Block, Call
 from app.server.page.view.views import Cast, Page, Place, ThreadList
+from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -120,6 +121,7 @@ def _environment() -> Environment:
         short_path=cards.short_path,
         styles=_styles,
         visible=cards.visible,
+        where=short_name,
     )
     made.globals.update(
         money=views.money,

@@ -11,6 +11,7 @@ from typing import Literal
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState, Thread
 from app.server.page.view.mentions import Names
+from app.server.page.view.work import Work
 
 COLOURS = 8
 """Colours of agents in the style sheet."""
@@ -177,6 +178,8 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
+    work: tuple[Work, ...] = ()
+    """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
     @property
     def path(self) -> str:
@@ -212,6 +215,8 @@ class Page:
     troubles: tuple[Trouble, ...] = ()
     examples: tuple[str, ...] = field(default_factory=tuple)
     picked: str = ""
+    repository: str = ""
+    """Where a new thread works if nothing is chosen; empty for a scratch folder."""
 
 
 def path_of(place: PlaceKey) -> str:
