@@ -19,7 +19,6 @@ from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, markdown, views
 from app.server.page.view.blocks import Block, Call, Words
-from app.server.page.view.thread import PICTURES
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.workspace import Workspace
 
@@ -210,4 +209,4 @@ def _size(file: Mapping[str, Any]) -> str:
 
 
 def _is_picture(file: Mapping[str, str]) -> bool:
-    return file.get("media_type", "") in PICTURES
+    return file.get("media_type", "") in {"image/png", "image/jpeg", "image/gif", "image/webp"}

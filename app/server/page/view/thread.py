@@ -39,8 +39,6 @@ PREVIEW_CHARACTERS = 30_000
 
 NAMED = ("[image: ", "[audio: ", "[file: ")
 """How a text names a file that came with it."""
-PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-"""What a browser shows as a picture."""
 
 
 class Fold:
