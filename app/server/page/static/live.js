@@ -78,10 +78,14 @@
 
   const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR;
   const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+  // Only a person scrolls up; what grows below, such as a picture that loads, is followed.
+  let top = 0;
   scroll.addEventListener("scroll", () => {
-    following = atEnd();
+    following = atEnd() || (following && scroll.scrollTop >= top);
+    top = scroll.scrollTop;
     latest.hidden = following;
   }, { passive: true });
+  new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
 
   const place = ({ id, home, html }) => {

@@ -83,6 +83,8 @@ class Call:
     began: float = 0.0
     """When it could begin: at its first row, or when it was allowed."""
     ended: float = 0.0
+    stopped: bool = False
+    """Whether its turn is over although it has not ended."""
     inside: list[Block] = field(default_factory=list)
 
     @property

@@ -102,8 +102,17 @@ class Fold:
 
     def running(self, turn: Turn) -> Call | None:
         """Return the call that runs in a turn, the last if there are several."""
+        return max(self._unended(turn), key=_row, default=None)
+
+    def _unended(self, turn: Turn) -> list[Call]:
         calls = (call for (number, _), call in self._calls.items() if number == turn.number)
-        return max((each for each in calls if not each.has_ended), key=_row, default=None)
+        return [each for each in calls if not each.has_ended]
+
+    def _close(self, turn: Turn) -> None:
+        """End a turn: what has not come to its end by now never will."""
+        for call in self._unended(turn):
+            call.stopped = True
+            self._mark(call)
 
     def _take(self, row: Entry) -> None:
         if row.kind == "message":
@@ -138,6 +147,8 @@ class Fold:
             case "usage":
                 self._take_usage(turn, row)
             case "notice":
+                if "end" in row.data:
+                    self._close(turn)
                 failed = row.data.get("end") == "failed"
                 files = tuple(self._place_files(turn, row.data.get("files", ())))
                 if row.data.get("files") and not files:
@@ -165,6 +176,8 @@ class Fold:
         turn = self._turns.get(row.turn)
         if turn is None:
             turn = self._turns[row.turn] = self._begin(row.session, row.turn, at=row.at)
+            if row.session in self._latest:
+                self._close(self._latest[row.session])
             self._latest[row.session] = turn
             self._put(self.blocks, turn)
             self._up[turn.head.id] = turn
