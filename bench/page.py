@@ -98,7 +98,7 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
     few, many = _prepared(folder / "few", 3), _prepared(folder / "many", scale.threads)
     lengthen(few.data_dir, 2, list(_answer(scale)))
     lengthen(few.data_dir, 3, list(_calls(scale)))
-    answer, calls, threads = "state = sign(nonce, target)", 'class="output"', '<a class="thread'
+    answer, calls, threads = "one thing to do", 'class="output"', '<a class="thread'
     small = View("a small page", "/t/web/thread-1", few, threads, 3)
     large = [
         View(

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import Session, TurnState
+from app.core.types import OPEN_TURN_STATES, Session, TurnState
 from app.errors import NotFound
+from app.server.page.view.activity import describe
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
+    NOTHING,
     STOPPABLE,
     Agent,
     Cast,
     Decided,
+    Doing,
     Member,
     Place,
+    Steps,
     ThreadList,
     Trouble,
     Waiting,
@@ -129,7 +133,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         title=thread.title or key.name,
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(session, cast, fold) for session in sessions),
+        members=tuple(_member(parts, session, cast, fold) for session in sessions),
         waiting=tuple(
             [
                 wait
@@ -138,7 +142,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
                 for wait in await _waiting(parts, session, cast)
             ]
         ),
-        decisions=_decisions(fold),
+        decisions=decisions_of(fold),
         untagged=parts.dispatcher.untagged(key).agents,
         work=_work(parts, cast, sessions),
     )
@@ -158,8 +162,9 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _member(session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
+    turn = fold.latest(session.id)
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
@@ -169,6 +174,8 @@ def _member(session: Session, cast: Cast, fold: Fold) -> Member:
         model=session.model or "",
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
+        doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
+        plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )
 
 
@@ -180,6 +187,15 @@ def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, 
         work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
     )
     return tuple({each.key: each for each in found}.values())
+
+
+def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
+    """Describe what an agent does; a turn without a row has only the time of its message."""
+    turn = fold.latest(session.id)
+    stored = parts.turns.turn(turn.number) if turn is not None else None
+    if turn is None or stored is None or stored.state not in OPEN_TURN_STATES:
+        return Doing(fold.told(session.key.agent) or session.updated_at)
+    return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
 async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
@@ -204,8 +220,9 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
     ]
 
 
-def _decisions(fold: Fold) -> tuple[Decided, ...]:
+def decisions_of(fold: Fold) -> tuple[Decided, ...]:
+    """List what people decided, and what a rule refused; the latest first."""
     answered = [each for each in fold.questions.values() if each.state == "answered"]
-    return tuple(
-        Decided(each.closed, each.title, each.note) for each in answered[-DECISIONS:][::-1]
-    )
+    made = [Decided(each.closed, each.title, each.note) for each in answered]
+    made += [Decided(each.ended or each.began, each.title, each.decided) for each in fold.refusals]
+    return tuple(sorted(made, key=lambda each: each.at)[-DECISIONS:][::-1])

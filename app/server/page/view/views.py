@@ -130,6 +130,39 @@ class ThreadList:
 
 
 @dataclass(frozen=True, slots=True)
+class Doing:
+    """What an agent does right now."""
+
+    since: float = 0.0
+    turn: str = ""
+    """The element of its turn; empty as long as nothing came of it."""
+    verb: str = ""
+    what: str = ""
+    """What it does, such as `running` and `pytest`; empty while no tool runs."""
+
+
+NOTHING = Doing()
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The plan of an agent's last turn."""
+
+    steps: tuple[Mapping[str, str], ...]
+
+    @property
+    def done(self) -> int:
+        """How many steps are completed."""
+        return sum(step.get("status") == "completed" for step in self.steps)
+
+    @property
+    def current(self) -> int:
+        """The number of the step that is in progress, or the next."""
+        at = [step.get("status") for step in self.steps]
+        return at.index("in_progress") + 1 if "in_progress" in at else min(self.done + 1, len(at))
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """An agent that is in a thread."""
 
@@ -141,6 +174,8 @@ class Member:
     model: str = ""
     tokens: str = ""
     cost: str = ""
+    doing: Doing = NOTHING
+    plan: Steps | None = None
 
 
 @dataclass(frozen=True, slots=True)
