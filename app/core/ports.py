@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
 from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
+from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
     Author,
     Changes,
@@ -94,6 +94,11 @@ class AgentSession(Protocol):
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
+        ...
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
         ...
 
     async def prompt(

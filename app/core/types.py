@@ -152,6 +152,10 @@ class Thread:
     sessions: tuple[Session, ...]
     repository: str = ""
     """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
+    failed: bool = False
+    """Whether the last turn of one of its sessions failed."""
+    found: str = ""
+    """The text that a search found in it."""
 
 
 @dataclass(frozen=True, slots=True)

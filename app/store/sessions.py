@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
@@ -39,6 +40,9 @@ from app.store.tables import (
     turn,
 )
 from app.store.values import entry_of, session_of
+
+SEARCHED_ROWS = 100_000
+"""Rows of the transcript that a search reads: years of a small team, a fraction of a second."""
 
 
 def _some_turn(*states: str) -> Any:
@@ -157,6 +161,10 @@ class Sessions:
     async def threads(self, *, limit: int) -> Sequence[Thread]:
         """List places, most recently active first."""
         return await self._database.read(lambda connection: _threads(connection, limit))
+
+    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
+        """List the places whose title or recent text has all these words, most recent first."""
+        return await self._database.read(lambda connection: _search(connection, words, limit))
 
     async def thread(self, where: PlaceKey) -> Thread | None:
         """Read one place as in the list."""
@@ -306,13 +314,59 @@ def _threads(
     for found in connection.execute(shown.order_by(session.c.id)):
         member = session_of(found)
         members.setdefault(member.place, []).append(member)
-    return [_thread_of(row, members) for row in rows]
+    failed = _failed(connection, [each.id for group in members.values() for each in group])
+    return [_thread_of(row, members, failed) for row in rows]
 
 
-def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
+def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]], failed: set[int]) -> Thread:
     key = PlaceKey(row.service, row.name)
     here = tuple(members.get(key, ()))
-    return Thread(key, row.title, row.link, entry_of(row), here, row.repository)
+    has_failed = any(each.id in failed for each in here)
+    return Thread(key, row.title, row.link, entry_of(row), here, row.repository, failed=has_failed)
+
+
+def _failed(connection: Connection, sessions: list[int]) -> set[int]:
+    """Return the sessions whose last turn failed."""
+    last = select(func.max(turn.c.id)).where(turn.c.session.in_(sessions)).group_by(turn.c.session)
+    failed = select(turn.c.session).where(turn.c.id.in_(last), turn.c.state == "failed")
+    return set(connection.execute(failed).scalars())
+
+
+def _search(connection: Connection, words: Sequence[str], limit: int) -> list[Thread]:
+    """Find places by title, and by what people and agents wrote in the newest rows."""
+    newest = select(func.max(transcript.c.id)).scalar_subquery()
+    last = func.max(transcript.c.id)
+    said = (
+        select(transcript.c.place, last.label("row"))
+        .where(transcript.c.id > newest - SEARCHED_ROWS)
+        .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
+        .group_by(transcript.c.place)
+        .order_by(last.desc())
+        .limit(limit)
+    )
+    titles = place.c.title + " " + func.coalesce(session.c.title, "")
+    titled = (
+        select(place.c.id)
+        .outerjoin(session, session.c.place == place.c.id)
+        .where(*_holds(titles, words))
+        .order_by(session.c.updated_at.desc())
+        .limit(limit)
+    )
+    rows = {found.place: found.row for found in connection.execute(said)}
+    which = [*rows, *connection.execute(titled).scalars()]
+    texts = (
+        select(place.c.service, place.c.name, transcript.c.text)
+        .join(place, place.c.id == transcript.c.place)
+        .where(transcript.c.id.in_(rows.values()))
+    )
+    found = {PlaceKey(row.service, row.name): row.text for row in connection.execute(texts)}
+    threads = _threads(connection, limit, place.c.id.in_(which))
+    return [replace(each, found=found.get(each.place, "")) for each in threads]
+
+
+def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Require every word; SQLite's LIKE ignores the case of ASCII letters."""
+    return [column.contains(word, autoescape=True) for word in words]
 
 
 class Processes:

@@ -45,7 +45,7 @@ def test_each_agent_answers_its_own_and_an_untagged_message_nobody_until_told(
     expect(window.turns).to_have_count(5)
     expect(window.turns.nth(3)).to_contain_text("both of us")
     expect(window.turns.nth(4)).to_contain_text("both of us")
-    asked = [window.turns.nth(number).locator(".who b").inner_text() for number in (3, 4)]
+    asked = [window.turns.nth(number).locator(".who h3").inner_text() for number in (3, 4)]
     assert sorted(asked) == ["Claude", "Codex"]
 
 
@@ -53,7 +53,7 @@ def test_a_name_is_completed_with_the_keyboard_alone(visit: Visiting) -> None:
     window = visit().open()
     page = window.page
     page.keyboard.press("Escape")
-    page.keyboard.press("/")
+    page.keyboard.press("m")
 
     page.keyboard.type("@co")
     expect(page.get_by_role("option", name="Codex @codex")).to_be_visible()

@@ -12,9 +12,10 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.errors import Conflict, StoreUnavailable
+from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
+from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
 from app.server.page.view.views import path_of, stoppable
 from app.server.parts import Parts, PartsOf
@@ -23,15 +24,10 @@ from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
 """How long a page waits for the outcome of a message; the message is stored in any case."""
-TITLE_CHARACTERS: Final = 70
-"""The longest title: what the list and the header can show."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 """The size limit of one message with its files."""
-
-
-_MARKS: Final = re.compile(r"[`*#>]+")
 
 
 class FormRoute(SignedInRoute):
@@ -90,7 +86,7 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Sa
         mentions=mentions,
         repository=repository,
         files=files,
-        title=_title(names, text) or text or files[0].name,
+        title=headline(names.after(text)) or text or files[0].name,
     )
 
 
@@ -122,6 +118,22 @@ async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "d
     if not parts.turns.waiting(session):
         raise Conflict("nothing is queued any more")
     await parts.manager.queue(session, what)
+    return Response(status_code=204)
+
+
+@router.post("/set/{session}/{kind}")
+async def configure(
+    parts: PartsOf,
+    _who: Who,
+    session: int,
+    kind: Literal["mode", "model"],
+    value: Annotated[str, Form(max_length=200)],
+) -> Response:
+    """Set the mode or model of an agent in a thread."""
+    try:
+        await parts.manager.configure(session, kind, value)
+    except AgentError as error:
+        raise Conflict(str(error)) from None
     return Response(status_code=204)
 
 
@@ -161,14 +173,6 @@ def _read_text(form: FormData) -> str:
             413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
         )
     return text
-
-
-def _title(names: Names, text: str) -> str:
-    """Return the first line, without Markdown marks, cut between two words."""
-    line = _MARKS.sub("", names.after(text).partition("\n")[0]).strip()
-    if len(line) <= TITLE_CHARACTERS:
-        return line
-    return line[:TITLE_CHARACTERS].rpartition(" ")[0].rstrip(" ,;:.") + " …"
 
 
 def _field(form: FormData, name: str) -> str:

@@ -9,6 +9,7 @@ from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.types import OPEN_TURN_STATES, Session, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
+from app.server.page.view.listing import found_list, thread_list, title_of
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
     NOTHING,
@@ -26,7 +27,6 @@ from app.server.page.view.views import (
     money,
     shown_state,
     stoppable,
-    thread_list,
     tokens,
 )
 from app.server.page.view.work import Work, work_of
@@ -37,6 +37,10 @@ ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
+FOUND = 30
+"""Threads that a search shows: whoever needs more adds a word."""
+QUERY_WORDS = 8
+"""Words of a query that count."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -105,6 +109,13 @@ async def threads_of(
     return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
 
 
+async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
+    """List the threads that a search finds."""
+    words = query.split()[:QUERY_WORDS]
+    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    return found_list(found, cast, words)
+
+
 async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
@@ -130,7 +141,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
     return Place(
         service=label_of(key.service),
         key=key,
-        title=thread.title or key.name,
+        title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
         members=tuple(_member(parts, session, cast, fold) for session in sessions),
@@ -165,13 +176,16 @@ class _AgentOf:
 def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
     turn = fold.latest(session.id)
+    choices = parts.manager.choices(session)
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
         state=shown_state(session),
         stoppable=stoppable(session),
-        mode=session.mode or "",
-        model=session.model or "",
+        mode=session.mode or choices.mode,
+        model=session.model or choices.model,
+        modes=choices.modes,
+        models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
         doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,

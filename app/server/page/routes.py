@@ -45,18 +45,24 @@ HEADERS: Final = {
 router = APIRouter(include_in_schema=False)
 Who = Annotated[Visitor, Depends(visitor)]
 Threads = Annotated[int, Query(ge=1, le=5_000)]
+Words = Annotated[str, Query(max_length=200)]
 Articles = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/")
-async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREADS) -> HTMLResponse:
-    """Show the list of threads and an empty message box."""
+async def begin(
+    parts: PartsOf, who: Who, to: str = "", q: Words = "", threads: Threads = THREADS
+) -> HTMLResponse:
+    """Show the list of threads, or those that a search finds, and an empty message box."""
     cast = queries.cast_of(parts)
     picked = to if to in cast.agents else await queries.usual_agent(parts)
     listed = await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
+    found = await queries.find_threads(parts, cast, q) if q else None
     shown = Page(
         cast=cast,
         threads=listed,
+        query=q,
+        found=found,
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
@@ -68,6 +74,14 @@ async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREA
         repository=parts.picker.default(NEW),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/threads")
+async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
+    """List the threads that a search finds, without a page around them."""
+    cast = queries.cast_of(parts)
+    listed = await queries.find_threads(parts, cast, q)
+    return HTMLResponse(render.threads_panel(listed, cast), headers=HEADERS)
 
 
 @router.get("/t/{service}/{name:path}")

@@ -29,7 +29,7 @@
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
   const localise = (root) => {
     const today = new Date().toDateString();
-    for (const time of root.querySelectorAll("time[datetime]")) {
+    for (const time of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const moment = new Date(time.dateTime);
       time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
       time.title = moment.toLocaleString();
@@ -83,7 +83,7 @@
   scroll.addEventListener("scroll", () => {
     following = atEnd() || (following && scroll.scrollTop >= top);
     top = scroll.scrollTop;
-    latest.hidden = following;
+    latest.hidden = following || !log.childElementCount;
   }, { passive: true });
   new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
@@ -108,7 +108,7 @@
   const keepingView = (change) => {
     const stay = following;
     change();
-    if (stay) toEnd(); else latest.hidden = atEnd();
+    if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
   const takeBlocks = (patches) => keepingView(() => {
@@ -178,14 +178,12 @@
       if (element) fill(element, html);
     }
     hideWaiting();
-    showInTitle();
+    showBusy();
     tick();
   });
 
-  const title = document.title;
-  const showInTitle = () => {
+  const showBusy = () => {
     const dot = document.querySelector("#state > .dot");
-    document.title = (dot?.classList.contains("wait") ? "● " : "") + title;
     log.setAttribute("aria-busy", String(Boolean(dot?.classList.contains("work"))));
   };
 
@@ -317,7 +315,7 @@
   localise(document);
   hint();
   hideWaiting();
-  showInTitle();
+  showBusy();
   if (log.childElementCount && !location.hash) toEnd();
   following = atEnd();
   connect();

@@ -125,6 +125,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
+        ago=_ago,
         clock=_clock,
         duration=views.duration,
         size=_size,
@@ -158,8 +159,12 @@ def _styles(assets: Mapping[str, str]) -> list[str]:
 
 
 def _scripts(assets: Mapping[str, str]) -> list[str]:
-    """Return the scripts in the order in which they run: the one that others use first."""
-    return [assets[name] for name in _in_order(assets, ".js", first="live.js")]
+    """Return the scripts in the order in which they run: the one that others use first.
+
+    The theme is not among them: it has to be known before anything is shown.
+    """
+    names = _in_order(assets, ".js", first="live.js")
+    return [assets[name] for name in names if name != "theme.js"]
 
 
 def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
@@ -172,6 +177,14 @@ def _clock(at: float) -> Markup:
     moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(), moment.strftime("%H:%M")
+    )
+
+
+def _ago(at: float) -> Markup:
+    """Render a time, for the page to show as how long ago it was."""
+    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
+    return Markup('<time class="ago" datetime="{}">{}</time>').format(
+        moment.isoformat(), moment.strftime("%d %b")
     )
 
 
