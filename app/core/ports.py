@@ -15,9 +15,11 @@ from app.core.types import Attachment, Session
 from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
     Author,
+    Changes,
     Clone,
     Gathered,
     Head,
+    Judged,
     Opened,
     Proposal,
     Repository,
@@ -241,6 +243,10 @@ class Checkouts(Protocol):
         """Show what a session changed."""
         ...
 
+    async def changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        ...
+
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...
@@ -286,6 +292,14 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: it cannot be opened.
+        """
+        ...
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
         """
         ...
 

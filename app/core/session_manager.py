@@ -76,6 +76,14 @@ class SessionManager:
         self._feed.notify_place(decision.heard.place)
         return accepted
 
+    def choose(self, place: PlaceKey, repository: str) -> tuple[Effect, ...]:
+        """Work out what a choice with a first message changes.
+
+        Raises:
+            Conflict: it cannot be chosen there, or the conversation works elsewhere.
+        """
+        return self._effects.choose_first(place, repository)
+
     def show_correction(self, place: PlaceKey, corrected: Corrected) -> None:
         """Show the outcome of an edited or deleted message."""
         for ref in corrected.turns:

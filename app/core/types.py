@@ -150,6 +150,8 @@ class Thread:
     link: str
     last: Entry
     sessions: tuple[Session, ...]
+    repository: str = ""
+    """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
     failed: bool = False
     """Whether the last turn of one of its sessions failed."""
     found: str = ""

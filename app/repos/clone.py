@@ -16,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
+from app.core.workspaces import SESSION_TRAILER, Changes, Clone, Gathered
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside
@@ -195,6 +195,23 @@ async def diff(inside: Inside, since: str) -> str:
         with suppress(GitFailed):
             await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
     return shown.decode(errors="replace")
+
+
+async def changes(inside: Inside, since: str) -> Changes | None:
+    """Count files and lines that changed since a commit, as `diff` shows them."""
+    index = f".git/index-{token_hex(4)}"
+    more = await _with_new_files(inside, index)
+    try:
+        counted = (await _diff(inside, "--numstat", since, more=more)).decode(errors="replace")
+    except GitFailed:
+        return None
+    finally:
+        with suppress(GitFailed):
+            await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
+    lines = [line.split("\t", 2) for line in counted.splitlines()]
+    # A binary file has a dash in place of each number.
+    added, removed = (sum(int(line[at]) for line in lines if line[at] != "-") for at in (0, 1))
+    return Changes(len(lines), added, removed)
 
 
 async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ from app.store.tables import (
     ASK_IS_OPEN,
     OFFER,
     ask,
+    checkout,
     message,
     place,
     process,
@@ -171,6 +172,18 @@ class Sessions:
         found = await self._database.read(lambda connection: _threads(connection, 1, here))
         return found[0] if found else None
 
+    async def repositories(self, *, limit: int) -> Sequence[str]:
+        """List the repositories and folders that were chosen, most recently used first."""
+        query = (
+            select(place.c.repository)
+            .join(session, session.c.place == place.c.id)
+            .where(place.c.repository.is_not(None), place.c.repository != "none")
+            .group_by(place.c.repository)
+            .order_by(func.max(session.c.updated_at).desc())
+            .limit(limit)
+        )
+        return [row.repository for row in await self._database.all(query)]
+
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
         """List an agent's conversations on a service that were used since then."""
         said = (
@@ -271,8 +284,24 @@ def _threads(
         .correlate(place)
         .scalar_subquery()
     )
+    cloned = (
+        select(checkout.c.name)
+        .join(session, session.c.id == checkout.c.session)
+        .where(session.c.place == place.c.id)
+        .order_by(checkout.c.session.desc(), checkout.c.number.desc())
+        .limit(1)
+        .correlate(place)
+        .scalar_subquery()
+    )
     query = (
-        select(transcript, place.c.service, place.c.name, place.c.title, place.c.link)
+        select(
+            transcript,
+            place.c.service,
+            place.c.name,
+            place.c.title,
+            place.c.link,
+            func.coalesce(place.c.repository, cloned, "").label("repository"),
+        )
         .select_from(place)
         .join(transcript, transcript.c.id == last)
         .order_by(transcript.c.id.desc())
@@ -293,7 +322,7 @@ def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]], failed: se
     key = PlaceKey(row.service, row.name)
     here = tuple(members.get(key, ()))
     has_failed = any(each.id in failed for each in here)
-    return Thread(key, row.title, row.link, entry_of(row), here, failed=has_failed)
+    return Thread(key, row.title, row.link, entry_of(row), here, row.repository, failed=has_failed)
 
 
 def _failed(connection: Connection, sessions: list[int]) -> set[int]:

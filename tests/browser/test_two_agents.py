@@ -78,7 +78,7 @@ def test_one_of_two_that_work_can_be_stopped_alone(visit: Visiting) -> None:
 
     window.button("Stop Codex").click()
 
-    expect(window.page.locator("#status .busy")).to_have_text(["Claude is working"])
+    expect(window.page.locator("#status .doing")).to_have_text(["Claude is working"])
     expect(window.log).to_contain_text("Stopped.")
     window.button("Stop").click()
     window.settled()

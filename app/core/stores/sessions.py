@@ -59,6 +59,10 @@ class SessionStore(Protocol):
         """Read one place as the list shows it."""
         ...
 
+    async def repositories(self, *, limit: int) -> Sequence[str]:
+        """List the repositories and folders that were chosen, the one used last first."""
+        ...
+
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
         """List an agent's conversations on a service that were used since a time."""
         ...

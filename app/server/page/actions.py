@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -69,18 +70,21 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Sa
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
+    names = queries.cast_of(parts).names
+    mentions = await _find_agents(parts, names, text, _field(form, "to"), new=not thread)
+    repository = await _find_repository(parts, form, thread, mentions)
     try:
         files = await uploads.keep(parts.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    names = queries.cast_of(parts).names
     return events.Said(
         thread=thread or uuid4().hex[:12],
         text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
         spoken=names.after(text),
         speaker_id=who.name,
         speaker_name=who.name,
-        mentions=await _find_agents(parts, names, text, _field(form, "to"), new=not thread),
+        mentions=mentions,
+        repository=repository,
         files=files,
         title=headline(names.after(text)) or text or files[0].name,
     )
@@ -152,6 +156,14 @@ async def _find_agents(
     if to in parts.agents:
         return (to,)
     return (await queries.usual_agent(parts),) if new else ()
+
+
+async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Sequence[str]) -> str:
+    """Return where a new thread is to work, checked for the first of its agents."""
+    chosen = _field(form, "repository").strip()
+    if thread or not chosen or not agents:
+        return ""
+    return await parts.picker.check(events.place_key(""), agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:

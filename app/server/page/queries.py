@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import Session, TurnState
+from app.core.types import OPEN_TURN_STATES, Session, TurnState
 from app.errors import NotFound
+from app.server.page.view.activity import describe
 from app.server.page.view.listing import found_list, thread_list, title_of
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
+    NOTHING,
     STOPPABLE,
     Agent,
     Cast,
     Decided,
+    Doing,
     Member,
     Place,
+    Steps,
     ThreadList,
     Trouble,
     Waiting,
@@ -24,6 +29,7 @@ from app.server.page.view.views import (
     stoppable,
     tokens,
 )
+from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
 from app.services import label_of
 
@@ -147,8 +153,9 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
                 for wait in await _waiting(parts, session, cast)
             ]
         ),
-        decisions=_decisions(fold),
+        decisions=decisions_of(fold),
         untagged=parts.dispatcher.untagged(key).agents,
+        work=_work(parts, cast, sessions),
     )
 
 
@@ -168,6 +175,7 @@ class _AgentOf:
 
 def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
+    turn = fold.latest(session.id)
     choices = parts.manager.choices(session)
     return Member(
         session=session.id,
@@ -180,7 +188,28 @@ def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
         models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
+        doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
+        plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )
+
+
+def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+    """Describe where the agents of a thread work, from what the store knows."""
+    if parts.workspaces is None:
+        return ()
+    found = (
+        work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
+    )
+    return tuple({each.key: each for each in found}.values())
+
+
+def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
+    """Describe what an agent does; a turn without a row has only the time of its message."""
+    turn = fold.latest(session.id)
+    stored = parts.turns.turn(turn.number) if turn is not None else None
+    if turn is None or stored is None or stored.state not in OPEN_TURN_STATES:
+        return Doing(fold.told(session.key.agent) or session.updated_at)
+    return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
 async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
@@ -205,8 +234,9 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
     ]
 
 
-def _decisions(fold: Fold) -> tuple[Decided, ...]:
+def decisions_of(fold: Fold) -> tuple[Decided, ...]:
+    """List what people decided, and what a rule refused; the latest first."""
     answered = [each for each in fold.questions.values() if each.state == "answered"]
-    return tuple(
-        Decided(each.closed, each.title, each.note) for each in answered[-DECISIONS:][::-1]
-    )
+    made = [Decided(each.closed, each.title, each.note) for each in answered]
+    made += [Decided(each.ended or each.began, each.title, each.decided) for each in fold.refusals]
+    return tuple(sorted(made, key=lambda each: each.at)[-DECISIONS:][::-1])

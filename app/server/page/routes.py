@@ -13,6 +13,7 @@ from app.errors import NotFound
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
+from app.server.page.repositories import NEW
 from app.server.page.stream import Stream
 from app.server.page.view import render
 from app.server.page.view.blocks import Call
@@ -70,6 +71,7 @@ async def begin(
         troubles=queries.troubles_of(parts),
         examples=cast[picked].examples or EXAMPLES,
         picked=picked,
+        repository=parts.picker.default(NEW),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 
@@ -103,6 +105,9 @@ async def read_thread(
     place = await queries.place_of(parts, cast, key, reading.fold)
     if place is None:
         return await _not_found(parts, who, cast, threads)
+    if parts.standing is not None:
+        for member in place.members:
+            parts.standing.look_if_old(member.session)
     renderer = Renderer(cast, place.path)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))

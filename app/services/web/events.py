@@ -38,6 +38,8 @@ class Said(BaseModel):
     title: str = ""
     spoken: str | None = None
     """The words after the mentions that the text begins with."""
+    repository: str = ""
+    """Where the thread that it begins is to work: as in the command `repo`, or empty."""
 
 
 def place_key(thread: str) -> PlaceKey:
@@ -81,5 +83,6 @@ def heard(stored: Delivery) -> Heard:
         spoken=said.spoken,
         mentions=said.mentions,
         title=said.title,
+        repository=said.repository,
         files=tuple(File(file.name, file.media_type, file.url) for file in said.files),
     )

@@ -157,6 +157,7 @@
     fields.set("text", text.value);
     fields.set("thread", thread);
     fields.set("to", to?.value || "");
+    for (const each of form.querySelectorAll("[data-send]")) fields.set(each.name, each.value);
     for (const file of files) fields.append("files", file);
     try {
       const answer = await window.bridge.post("/send", fields);

@@ -100,7 +100,7 @@
       if (link.classList.contains("on") && took > LONG && "Notification" in window &&
           Notification.permission === "default" && !localStorage.getItem("notify")) bar.hidden = false;
       if (!document.hidden || !may() || !(path in seen)) continue;
-      const made = new Notification(shown(link), { body: `${link.querySelector("small").textContent} ${WORDS[mark]}`, tag: path, icon: plain });
+      const made = new Notification(shown(link), { body: `${link.querySelector(".by").textContent} ${WORDS[mark]}`, tag: path, icon: plain });
       made.addEventListener("click", () => { window.focus(); location.href = path; });
     }
   };

@@ -53,6 +53,8 @@ class Words:
     kind: Literal["text", "thought"]
     text: str
     home: str
+    files: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    """The files in the text, each with the line that names it there."""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,13 @@ class Call:
     """Its kind when it began: a later update does not move it."""
     decided: str = ""
     """Who or what allowed or refused it."""
+    rejected: str = ""
+    """Who or what refused it, if it was; that is no failure."""
+    began: float = 0.0
+    """When it could begin: at its first row, or when it was allowed."""
+    ended: float = 0.0
+    stopped: bool = False
+    """Whether its turn is over although it has not ended."""
     inside: list[Block] = field(default_factory=list)
 
     @property
@@ -92,6 +101,11 @@ class Call:
     def status(self) -> str:
         """The status of the call."""
         return str(self.data.get("status") or "pending")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has come to its end."""
+        return self.status in {"completed", "failed"}
 
 
 @dataclass(slots=True)
@@ -149,8 +163,11 @@ class Turn:
     id: str
     agent: str
     head: Head
+    session: int
+    number: int
     home: str = LOG
     body: list[Block] = field(default_factory=list)
+    plan: Plan | None = None
 
     @property
     def place(self) -> str:

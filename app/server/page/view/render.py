@@ -5,7 +5,7 @@ All outside text is escaped, or has gone through `markdown`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.core.consent import wording
+from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, markdown, views
-from app.server.page.view.blocks import Block, Call
+from app.server.page.view.blocks import Block, Call, Words
 from app.server.page.view.views import Cast, Page, Place, ThreadList
+from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -50,6 +52,20 @@ class Renderer:
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render a message."""
         return Markup(markdown.html(text, self._at, breaks=breaks))  # noqa: S704 - cleaned there
+
+    def parts(self, words: Words) -> Iterator[Markup | Mapping[str, Any]]:
+        """Render a text, with the files that are named in it between its parts."""
+        left, lines = list(words.files), []
+        for line in words.text.split("\n") if left else ():
+            found = next((each for each in left if each[0] == line), None)
+            if found is None:
+                lines.append(line)
+                continue
+            left.remove(found)
+            yield self.markdown("\n".join(lines))
+            yield found[1]
+            lines = []
+        yield self.markdown("\n".join(lines) if words.files else words.text)
 
     def agent(self, name: str) -> views.Agent:
         """Look up an agent."""
@@ -112,6 +128,7 @@ def _environment() -> Environment:
         ago=_ago,
         clock=_clock,
         duration=views.duration,
+        size=_size,
         excerpt=cards.excerpt,
         given=cards.given,
         fact_gap=wording.gap,
@@ -121,6 +138,7 @@ def _environment() -> Environment:
         short_path=cards.short_path,
         styles=_styles,
         visible=cards.visible,
+        where=short_name,
     )
     made.globals.update(
         money=views.money,
@@ -198,6 +216,11 @@ def _source_of(file: Mapping[str, str]) -> str:
     if not (folder.isalnum() and name) or "/" in name:
         return ""
     return f"/uploads/{folder}/{views.in_path(name)}"
+
+
+def _size(file: Mapping[str, Any]) -> str:
+    """Return how large a file is, if that is known."""
+    return size_words(int(file["size"])) if file.get("size") else ""
 
 
 def _is_picture(file: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
 from app.server.page.view.mentions import Names
+from app.server.page.view.work import Work
 
 COLOURS = 8
 """Colours of agents in the style sheet."""
@@ -120,6 +121,8 @@ class ThreadLine:
     at: float = 0.0
     last: int = 0
     """The number of its last row, by which a browser knows what is new."""
+    repository: str = ""
+    """Where its agents work, as short as a chip is."""
     found: tuple[str, str, str] = ("", "", "")
     """What a search found in it: the text before the word, the word, and the text after it."""
 
@@ -139,6 +142,39 @@ class ThreadList:
 
 
 @dataclass(frozen=True, slots=True)
+class Doing:
+    """What an agent does right now."""
+
+    since: float = 0.0
+    turn: str = ""
+    """The element of its turn; empty as long as nothing came of it."""
+    verb: str = ""
+    what: str = ""
+    """What it does, such as `running` and `pytest`; empty while no tool runs."""
+
+
+NOTHING = Doing()
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The plan of an agent's last turn."""
+
+    steps: tuple[Mapping[str, str], ...]
+
+    @property
+    def done(self) -> int:
+        """How many steps are completed."""
+        return sum(step.get("status") == "completed" for step in self.steps)
+
+    @property
+    def current(self) -> int:
+        """The number of the step that is in progress, or the next."""
+        at = [step.get("status") for step in self.steps]
+        return at.index("in_progress") + 1 if "in_progress" in at else min(self.done + 1, len(at))
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """An agent that is in a thread."""
 
@@ -152,6 +188,8 @@ class Member:
     models: tuple[Choice, ...] = ()
     tokens: str = ""
     cost: str = ""
+    doing: Doing = NOTHING
+    plan: Steps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +227,8 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
+    work: tuple[Work, ...] = ()
+    """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
     @property
     def path(self) -> str:
@@ -227,6 +267,8 @@ class Page:
     found: ThreadList | None = None
     """What a search for the query found."""
     picked: str = ""
+    repository: str = ""
+    """Where a new thread works if nothing is chosen; empty for a scratch folder."""
 
 
 def path_of(place: PlaceKey) -> str:
