@@ -16,6 +16,7 @@ from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.core.workspaces import (
     Author,
     Clone,
+    Diff,
     Gathered,
     Head,
     Opened,
@@ -232,8 +233,8 @@ class Checkouts(Protocol):
         """Keep the mirror and clones of a repository that has a new name."""
         ...
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:

@@ -19,6 +19,8 @@ from app.core.types import Message, Speaker
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
+Scope = Literal["uncommitted", "committed", "pushed"]
+"""How far a change got; what is pushed is not listed as committed again."""
 
 SLUG_CHARACTERS = 40
 """Part of a title: about seven words, so that branch names stay readable in lists."""
@@ -211,6 +213,18 @@ class Gathered:
     commit: str
     problem: str = ""
     """Why nothing may be shipped, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """One part of what a session changed, as `git diff` writes it."""
+
+    scope: Scope
+    text: str = ""
+    stat: str = ""
+    """What `git diff --numstat -z` writes, where the text would be too long."""
+    problem: str = ""
+    """Why git cannot show it."""
 
 
 @dataclass(frozen=True, slots=True)

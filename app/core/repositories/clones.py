@@ -21,6 +21,7 @@ from app.core.workspaces import (
     Author,
     Checkout,
     Clone,
+    Diff,
     Proposal,
     Repository,
     Ship,
@@ -123,13 +124,30 @@ class Clones:
             "clone", target.name, record.branch, record.base, record.link, record.sent
         )
 
-    async def diff(self, session: Session) -> str:
+    def folder(self, session: Session, target: Repository) -> Path | None:
+        """Return the folder of a session's clone, if there is one."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or record.repository != target:
+            return None
+        return self._folder(session, record)
+
+    async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
-            return ""
+            return ()
         clone = await self._clone(session, record)
-        return self._vault.redact(await self._checkouts.diff(clone, record.commit))
+        found = await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
+        redact = self._vault.redact
+        return [
+            replace(
+                diff,
+                text=redact(diff.text),
+                stat=redact(diff.stat),
+                problem=redact(diff.problem),
+            )
+            for diff in found
+        ]
 
     async def ship(self, session: Session, target: Repository, work: Work) -> str:
         """Ship the result of a turn as the agent's entry says; returns the note about it.
@@ -255,7 +273,7 @@ class Clones:
     async def _clone(self, session: Session, record: Checkout) -> Clone:
         agent = session.key.agent
         return Clone(
-            folder=self._root / f"{folder_name(session)}-{record.number}",
+            folder=self._folder(session, record),
             home=folder_name(session),
             session=session.key,
             repository=record.repository,
@@ -264,6 +282,9 @@ class Clones:
             branch=record.branch,
             start=record.start,
         )
+
+    def _folder(self, session: Session, record: Checkout) -> Path:
+        return self._root / f"{folder_name(session)}-{record.number}"
 
     async def _record_sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
