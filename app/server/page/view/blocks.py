@@ -6,6 +6,7 @@ made from stored numbers, so that every page gives a block the same id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from app.core.ask_view import AskView
 
 NOTHING = AskView("")
+_WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
 LOG = "log"
 """The element that holds the whole thread."""
 
@@ -95,7 +97,9 @@ class Call:
     @property
     def title(self) -> str:
         """The title of the call."""
-        return str(self.data.get("title") or self.data.get("kind") or "tool")
+        title = str(self.data.get("title") or self.data.get("kind") or "tool")
+        # The words of a command stay as they are.
+        return title if self.kind == "execute" else _WORKSPACE.sub("", title)
 
     @property
     def status(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -19,9 +19,10 @@ from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, markdown, views
 from app.server.page.view.blocks import Block, Call, Words
+from app.server.page.view.files import Folder, address_of
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
-from app.server.page.view.workspace import Workspace
+from app.server.page.view.workspace import Changes, Piece, Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
@@ -95,9 +96,28 @@ def missing_page(shown: Page, words: str) -> str:
     return _environment().get_template("page.html").render(page=shown, lost=words)
 
 
-def workspace(shown: Workspace) -> str:
-    """Render the page of a workspace."""
-    return _environment().get_template("workspace.html").render(shown=shown)
+def changes(shown: Workspace, made: Changes) -> str:
+    """Render the page with the changes of a workspace."""
+    return (
+        _environment().get_template("changes.html").render(shown=shown, changes=made, on="changes")
+    )
+
+
+def change_lines(shown: Workspace, digest: str, number: int, piece: Piece) -> str:
+    """Render some lines of one changed file."""
+    macros: Any = _environment().get_template("diff.html").module
+    return str(macros.piece(shown, digest, number, piece))
+
+
+def change_gone(shown: Workspace) -> str:
+    """Render that the changes of a page are no longer those of its workspace."""
+    macros: Any = _environment().get_template("diff.html").module
+    return str(macros.gone(shown))
+
+
+def files(shown: Workspace, folder: Folder) -> str:
+    """Render the page with the files of a workspace."""
+    return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
@@ -131,6 +151,7 @@ def _environment() -> Environment:
         size=_size,
         excerpt=cards.excerpt,
         given=cards.given,
+        file_address=_file_address,
         fact_gap=wording.gap,
         fact_label=wording.label,
         reveal=reveal_line,
@@ -170,6 +191,10 @@ def _scripts(assets: Mapping[str, str]) -> list[str]:
 def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
     names = sorted(name for name in assets if name.endswith(suffix))
     return sorted(names, key=lambda name: name != first)
+
+
+def _file_address(path: str) -> str:
+    return address_of(PurePosixPath(path))
 
 
 def _clock(at: float) -> Markup:
