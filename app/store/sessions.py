@@ -64,6 +64,13 @@ _STATE: ColumnElement[str] = case(
 _HELD = exists().where(
     turn.c.session == session.c.id, turn.c.state == "queued", turn.c.held.is_(True)
 )
+_LAST_TURN = (
+    select(turn.c.state)
+    .where(turn.c.session == session.c.id)
+    .order_by(turn.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
 _each = surface.alias()
 _FIRST_SURFACE = (
     select(func.min(_each.c.id))
@@ -79,6 +86,7 @@ def _sessions() -> Select[Any]:
             session,
             _STATE.label("state"),
             _HELD.label("held"),
+            _LAST_TURN.label("last_turn"),
             surface.c.service,
             surface.c.external,
             place.c.service.label("place_service"),

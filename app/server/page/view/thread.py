@@ -16,14 +16,17 @@ from app.core.feed import Unfinished
 from app.core.types import Entry
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
+    LOG,
     Batch,
     Block,
     Call,
+    Failed,
     Head,
     Note,
     Plan,
     Question,
     Said,
+    Silence,
     Turn,
     Words,
 )
@@ -54,6 +57,9 @@ class Fold:
         self._told: dict[str, float] = {}
         self._seen: dict[int, float] = {}
         self._spent: dict[int, float] = {}
+        self._failures: dict[int, Failed] = {}
+        self._unanswered: dict[int, Silence] = {}
+        self._last_message = 0
         self._up: dict[str, Block] = {}
         self._changed: dict[str, Block] = {}
 
@@ -96,14 +102,40 @@ class Fold:
             self._clock(turn, row)
         elif row.kind == "notice" and row.text:
             agent = self._agent_of(row.session) if row.session is not None else row.speaker
-            silence = bool(row.data.get("silence"))
-            self._put(self.blocks, Note(f"n{row.id}", row.text, agent=agent, silence=silence))
+            if row.data.get("silence"):
+                self._take_silence(row)
+            else:
+                self._put(self.blocks, _note(row, agent))
 
     def _take_message(self, row: Entry) -> None:
         to = tuple(row.data.get("to", ()))
         self._told.update(dict.fromkeys(to, row.at))
         files = tuple(row.data.get("files", ()))
-        self._put(self.blocks, Said(f"m{row.id}", row.speaker, row.text, row.at, files, to))
+        repeats = row.data.get("repeats")
+        self._go_on(to, repeats or {})
+        self._last_message = row.id
+        if not row.data.get("answers"):  # else the card of the ask shows the answer
+            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats)
+            self._put(self.blocks, said)
+
+    def _take_silence(self, row: Entry) -> None:
+        known = Silence(f"n{row.id}", self._last_message, tuple(sorted(self._told)))
+        self._unanswered[known.message] = known
+        self._put(self.blocks, known)
+
+    def _go_on(self, to: tuple[str, ...], repeats: Mapping[str, Any]) -> None:
+        """Put away the offers that a new message took or made pointless."""
+        taken: list[Failed | Silence] = [
+            failed
+            for failed in self._failures.values()
+            if failed.agent in to or failed.turn == repeats.get("turn")
+        ]
+        if (silence := self._unanswered.get(repeats.get("message", 0))) is not None:
+            taken.append(silence)
+        for each in taken:
+            if not each.over:
+                each.over = True
+                self._mark(each)
 
     def _take_work(self, turn: Turn, row: Entry) -> None:
         match row.kind:
@@ -118,10 +150,18 @@ class Fold:
             case "usage":
                 self._take_usage(turn, row)
             case "notice":
-                failed = row.data.get("end") == "failed"
-                files = tuple(row.data.get("files", ()))
-                note = Note(f"n{row.id}", row.text, turn.place, turn.agent, failed, files=files)
-                self._put(turn.body, note, turn)
+                self._take_notice(turn, row)
+
+    def _take_notice(self, turn: Turn, row: Entry) -> None:
+        if row.data.get("end") == "failed":
+            facts = row.data.get("failure") or {}
+            failed = Failed(
+                f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
+            )
+            self._failures[failed.turn] = failed
+            self._put(turn.body, failed, turn)
+            return
+        self._put(turn.body, _note(row, turn.agent, turn.place), turn)
 
     def _turn(self, row: Entry) -> Turn:
         assert row.turn is not None
@@ -235,6 +275,10 @@ class Fold:
                 row.at,
                 turn.place,
                 bool(data.get("free_text")),
+                str(data.get("kind", "")),
+                str(data.get("tool_kind", "")),
+                data.get("until"),
+                data.get("resume_at") is not None,
                 kept_view(row.text, data),
                 str(data.get("url", "")),
             )
@@ -286,6 +330,12 @@ class Fold:
         while up is not None and up.id not in self._changed:
             up = self._up.get(up.id)
         return up is not None
+
+
+def _note(row: Entry, agent: str, home: str = LOG) -> Note:
+    files = tuple(row.data.get("files", ()))
+    code = str(row.note.code) if row.note is not None else ""
+    return Note(f"n{row.id}", row.text, home, agent, files, code, row.data)
 
 
 def _clocked(head: Head, at: float) -> tuple[int, int]:

@@ -17,11 +17,12 @@ COLOURS = 8
 LAST_WORDS = 90
 """Characters of the last message in the list: a little more than one line shows."""
 
-Dot = Literal["wait", "work", "limit", ""]
+Dot = Literal["wait", "work", "limit", "fail", ""]
 GROUPS: tuple[tuple[Dot, str], ...] = (
     ("wait", "Needs you"),
     ("work", "Working"),
     ("limit", "Waiting for a limit"),
+    ("fail", "Failed"),
     ("", "Earlier"),
 )
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
@@ -136,6 +137,9 @@ class Member:
     agent: Agent
     state: str
     stoppable: bool
+    failed: bool = False
+    """Whether its last turn failed."""
+    updated: float = 0.0
     mode: str = ""
     model: str = ""
     tokens: str = ""
@@ -186,7 +190,7 @@ class Place:
     @property
     def dot(self) -> Dot:
         """The worst of its members' states."""
-        return _dot(member.state for member in self.members)
+        return _dot((each.state, each.failed, each.updated) for each in self.members)
 
     @property
     def busy(self) -> tuple[Member, ...]:
@@ -267,18 +271,23 @@ def _line(thread: Thread, cast: Cast, current: PlaceKey | None) -> ThreadLine:
         path=path_of(thread.place),
         title=thread.title or thread.place.name,
         words=" · ".join(filter(None, (service, agents, words))),
-        dot=_dot(shown_state(session) for session in thread.sessions),
+        dot=_dot((shown_state(each), each.failed, each.updated_at) for each in thread.sessions),
         current=thread.place == current,
     )
 
 
-def _dot(states: Iterable[str]) -> Dot:
-    seen = set(states)
+def _dot(agents: Iterable[tuple[str, bool, float]]) -> Dot:
+    """Mark a thread by the state of its agents, and by how the last of them ended."""
+    listed = list(agents)
+    seen = {state for state, _, _ in listed}
     if seen & {SessionState.WAITING, HELD}:
         return "wait"
     if seen & _WORKING:
         return "work"
-    return "limit" if SessionState.LIMITED in seen else ""
+    if SessionState.LIMITED in seen:
+        return "limit"
+    _, failed, _ = max(listed, key=lambda each: each[2], default=("", False, 0.0))
+    return "fail" if failed else ""
 
 
 def shown_state(session: Session) -> str:

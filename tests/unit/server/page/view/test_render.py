@@ -141,7 +141,7 @@ def test_few_changes_are_shown_at_once_and_many_are_folded() -> None:
 def test_a_failed_turn_stands_out() -> None:
     made = shown(Story().row("notice", "It broke.", end="failed").rows)
 
-    assert 'class="note bad"' in made
+    assert 'class="failure"' in made
 
 
 def test_a_message_says_whom_it_went_to_unless_it_names_them() -> None:
@@ -224,7 +224,7 @@ def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopp
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
     to = render.place_panels(place(untagged=()), CAST)["to"]
 
-    assert elements(to, "option")[0].text == "No one unless mentioned"
+    assert elements(to, "option")[0].text == "Choose an agent"
 
 
 def thread(name: str, state: SessionState, *, held: bool = False, service: str = "web") -> Thread:
