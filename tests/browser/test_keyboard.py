@@ -211,7 +211,9 @@ def test_the_box_leaves_room_at_four_hundred_percent(visit: Visiting) -> None:
     window.page.locator("#scroll").focus()
     window.picture("zoom-400")
 
-    assert window.page.locator("#scroll").bounding_box()["height"] > ZOOMED[1] / 2
+    box = window.page.locator("#scroll").bounding_box()
+    assert box is not None
+    assert box["height"] > ZOOMED[1] / 2
     assert window.page.evaluate("document.documentElement.scrollWidth") == ZOOMED[0]
 
 

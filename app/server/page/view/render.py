@@ -17,8 +17,8 @@ from markupsafe import Markup
 from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
-from app.server.page.view import cards, markdown, views
-from app.server.page.view.blocks import Block, Call, Words
+from app.server.page.view import cards, markdown, notices, views
+from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
@@ -40,11 +40,19 @@ class Renderer:
         self._place = place
         self._at = cast.names.pattern
         self._macros: Any = _environment().get_template("blocks.html").module
+        self._talk: Any = _environment().get_template("talk.html").module
 
     def block(self, block: Block) -> str:
         """Render one block with its content."""
-        macro = getattr(self._macros, type(block).__name__.lower())
+        name = type(block).__name__.lower()
+        if isinstance(block, Said) and block.repeats is not None:
+            name = "said_again"
+        macro = getattr(self._macros, name, None) or getattr(self._talk, name)
         return str(macro(block, self))
+
+    def log_tail(self, text: str) -> str:
+        """Render the log of a failed turn."""
+        return str(self._talk.log_tail(text))
 
     def call_whole(self, call: Call) -> str:
         """Render the full input and output of a call."""
@@ -75,6 +83,20 @@ class Renderer:
     def mentions(self, text: str) -> bool:
         """Return whether a message mentions an agent."""
         return self._at.search(text) is not None
+
+    def others(self, name: str) -> list[views.Agent]:
+        """List the other agents."""
+        return [agent for agent in self._cast.agents.values() if agent.name != name]
+
+    def among(self, names: tuple[str, ...]) -> list[views.Agent]:
+        """List the agents with these names, or all if none has one."""
+        agents = self._cast.agents
+        return [agents[name] for name in names if name in agents] or list(agents.values())
+
+    @property
+    def is_own(self) -> bool:
+        """Whether messages can be sent from this page."""
+        return self._place.startswith("/t/web/")
 
     @property
     def place(self) -> str:
@@ -157,6 +179,7 @@ def _environment() -> Environment:
         reveal=reveal_line,
         scripts=_scripts,
         short_path=cards.short_path,
+        state_words=notices.state_words,
         styles=_styles,
         visible=cards.visible,
         where=short_name,
@@ -167,9 +190,18 @@ def _environment() -> Environment:
         noun_of=_noun_of,
         tone_of=_tone_of,
         opened=_opened,
-        source_of=_source_of,
+        source_of=source_of,
         is_picture=_is_picture,
         notes=wording.notes,
+        notice=notices.notice,
+        failure_title=notices.failure_title,
+        failure_cause=notices.failure_cause,
+        failure_details=notices.failure_details,
+        in_order=notices.in_order,
+        option_name=notices.option_name,
+        rejects=notices.rejects,
+        title_adds=notices.title_adds,
+        wish=notices.wish,
     )
     return made
 
@@ -235,7 +267,7 @@ def _tone_of(option: Mapping[str, str], options: tuple[Mapping[str, str], ...]) 
     return "main" if allowing and option is allowing[0] else ""
 
 
-def _source_of(file: Mapping[str, str]) -> str:
+def source_of(file: Mapping[str, str]) -> str:
     """Return the address of an attachment; only files uploaded to the page have one."""
     folder, _, name = file.get("url", "").partition("/")
     if not (folder.isalnum() and name) or "/" in name:
