@@ -17,6 +17,7 @@ from app.core.workspaces import (
     Author,
     Changes,
     Clone,
+    Diff,
     Gathered,
     Head,
     Judged,
@@ -239,11 +240,11 @@ class Checkouts(Protocol):
         """Keep the mirror and clones of a repository that has a new name."""
         ...
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
         ...
 
-    async def changes(self, clone: Clone, since: str) -> Changes | None:
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
         """Measure how much a session changed; None if git cannot tell."""
         ...
 

@@ -172,6 +172,8 @@ class AskRequest:
     """The kind of call it is about, where that is certain."""
     subject: str = ""
     """What exactly would be run or touched."""
+    until: float | None = None
+    """When the limit that it is about resets."""
     url: str = ""
     """An address for a person to open, such as to link an account; a fact has it too."""
     facts: tuple[AskFact, ...] = ()

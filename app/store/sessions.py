@@ -69,6 +69,13 @@ _STATE: ColumnElement[str] = case(
 _HELD = exists().where(
     turn.c.session == session.c.id, turn.c.state == "queued", turn.c.held.is_(True)
 )
+_LAST_TURN = (
+    select(turn.c.state)
+    .where(turn.c.session == session.c.id)
+    .order_by(turn.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
 _each = surface.alias()
 _FIRST_SURFACE = (
     select(func.min(_each.c.id))
@@ -84,6 +91,7 @@ def _sessions() -> Select[Any]:
             session,
             _STATE.label("state"),
             _HELD.label("held"),
+            _LAST_TURN.label("last_turn"),
             surface.c.service,
             surface.c.external,
             place.c.service.label("place_service"),
@@ -314,22 +322,13 @@ def _threads(
     for found in connection.execute(shown.order_by(session.c.id)):
         member = session_of(found)
         members.setdefault(member.place, []).append(member)
-    failed = _failed(connection, [each.id for group in members.values() for each in group])
-    return [_thread_of(row, members, failed) for row in rows]
+    return [_thread_of(row, members) for row in rows]
 
 
-def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]], failed: set[int]) -> Thread:
+def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
     key = PlaceKey(row.service, row.name)
     here = tuple(members.get(key, ()))
-    has_failed = any(each.id in failed for each in here)
-    return Thread(key, row.title, row.link, entry_of(row), here, row.repository, failed=has_failed)
-
-
-def _failed(connection: Connection, sessions: list[int]) -> set[int]:
-    """Return the sessions whose last turn failed."""
-    last = select(func.max(turn.c.id)).where(turn.c.session.in_(sessions)).group_by(turn.c.session)
-    failed = select(turn.c.session).where(turn.c.id.in_(last), turn.c.state == "failed")
-    return set(connection.execute(failed).scalars())
+    return Thread(key, row.title, row.link, entry_of(row), here, row.repository)
 
 
 def _search(connection: Connection, words: Sequence[str], limit: int) -> list[Thread]:

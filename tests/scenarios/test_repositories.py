@@ -486,8 +486,10 @@ def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path:
         missing = here.world.bridge.http.get("/workspace/99")
         stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
 
-        assert "+new" in unshipped.text
-        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
+        assert "Uncommitted" in unshipped.text
+        assert '<span class="l add" data-n="1"><span>new\n' in unshipped.text
+        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], ">&lt;b&gt;bold&lt;/b&gt;\n")
         assert [words for words in shown if words not in page.text] == []
+        assert "Uncommitted" not in page.text
         assert (page.status_code, missing.status_code) == (200, 404)
         assert stranger.status_code == 401

@@ -244,6 +244,9 @@ class StirringDeliveries:
     async def add(self, delivery: Delivery) -> None:
         await self._inner.add(delivery)
 
+    async def outcome(self, adapter: str, delivery_id: str) -> DeliveryState | None:
+        return await self._inner.outcome(adapter, delivery_id)
+
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
         return await self._inner.pending(adapter, after)
 

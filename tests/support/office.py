@@ -202,7 +202,7 @@ class Office:
         await self.intake.close()
         await self._outbox.close(grace=0)
 
-    async def post(self, path: str, files: Any = None, **fields: str) -> httpx.Response:
+    async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
         """Send a form as the page's script does."""
         headers = {"X-CSRF-Token": self.csrf, "Accept": "application/json"}
         return await self.http.post(path, data=fields, files=files, headers=headers)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import OPEN_TURN_STATES, Session, TurnState
+from app.core.types import OPEN_TURN_STATES, File, Session, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
 from app.server.page.view.listing import found_list, thread_list, title_of
@@ -32,6 +32,7 @@ from app.server.page.view.views import (
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
 from app.services import label_of
+from app.services.web.events import SaidFile
 
 ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
@@ -51,6 +52,15 @@ class Reading:
 
     fold: Fold
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaidWords:
+    """What a person said, to be said again."""
+
+    message: int
+    text: str
+    files: tuple[SaidFile, ...]
 
 
 def place_key(service: str, name: str) -> PlaceKey:
@@ -99,6 +109,41 @@ async def usual_agent(parts: Parts) -> str:
         if session.key.agent in parts.agents:
             return session.key.agent
     return next(card.name for card in parts.agents.values() if card.default)
+
+
+def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:
+    """Return the agents that a message on the page without a mention is for.
+
+    Among several it is the one addressed last, unless the thread was told otherwise.
+    """
+    settled = parts.dispatcher.untagged(key).agents
+    return () if settled else parts.dispatcher.untagged(key, "latest").agents
+
+
+async def words_of(
+    parts: Parts, key: PlaceKey, *, message: int | None, turn: int | None
+) -> SaidWords | None:
+    """Find what a person said: one message of a place, or all that became part of a turn."""
+    if turn is not None:
+        kept = parts.turns.turn(turn)
+        session = parts.sessions.session(kept.session) if kept is not None else None
+        if session is None or session.place != key:
+            return None
+        said = parts.turns.messages(turn)
+        files = tuple(file for each in said for file in each.files)
+        text = "\n\n".join(each.text for each in said)
+        return SaidWords(said[0].number, text, _said_files(files)) if said else None
+    rows = await parts.transcript.read_place(key, after=(message or 0) - 1, limit=1)
+    if not rows or rows[0].id != message or rows[0].kind != "message":
+        return None
+    stored = (File(**file) for file in rows[0].data.get("files", ()))
+    return SaidWords(rows[0].id, rows[0].text, _said_files(stored))
+
+
+def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
+    return tuple(
+        SaidFile(name=file.name, media_type=file.media_type, url=file.url) for file in files
+    )
 
 
 async def threads_of(
@@ -154,7 +199,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             ]
         ),
         decisions=decisions_of(fold),
-        untagged=parts.dispatcher.untagged(key).agents,
+        untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
         work=_work(parts, cast, sessions),
     )
 
@@ -182,6 +227,8 @@ def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
         agent=cast[session.key.agent],
         state=shown_state(session),
         stoppable=stoppable(session),
+        failed=session.failed and not stoppable(session),
+        updated=session.updated_at,
         mode=session.mode or choices.mode,
         model=session.model or choices.model,
         modes=choices.modes,

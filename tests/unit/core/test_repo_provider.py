@@ -243,7 +243,10 @@ async def test_what_a_workspace_is_can_be_told_before_and_after(tmp_path: Path) 
 
         assert (before.kind, before.name, before.branch) == ("clone", "acme/app", "")
         assert (after.branch, after.base) == ("agent/demo/web-t1", "main")
-        assert "+changed" in await here.provider.diff(here.session)
+        (diff,) = await here.provider.changes(here.session)
+        assert diff.scope == "uncommitted"
+        assert "+changed" in diff.text
+        assert here.provider.folder(here.session) == folder
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ async def live_with(yard: Yard, clone: Clone) -> None:
     checkouts = yard.checkouts
     base = yard.server.head("acme/app", "main")
     with suppress(RepositoryError):
-        await checkouts.diff(clone, base)
+        await checkouts.changes(clone, start=base, sent="")
     with suppress(RepositoryError):
         gathered = await checkouts.gather(clone, "What was left")
         await checkouts.push(clone, gathered.commit)

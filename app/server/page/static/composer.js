@@ -147,9 +147,47 @@
 
   // Sending. The text stays in the box until the bridge has stored it.
   let sending = false;
-  form.addEventListener("submit", async (event) => {
+  const clear = () => {
+    text.value = "";
+    files = [];
+    keepDraft();
+    drawFiles();
+    grow();
+  };
+
+  // While an agent waits for an answer, words for it are not sent without a choice.
+  const instead = document.getElementById("instead");
+  const COMMAND = /^(stop( all)?|status|help|queue( now| drop)?)$/i;
+  const openAsk = () => {
+    const said = text.value.trim();
+    const names = [...said.matchAll(/(?:^|[\s(])@([\w-]+)/g)].map((each) => each[1].toLowerCase());
+    const meant = names.length ? names : (to?.value || to?.options[0]?.dataset.agents || "").split(" ");
+    return [...document.querySelectorAll(".ask[data-rejects]:not([data-words])")].find((ask) =>
+      (meant.includes(ask.dataset.agent) || meant.includes(ask.dataset.title.toLowerCase())) && !COMMAND.test(said)
+      && ![...ask.querySelectorAll("button")].some((button) => button.textContent.trim().toLowerCase() === said.toLowerCase()));
+  };
+  const offer = (ask) => {
+    instead.hidden = !ask;
+    if (!ask) return;
+    instead.dataset.ask = ask.dataset.ask;
+    instead.firstElementChild.textContent = `${ask.dataset.title} is waiting for your answer.`;
+    instead.querySelector("button").focus();
+  };
+  instead.addEventListener("click", (event) => {
+    const how = event.target.dataset.instead;
+    if (how) send(how === "reject" ? instead.dataset.ask : "");
+  });
+  instead.addEventListener("keydown", (event) => { if (event.key === "Escape") { offer(null); text.focus(); } });
+  text.addEventListener("input", () => offer(null));
+
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (sending || (!text.value.trim() && !files.length)) return;
+    const ask = openAsk();
+    if (ask) offer(ask); else send("");
+  });
+  const send = async (rejects) => {
+    offer(null);
     sending = true;
     form.classList.add("sending");
     window.bridge.complain("");
@@ -158,14 +196,12 @@
     fields.set("thread", thread);
     fields.set("to", to?.value || "");
     for (const each of form.querySelectorAll("[data-send]")) fields.set(each.name, each.value);
+    if (rejects) fields.set("rejects", rejects);
     for (const file of files) fields.append("files", file);
     try {
-      const answer = await window.bridge.post("/send", fields);
-      text.value = "";
-      files = [];
-      keepDraft();
-      drawFiles();
-      grow();
+      const answer = await window.bridge.deliver("/send", fields);
+      clear();
+      if (!answer) return;
       if (thread) {
         if (to) to.value = "";
         window.bridge.toEnd();
@@ -178,6 +214,25 @@
       sending = false;
       form.classList.remove("sending");
       text.focus();
+    }
+  };
+
+  // Edit and resend: what a failed turn was asked comes back into the box.
+  document.addEventListener("click", async (event) => {
+    const address = event.target.closest("button[data-edit]")?.dataset.edit;
+    if (!address) return;
+    try {
+      const found = await (await fetch(address)).json();
+      const sent = await Promise.all(found.files.filter(({ source }) => source).map(async ({ name, type, source }) =>
+        new File([await (await fetch(source)).blob()], name, { type })));
+      text.value = found.text;
+      files = [];
+      add(sent);
+      keepDraft();
+      grow();
+      text.focus();
+    } catch {
+      window.bridge.complain("The message could not be read. Try again in a moment.");
     }
   });
 

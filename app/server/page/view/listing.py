@@ -10,7 +10,6 @@ from app.core.keys import PlaceKey
 from app.core.types import Thread
 from app.server.page.view.views import (
     Cast,
-    Dot,
     ThreadLine,
     ThreadList,
     dot_of,
@@ -75,12 +74,11 @@ def _line(
     thread: Thread, cast: Cast, current: PlaceKey | None, words: Sequence[str] = ()
 ) -> ThreadLine:
     agents = ", ".join(cast[session.key.agent].title for session in thread.sessions)
-    dot: Dot = dot_of(shown_state(session) for session in thread.sessions)
     return ThreadLine(
         path=path_of(thread.place),
         title=title_of(thread),
         words=" · ".join(filter(None, (cast.label_of(thread.place.service), agents))),
-        dot="fail" if thread.failed and not dot else dot,
+        dot=dot_of((shown_state(each), each.failed, each.updated_at) for each in thread.sessions),
         current=thread.place == current,
         at=thread.last.at,
         last=thread.last.id,

@@ -182,6 +182,9 @@ class Member:
     agent: Agent
     state: str
     stoppable: bool
+    failed: bool = False
+    """Whether its last turn failed."""
+    updated: float = 0.0
     mode: str = ""
     model: str = ""
     modes: tuple[Choice, ...] = ()
@@ -238,7 +241,7 @@ class Place:
     @property
     def dot(self) -> Dot:
         """The worst of its members' states."""
-        return dot_of(member.state for member in self.members)
+        return dot_of((each.state, each.failed, each.updated) for each in self.members)
 
     @property
     def busy(self) -> tuple[Member, ...]:
@@ -307,14 +310,18 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}h {minutes % 60}m"
 
 
-def dot_of(states: Iterable[str]) -> Dot:
-    """Return the worst of some states."""
-    seen = set(states)
+def dot_of(agents: Iterable[tuple[str, bool, float]]) -> Dot:
+    """Mark a thread by the state of its agents, and by how the last of them ended."""
+    listed = list(agents)
+    seen = {state for state, _, _ in listed}
     if seen & {SessionState.WAITING, HELD}:
         return "wait"
     if seen & _WORKING:
         return "work"
-    return "limit" if SessionState.LIMITED in seen else ""
+    if SessionState.LIMITED in seen:
+        return "limit"
+    _, failed, _ = max(listed, key=lambda each: each[2], default=("", False, 0.0))
+    return "fail" if failed else ""
 
 
 def shown_state(session: Session) -> str:

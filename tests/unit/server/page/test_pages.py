@@ -134,17 +134,33 @@ async def test_both_agents_that_are_mentioned_are_asked(desk: Office) -> None:
     assert desk.turn_of(path, "codex")
 
 
-async def test_an_untagged_message_among_two_agents_is_answered_by_nobody_and_says_why(
+async def test_an_untagged_message_among_two_agents_goes_to_the_one_addressed_last(
     desk: Office,
 ) -> None:
     path = await desk.say("@claude @codex hi")
     await desk.say("and now?", thread=key(path).name)
 
-    page = await desk.page(path)
+    assert part(await desk.page(path), "log").text.count("to Codex") == 1
 
-    assert "several agents are here" in part(page, "log").text
-    assert 'data-say="listen latest"' in page
-    assert "No one unless mentioned" in part(page, "to").text
+
+async def test_a_message_that_no_agent_answers_is_given_to_those_who_are_asked_once(
+    desk: Office,
+) -> None:
+    path = await desk.say("@claude @codex hi")
+    await desk.say("listen mention", thread=key(path).name)
+    await desk.say("and now?", thread=key(path).name)
+    page = await desk.page(path)
+    asked = re.search(r'data-post="([^"]+)" data-message="(\d+)" data-to="(claude codex)"', page)
+    assert asked is not None
+    fields = {"message": asked[2], "to": asked[3].split(), "id": "a" * 32}
+
+    answers = [await desk.post(asked[1], **fields) for _ in range(2)]
+
+    assert [each.status_code for each in answers] == [204, 204]
+    page = await desk.page(path)
+    assert part(page, "log").text.count("asked Claude and Codex.") == 1
+    assert "Who should answer?" not in page
+    assert "Choose an agent" in part(page, "to").text
 
 
 async def test_listen_latest_lets_the_latest_answer(desk: Office) -> None:
@@ -350,7 +366,7 @@ async def test_messages_that_wait_are_shown_and_run_or_dropped(desk: Office) -> 
     assert desk.engine.cancelled == [first.session]
     page = await desk.page(path)
     assert "one more" not in part(page, "status").text
-    assert "Dropped before it began." in part(page, "log").text
+    assert "Discarded." in part(page, "log").text
 
 
 async def test_a_mode_is_chosen_without_words_in_a_persons_name(desk: Office) -> None:

@@ -223,7 +223,7 @@ def test_few_changes_are_shown_at_once_and_many_are_folded() -> None:
 def test_a_failed_turn_stands_out() -> None:
     made = shown(Story().row("notice", "It broke.", end="failed").rows)
 
-    assert 'class="note bad"' in made
+    assert 'class="failure"' in made
 
 
 def test_a_message_says_whom_it_went_to_unless_it_names_them() -> None:
@@ -349,12 +349,19 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
     to = render.place_panels(place(untagged=()), CAST)["to"]
 
-    assert elements(to, "option")[0].text == "No one unless mentioned"
+    assert elements(to, "option")[0].text == "Choose an agent"
 
 
-def thread(name: str, state: SessionState, *, held: bool = False, service: str = "web") -> Thread:
+def thread(
+    name: str,
+    state: SessionState,
+    *,
+    held: bool = False,
+    failed: bool = False,
+    service: str = "web",
+) -> Thread:
     key = PlaceKey(service, name)
-    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held)
+    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held, failed=failed)
     return Thread(key, f"Title {name}", "", Entry("text", "last `words`\n\nhere"), (session,))
 
 
@@ -364,7 +371,7 @@ def test_threads_that_need_somebody_come_first() -> None:
         thread("b", SessionState.WORKING, service="slack"),
         thread("c", SessionState.WAITING),
         thread("d", SessionState.QUEUED, held=True),
-        replace(thread("e", SessionState.PARKED), failed=True),
+        thread("e", SessionState.PARKED, failed=True),
     ]
 
     listed = listing.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
