@@ -157,7 +157,6 @@ def test_a_long_turn_offers_notifications_once_and_they_come(visit: Visiting, br
     person.context.add_init_script(f"({NOTIFIED})()")
     window = person.open()
     page = window.page
-    page.clock.install()
     window.say("hold first")
     page.clock.install()
     expect(page.locator(".thread.on .mark")).to_have_class("mark work")
