@@ -19,6 +19,8 @@ from app.core.types import Message, Speaker
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
+Scope = Literal["uncommitted", "committed", "pushed"]
+"""How far a change got; what is pushed is not listed as committed again."""
 
 FOLDER = "folder:"
 """Begins the name of a folder on this machine, where a repository could be named."""
@@ -238,6 +240,18 @@ class Gathered:
     commit: str
     problem: str = ""
     """Why nothing may be shipped, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """One part of what a session changed, as `git diff` writes it."""
+
+    scope: Scope
+    text: str = ""
+    stat: str = ""
+    """What `git diff --numstat -z` writes, where the text would be too long."""
+    problem: str = ""
+    """Why git cannot show it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Changes, Clone, Gathered, Opened, Repository, Target
+from app.core.workspaces import Changes, Clone, Diff, Gathered, Opened, Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
+from app.repos import differences
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
 from app.repos.in_place import find_programs
@@ -191,13 +192,13 @@ class GitCheckouts:
         for gate in self._open.values():
             gate.rename(old, new)
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
-        return await clones.diff(self._inside(clone), since)
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
+        return await differences.changes(self._inside(clone), start=start, sent=sent)
 
-    async def changes(self, clone: Clone, since: str) -> Changes | None:
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
         """Measure how much a session changed; None if git cannot tell."""
-        return await clones.changes(self._inside(clone), since)
+        return await differences.count(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""

@@ -41,7 +41,7 @@ def test_the_link_opens_the_page_once(
 ) -> None:
     assert "demo (default)" in bridge.output.read_text()
     window = visit().open()
-    expect(window.page.get_by_role("heading", name="What should be done?")).to_be_visible()
+    expect(window.page.get_by_role("heading", name="What should we work on?")).to_be_visible()
     expect(window.page.locator(".card")).to_contain_text("Demo agent")
 
     with closing(Visit(browser, bridge.url, forgiven=("410",))) as stranger:
@@ -146,8 +146,8 @@ def test_two_messages_sent_while_it_works_are_shown_and_join_the_next_turn(
     window.say("say second")
     expect(window.waiting).to_contain_text("say second")
     expect(window.waiting).to_have_count(1)
-    expect(window.button("Now")).to_be_visible()
-    expect(window.button("Drop")).to_be_visible()
+    expect(window.button("Send now")).to_be_visible()
+    expect(window.button("Discard")).to_be_visible()
     let_go(bridge.data_dir, "go")
 
     expect(window.turns).to_have_count(2)
@@ -162,10 +162,10 @@ def test_what_waits_can_be_dropped_or_run_now(bridge: Served, visit: Visiting) -
     expect(window.turns).to_contain_text("Thought")
 
     window.say("say dropped")
-    window.button("Drop").click()
+    window.button("Discard").click()
     expect(window.waiting).to_have_count(0)
     window.say("say at once")
-    window.button("Now").click()
+    window.button("Send now").click()
 
     expect(window.turns.last).to_contain_text("at once")
     expect(window.turns).to_have_count(2)

@@ -25,10 +25,10 @@ from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
 from app.core.session_manager import SessionManager
-from app.core.types import Entry, TurnRef, TurnState
-from app.core.updates import AskOption, AskRequest
+from app.core.types import Entry, Session, TurnRef, TurnState
+from app.core.updates import AskOption, AskRequest, Choice, Choices
 from app.core.workspaces import Repository
-from app.errors import RepositoryGone
+from app.errors import AgentRefused, RepositoryGone
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
@@ -76,13 +76,31 @@ class Engine:
         raise AssertionError("nobody runs turns here")
 
 
+class Seats:
+    """Agents that offer two modes and take either."""
+
+    def __init__(self) -> None:
+        self.configured: list[tuple[int, str | None]] = []
+
+    def choices(self, _session: Session) -> Choices:
+        """Offer the two."""
+        return Choices((Choice("ask", "Ask first"), Choice("free", "Free")), (), "ask")
+
+    async def configure(self, session: int, *, mode: str | None = None) -> None:
+        """Note the mode; refuse one that is not offered."""
+        if mode not in {"ask", "free"}:
+            raise AgentRefused("claude", -32602, f"it has no mode {mode!r}")
+        self.configured.append((session, mode))
+
+
 class Office:
     """One bridge, and a browser that is signed in."""
 
     def __init__(self, stores: Stores, folder: Path) -> None:
         clock, vault, metrics = SystemClock(), Vault(), Metrics()
         adapters = {f"web:{name}": WebAdapter(name) for name in CARDS}
-        live: Any = None
+        self.seats = Seats()
+        live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions)
@@ -184,7 +202,7 @@ class Office:
         await self.intake.close()
         await self._outbox.close(grace=0)
 
-    async def post(self, path: str, files: Any = None, **fields: str) -> httpx.Response:
+    async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
         """Send a form as the page's script does."""
         headers = {"X-CSRF-Token": self.csrf, "Accept": "application/json"}
         return await self.http.post(path, data=fields, files=files, headers=headers)

@@ -82,10 +82,13 @@ class Dispatcher:
         self._clock = clock
         self._vault = vault
 
-    def untagged(self, place: PlaceKey) -> Floor:
-        """Tell who would answer a message without a mention, and why."""
+    def untagged(self, place: PlaceKey, usual: Untagged | None = None) -> Floor:
+        """Tell who would answer a message without a mention, and why.
+
+        `usual` stands in for the general setting; what was set for the place counts more.
+        """
         unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
-        return decide(unmentioned, self._decisions.place(place), self._untagged)
+        return decide(unmentioned, self._decisions.place(place), usual or self._untagged)
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
@@ -202,7 +205,7 @@ class Dispatcher:
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
         answers = self._answers(heard, here)
-        answering = {answer.request.agent_name for answer in answers}
+        answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
         posts += self._reminders(delivery, heard, waiting)
         posts += self._warning(delivery, heard)
@@ -234,7 +237,15 @@ class Dispatcher:
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
-        if heard.speaker.kind == "agent" or heard.files:
+        if heard.speaker.kind == "agent":
+            return ()
+        if heard.rejects is not None:
+            rejected = self._ledger.find_rejected(sessions, heard.rejects)
+            return tuple(
+                AskAnswer(heard.rejects, option, _request(heard, agent), also_told=True)
+                for agent, option in rejected.items()
+            )
+        if heard.files:
             return ()
         found = self._ledger.find_answered(sessions, heard.words)
         return tuple(
