@@ -95,7 +95,7 @@ _ADMIN = {"Authorization": f"Bearer {TOKEN}"}
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
     """Measure large pages against a small one."""
-    few, many = _prepared(folder / "few", 3), _prepared(folder / "many", scale.threads)
+    few, many = prepare(folder / "few", 3), prepare(folder / "many", scale.threads)
     lengthen(few.data_dir, 2, list(_answer(scale)))
     lengthen(few.data_dir, 3, list(_calls(scale)))
     answer, calls, threads = "one thing to do", 'class="output"', '<a class="thread'
@@ -187,7 +187,7 @@ def _link(bridge: BridgeServer) -> str:
     return link
 
 
-def _prepared(folder: Path, sessions: int) -> BridgeServer:
+def prepare(folder: Path, sessions: int) -> BridgeServer:
     bridge = BridgeServer(folder, settings={"BRIDGE_ADMIN_TOKEN": TOKEN})
     make(bridge.data_dir)
     fill(bridge.data_dir, sessions)
