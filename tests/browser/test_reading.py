@@ -140,7 +140,9 @@ def test_an_answer_reads_well_and_all_of_it_can_be_copied(visit: Visiting) -> No
     with page.expect_download() as download:
         card.click()
     assert download.value.path().read_bytes() == b"a,b\n1,2\n"
-    window.picture("reading-desktop-light")
+    window.picture("reading-end-desktop-light")
+    page.locator("#scroll").evaluate("element => { element.scrollTop = 0; }")
+    window.picture("reading-begin-desktop-light")
 
     # Everything is copied as it is.
     assert copied(window, "Copy", ".turn .md .code >> nth=0") == CODE.removesuffix("\n")
