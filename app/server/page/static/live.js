@@ -29,7 +29,7 @@
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
   const localise = (root) => {
     const today = new Date().toDateString();
-    for (const time of root.querySelectorAll("time[datetime]")) {
+    for (const time of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const moment = new Date(time.dateTime);
       time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
       time.title = moment.toLocaleString();
@@ -46,7 +46,7 @@
   };
   const tick = () => {
     if (!connection.hidden) return;
-    for (const each of document.querySelectorAll("[data-since]")) each.textContent = lasted(each.dataset.since);
+    for (const each of document.querySelectorAll("[data-from]")) each.textContent = lasted(each.dataset.from);
     const running = new Set();
     for (const line of document.querySelectorAll("#status [data-turn]")) running.add(`${line.dataset.turn}-head`);
     for (const took of log.querySelectorAll(".took.on")) {
@@ -83,7 +83,7 @@
   scroll.addEventListener("scroll", () => {
     following = atEnd() || (following && scroll.scrollTop >= top);
     top = scroll.scrollTop;
-    latest.hidden = following;
+    latest.hidden = following || !log.childElementCount;
   }, { passive: true });
   new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
@@ -108,7 +108,9 @@
   const keepingView = (change) => {
     const stay = following;
     change();
-    if (stay) toEnd(); else latest.hidden = atEnd();
+    hint();
+    document.dispatchEvent(new Event("bridge:changed"));
+    if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
   const takeBlocks = (patches) => keepingView(() => {
@@ -168,8 +170,10 @@
   };
 
   const hint = () => {
-    const words = document.querySelector("#to option[data-hint]")?.dataset.hint;
-    if (words) document.getElementById("text").placeholder = words;
+    const box = document.getElementById("text");
+    const ask = document.querySelector(".ask[data-ask]");
+    const words = ask ? `Answer ${ask.dataset.title}` : document.querySelector("#to option[data-hint]")?.dataset.hint;
+    if (box && words && box.placeholder !== words) box.placeholder = words;
   };
 
   const takeState = (panels) => keepingView(() => {
@@ -178,14 +182,12 @@
       if (element) fill(element, html);
     }
     hideWaiting();
-    showInTitle();
+    showBusy();
     tick();
   });
 
-  const title = document.title;
-  const showInTitle = () => {
+  const showBusy = () => {
     const dot = document.querySelector("#state > .dot");
-    document.title = (dot?.classList.contains("wait") ? "● " : "") + title;
     log.setAttribute("aria-busy", String(Boolean(dot?.classList.contains("work"))));
   };
 
@@ -209,7 +211,7 @@
     source = new EventSource(`${address}&after=${after}`);
     source.addEventListener("open", () => {
       failures = 0;
-      connection.hidden = true;
+      away(false);
     });
     source.addEventListener("now", (event) => {
       ahead = Number(event.data) - Date.now() / 1000;
@@ -229,13 +231,27 @@
       takeBackLive();
       const wait = WAITS[Math.min(failures, WAITS.length - 1)];
       failures += 1;
-      if (failures > 1) {
-        connection.textContent = "The bridge is not responding. Retrying …";
-        connection.hidden = false;
-      }
+      if (failures > 1) away(true);
       if (failures === 2 || failures % 5 === 0) askWhy();
       connectIn(wait * (0.8 + Math.random() * 0.4));
     });
+  };
+
+  const away = (gone) => {
+    const came = body.classList.contains("away") && !gone;
+    body.classList.toggle("away", gone);
+    connection.textContent = "Connection lost. Reconnecting …";
+    connection.hidden = !gone;
+    if (came) complain("");
+    if (!gone) document.dispatchEvent(new Event("bridge:back"));
+  };
+
+  // What was sent did not arrive: the stream may be cut off as well and not know it yet.
+  const lost = () => {
+    source?.close();
+    takeBackLive();
+    away(true);
+    connectIn(WAITS[2]);
   };
 
   // A browser holds six connections per host. A hidden page closes its connection and only polls,
@@ -269,10 +285,12 @@
       method: "POST",
       headers: { "X-CSRF-Token": csrf, Accept: "application/json" },
       body: fields,
-    });
+    }).catch(() => { throw Object.assign(new Error("No connection to the bridge."), { away: true }); });
     if (!answer.ok) {
-      const problem = await answer.json().catch(() => ({}));
-      throw new Error(problem.detail || `The bridge answered ${answer.status}.`);
+      const { detail } = await answer.json().catch(() => ({}));
+      // A proxy answers in place of a bridge that is away, without the bridge's words.
+      const gone = [502, 503, 504].includes(answer.status) && !detail;
+      throw Object.assign(new Error(detail || `The bridge answered ${answer.status}.`), { away: gone, status: answer.status });
     }
     return answer;
   };
@@ -301,10 +319,12 @@
         await post("/send", fields);
         return;
       }
-      for (const name of ["option", "session"]) {
+      for (const name of ["option", "session", "message", "turn"]) {
         if (button.dataset[name] !== undefined) fields.set(name, button.dataset[name]);
       }
-      await post(button.dataset.post, fields);
+      for (const name of button.dataset.to?.split(" ") || []) fields.append("to", name);
+      await window.bridge.deliver(button.dataset.post, fields);
+      button.dispatchEvent(new Event("bridge:posted", { bubbles: true }));
     } catch (error) {
       complain(error.message);
     } finally {
@@ -312,12 +332,12 @@
     }
   });
 
-  window.bridge = { post, complain, toEnd: () => { following = true; toEnd(); } };
+  window.bridge = { post, complain, lost, toEnd: () => { following = true; toEnd(); } };
 
   localise(document);
   hint();
   hideWaiting();
-  showInTitle();
+  showBusy();
   if (log.childElementCount && !location.hash) toEnd();
   following = atEnd();
   connect();

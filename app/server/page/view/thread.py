@@ -17,14 +17,17 @@ from app.core.files.names import size_words
 from app.core.types import Entry
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
+    LOG,
     Batch,
     Block,
     Call,
+    Failed,
     Head,
     Note,
     Plan,
     Question,
     Said,
+    Silence,
     Turn,
     Words,
 )
@@ -61,6 +64,9 @@ class Fold:
         self._told: dict[str, float] = {}
         self._seen: dict[int, float] = {}
         self._spent: dict[int, float] = {}
+        self._failures: dict[int, Failed] = {}
+        self._unanswered: dict[int, Silence] = {}
+        self._last_message = 0
         self._up: dict[str, Block] = {}
         self._changed: dict[str, Block] = {}
 
@@ -125,14 +131,40 @@ class Fold:
             self._clock(turn, row)
         elif row.kind == "notice" and row.text:
             agent = self._agent_of(row.session) if row.session is not None else row.speaker
-            silence = bool(row.data.get("silence"))
-            self._put(self.blocks, Note(f"n{row.id}", row.text, agent=agent, silence=silence))
+            if row.data.get("silence"):
+                self._take_silence(row)
+            else:
+                self._put(self.blocks, _note(row, agent))
 
     def _take_message(self, row: Entry) -> None:
         to = tuple(row.data.get("to", ()))
         self._told.update(dict.fromkeys(to, row.at))
         files = tuple(row.data.get("files", ()))
-        self._put(self.blocks, Said(f"m{row.id}", row.speaker, row.text, row.at, files, to))
+        repeats = row.data.get("repeats")
+        self._go_on(to, repeats or {})
+        self._last_message = row.id
+        if not row.data.get("answers"):  # else the card of the ask shows the answer
+            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats)
+            self._put(self.blocks, said)
+
+    def _take_silence(self, row: Entry) -> None:
+        known = Silence(f"n{row.id}", self._last_message, tuple(sorted(self._told)))
+        self._unanswered[known.message] = known
+        self._put(self.blocks, known)
+
+    def _go_on(self, to: tuple[str, ...], repeats: Mapping[str, Any]) -> None:
+        """Put away the offers that a new message took or made pointless."""
+        taken: list[Failed | Silence] = [
+            failed
+            for failed in self._failures.values()
+            if failed.agent in to or failed.turn == repeats.get("turn")
+        ]
+        if (silence := self._unanswered.get(repeats.get("message", 0))) is not None:
+            taken.append(silence)
+        for each in taken:
+            if not each.over:
+                each.over = True
+                self._mark(each)
 
     def _take_work(self, turn: Turn, row: Entry) -> None:
         match row.kind:
@@ -149,13 +181,23 @@ class Fold:
             case "notice":
                 if "end" in row.data:
                     self._close(turn)
-                failed = row.data.get("end") == "failed"
-                files = tuple(self._place_files(turn, row.data.get("files", ())))
-                if row.data.get("files") and not files:
-                    return  # each is shown where the text names it
-                text = "" if files else row.text  # a file's card says what it is
-                note = Note(f"n{row.id}", text, turn.place, turn.agent, failed, files=files)
-                self._put(turn.body, note, turn)
+                self._take_notice(turn, row)
+
+    def _take_notice(self, turn: Turn, row: Entry) -> None:
+        if row.data.get("end") == "failed":
+            facts = row.data.get("failure") or {}
+            failed = Failed(
+                f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
+            )
+            self._failures[failed.turn] = failed
+            self._put(turn.body, failed, turn)
+            return
+        files = tuple(self._place_files(turn, row.data.get("files", ())))
+        if row.data.get("files") and not files:
+            return  # each is shown where the text names it
+        note = _note(row, turn.agent, turn.place)
+        # The card of a file says what it is.
+        self._put(turn.body, replace(note, text="", files=files) if files else note, turn)
 
     def _place_files(
         self, turn: Turn, files: Iterable[Mapping[str, Any]]
@@ -296,6 +338,10 @@ class Fold:
                 row.at,
                 turn.place,
                 bool(data.get("free_text")),
+                str(data.get("kind", "")),
+                str(data.get("tool_kind", "")),
+                data.get("until"),
+                data.get("resume_at") is not None,
                 kept_view(row.text, data),
                 str(data.get("url", "")),
             )
@@ -374,6 +420,12 @@ def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[t
             named = line.startswith(NAMED) and line.endswith(ends)
             if named and lines.count(line) > taken.count(line):
                 yield line, each
+
+
+def _note(row: Entry, agent: str, home: str = LOG) -> Note:
+    files = tuple(row.data.get("files", ()))
+    code = str(row.note.code) if row.note is not None else ""
+    return Note(f"n{row.id}", row.text, home, agent, files, code, row.data)
 
 
 def _clocked(head: Head, at: float) -> tuple[int, int]:

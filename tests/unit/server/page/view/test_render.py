@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Session, SessionState, Thread
+from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
-from app.server.page.view import render, views
+from app.server.page.view import listing, render, views
 from app.server.page.view.views import Agent, Cast, Member, Page, Place, Waiting
 from tests.support.document import Element, parse
 from tests.support.threads import CAST, OPTIONS, Story, fold, log, shown
@@ -221,7 +223,7 @@ def test_few_changes_are_shown_at_once_and_many_are_folded() -> None:
 def test_a_failed_turn_stands_out() -> None:
     made = shown(Story().row("notice", "It broke.", end="failed").rows)
 
-    assert 'class="note bad"' in made
+    assert 'class="failure"' in made
 
 
 def test_a_message_says_whom_it_went_to_unless_it_names_them() -> None:
@@ -339,7 +341,7 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
     assert "Claude is running pytest -q <b>" in " ".join(line.text.split())
     assert "step 2 of 3" in line.text
     assert 'data-turn="t7"' in panels["status"]
-    assert 'data-since="1000.0"' in panels["status"]
+    assert 'data-from="1000.0"' in panels["status"]
     assert "Step pending" in parse(panels["side"]).text
     assert "1 of 3" in parse(panels["side"]).text
 
@@ -347,12 +349,19 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
     to = render.place_panels(place(untagged=()), CAST)["to"]
 
-    assert elements(to, "option")[0].text == "No one unless mentioned"
+    assert elements(to, "option")[0].text == "Choose an agent"
 
 
-def thread(name: str, state: SessionState, *, held: bool = False, service: str = "web") -> Thread:
+def thread(
+    name: str,
+    state: SessionState,
+    *,
+    held: bool = False,
+    failed: bool = False,
+    service: str = "web",
+) -> Thread:
     key = PlaceKey(service, name)
-    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held)
+    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held, failed=failed)
     return Thread(key, f"Title {name}", "", Entry("text", "last `words`\n\nhere"), (session,))
 
 
@@ -362,34 +371,72 @@ def test_threads_that_need_somebody_come_first() -> None:
         thread("b", SessionState.WORKING, service="slack"),
         thread("c", SessionState.WAITING),
         thread("d", SessionState.QUEUED, held=True),
-        thread("e", SessionState.LIMITED),
+        thread("e", SessionState.PARKED, failed=True),
     ]
 
-    listed = views.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
+    listed = listing.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
     made = render.threads_panel(listed, CAST)
 
-    assert [title for title, _ in listed.groups] == [
-        "Needs you",
-        "Working",
-        "Waiting for a limit",
-        "Earlier",
-    ]
+    assert [title for title, _ in listed.groups] == ["Needs you", "Recent"]
     assert [line.path for line in listed.groups[0][1]] == ["/t/web/c", "/t/web/d"]
-    assert listed.groups[1][1][0].words == "Slack · Claude · last words here"
+    marks = ["Done", "Working", "Failed"]
+    assert [line.mark for line in listed.groups[1][1]] == marks
+    assert all(f'<span class="hidden">{mark}: </span>' in made for mark in marks)
+    assert listed.groups[1][1][1].words == "Slack · Claude"
     assert elements(made, "a")[0].attributes["aria-current"] == "page"
     assert elements(made, "a")[-1].attributes["href"] == "/?threads=5"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("```python\nprint(1)\n```\nWhy does **this** print `1`?", "Why does this print 1?"),
+        ("\n## Fix the [login](https://x.test/a_b) page", "Fix the login page"),
+        ("> 1. *Please* keep snake_case and 2 * 3 * 4", "Please keep snake_case and 2 * 3 * 4"),
+        ("```\nmake all\n```", "make all"),
+        ("```python print(1) ``` and why", "and why"),
+        ("---\nwords", "words"),
+        ("word " * 30, "word " * 13 + "word …"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_a_line_of_prose_with_whole_words(text: str, title: str) -> None:
+    assert listing.headline(text) == title
+
+
+def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
+    named = thread("a", SessionState.IDLE)
+    session = named.sessions[0]
+    own = replace(session, title="# Mend the *login*")
+    prompt = replace(session, title="[operator on web, web:a] do it")
+
+    assert listing.title_of(named) == "Title a"
+    assert listing.title_of(replace(named, sessions=(prompt,))) == "Title a"
+    assert listing.title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
+
+
+def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:
+    words = "Long before it, and more of that. " * 3 + "The <b>`HERON`</b> flies.\nAway."
+    thread_found = replace(thread("a", SessionState.IDLE), found=words)
+
+    listed = listing.found_list([thread_found], CAST, ["heron"])
+    (line,) = listed.groups[0][1]
+    made = render.threads_panel(listed, CAST)
+
+    assert line.found == ("… it, and more of that. The <b>", "HERON", "</b> flies. Away.")
+    assert "<b>HERON" not in made
+    assert "<mark>HERON</mark>" in made
+    assert listing.found_list([], CAST, ["x"]).groups == (("No thread found", ()),)
 
 
 @pytest.mark.parametrize("shown_place", [None, place()])
 def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Place | None) -> None:
     page = Page(
         cast=CAST,
-        threads=views.thread_list([thread("a", SessionState.IDLE)], CAST),
+        threads=listing.thread_list([thread("a", SessionState.IDLE)], CAST),
         csrf='a"b',
         visitor=HOSTILE,
-        assets={
-            name: f"/static/{name}" for name in ("icon.svg", "page.css", "live.js", "composer.js")
-        },
+        assets={name: f"/static/{name}" for name in assets.assets()},
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
         events="/events",

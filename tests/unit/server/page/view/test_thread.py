@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
 from app.core.types import Entry
-from app.server.page.view.blocks import Batch, Call, Head, Note, Plan, Question, Said, Turn, Words
+from app.server.page.view.blocks import (
+    Batch,
+    Call,
+    Head,
+    Plan,
+    Question,
+    Said,
+    Silence,
+    Turn,
+    Words,
+)
 from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
@@ -215,8 +225,8 @@ def test_why_nobody_answers_is_shown_where_it_was_asked() -> None:
 
     _, note = fold(rows).blocks
 
-    assert isinstance(note, Note)
-    assert note.silence
+    assert isinstance(note, Silence)
+    assert (note.message, note.over) == (rows[0].id, False)
 
 
 def test_a_turn_takes_from_its_message_to_its_last_row() -> None:
