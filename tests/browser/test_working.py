@@ -19,8 +19,8 @@ COMMAND = "pytest -q --maxfail=1 tests/auth"
 _WATCH = """() => {
   window.disagreed = [];
   const compare = () => {
-    const head = document.querySelector("#state > .dot")?.className.slice("dot ".length);
-    const line = document.querySelector("#threads .thread.on .mark")?.className.slice("mark ".length);
+    const head = document.querySelector("#state > .dot").className.replace("dot", "mark");
+    const line = document.querySelector("#threads .thread.on .mark")?.className;
     if (line !== undefined && head !== line) window.disagreed.push([head, line]);
   };
   new MutationObserver(compare).observe(document.body, { childList: true, subtree: true });

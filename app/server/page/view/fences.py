@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from app.server.page.view import highlight
 from app.server.page.view.cards import visible
 
-PATCH: Final = "patch"
+PATCH: Final = "udiff"
 SPANS: Final = {"lang", "add", "del", "hunk", *highlight.CLASSES.values()}
 """The classes that a code block may have inside."""
 COPY: Final = '<button type="button" class="copy" data-copy="">Copy</button>'
