@@ -11,11 +11,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
-<<<<<<< HEAD
-from types import MappingProxyType
-=======
 from pathlib import Path
->>>>>>> wt-repo
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer

@@ -19,7 +19,7 @@ COMMAND = "pytest -q --maxfail=1 tests/auth"
 _WATCH = """() => {
   window.disagreed = [];
   const compare = () => {
-    const head = document.querySelector("#state > .dot").className.replace("dot", "mark");
+    const head = document.querySelector("#state > .dot")?.className.replace("dot", "mark");
     const line = document.querySelector("#threads .thread.on .mark")?.className;
     if (line !== undefined && head !== line) window.disagreed.push([head, line]);
   };

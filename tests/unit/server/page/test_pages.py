@@ -410,7 +410,7 @@ async def test_the_commands_of_agents_and_of_the_bridge_are_listed(desk: Office)
     own = {"name": "/review", "words": "Claude · Looks · what", "text": "/review ", "whole": False}
     assert items[0] == own
     assert "\u202e" not in items[1]["name"]
-    assert "stop" in [item["name"] for item in items[2:]]
+    assert "/stop" in [item["name"] for item in items[2:]]
     assert not any(item["name"] == "/old" for item in items)
 
 
