@@ -237,6 +237,10 @@ class Checkouts(Protocol):
         """Show what a session changed since the commit it began with, by how far it got."""
         ...
 
+    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
+        ...
+
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...
