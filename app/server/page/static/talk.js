@@ -54,7 +54,4 @@
     if (answer?.ok) into.innerHTML = await answer.text();
     else into.textContent = "The log could not be loaded.";
   }, true);
-  document.addEventListener("click", (event) => {
-    for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-  });
 })();
