@@ -81,6 +81,8 @@ class Heard:
     """What the service itself must remember of the event: a typed value of that service."""
     withdrawn: bool = False
     """Whether the platform says that the work was taken away: that counts from any person."""
+    repository: str = ""
+    """Where the conversation that it begins is to work: as in the command `repo`, or empty."""
     repeats: Repeat | None = None
     """The message whose words these are, if they were said before."""
     rejects: int | None = None
@@ -142,8 +144,8 @@ class Rated:
 class News:
     """Something that happened to changes that the agent may have proposed."""
 
-    kind: Literal["checked", "merged", "closed", "reopened", "moved"]
-    """`moved`: the branch that they are proposed for."""
+    kind: Literal["checked", "merged", "closed", "reopened", "moved", "reviewed"]
+    """`moved`: the branch that they are proposed for. `reviewed`: a verdict without words."""
     place: PlaceKey
     """The place whose messages it is ordered with."""
     repository: str

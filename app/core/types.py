@@ -152,6 +152,10 @@ class Thread:
     link: str
     last: Entry
     sessions: tuple[Session, ...]
+    repository: str = ""
+    """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
+    found: str = ""
+    """The text that a search found in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def test_each_agent_answers_its_own(visit: Visiting) -> None:
     expect(window.turns).to_have_count(4)
     expect(window.turns.nth(2)).to_contain_text("both of us")
     expect(window.turns.nth(3)).to_contain_text("both of us")
-    asked = [window.turns.nth(number).locator(".who b").inner_text() for number in (2, 3)]
+    asked = [window.turns.nth(number).locator(".who h3").inner_text() for number in (2, 3)]
     assert sorted(asked) == ["Claude", "Codex"]
 
 
@@ -39,7 +39,7 @@ def test_a_name_is_completed_with_the_keyboard_alone(visit: Visiting) -> None:
     window = visit().open()
     page = window.page
     page.keyboard.press("Escape")
-    page.keyboard.press("/")
+    page.keyboard.press("m")
 
     page.keyboard.type("@co")
     expect(page.get_by_role("option", name="Codex @codex")).to_be_visible()
@@ -64,7 +64,7 @@ def test_one_of_two_that_work_can_be_stopped_alone(visit: Visiting) -> None:
 
     window.button("Stop Codex").click()
 
-    expect(window.page.locator("#status .busy")).to_have_text(["Claude is working"])
+    expect(window.page.locator("#status .doing")).to_have_text(["Claude is working"])
     expect(window.log).to_contain_text("Stopped.")
     window.button("Stop").click()
     window.settled()

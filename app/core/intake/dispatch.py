@@ -35,7 +35,7 @@ from app.core.retry import persist, retry
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
 from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
-from app.errors import BridgeError, PostError, SpeakerUnknown
+from app.errors import BridgeError, Conflict, PostError, SpeakerUnknown
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -197,6 +197,10 @@ class Dispatcher:
 
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
+        try:
+            effects = self._manager.choose(heard.place, heard.repository)
+        except Conflict as error:
+            return await self._refuse_choice(delivery, heard, str(error))
         allowed, posts = await self._admit(delivery, heard, floor)
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
@@ -217,12 +221,19 @@ class Dispatcher:
                 ANSWERS if answers else reason,
                 requests,
                 posts,
+                effects if allowed else (),
                 silence=silence,
                 answers=answers,
             )
         )
         self._ledger.settle(accepted.answered)
         return accepted
+
+    async def _refuse_choice(self, delivery: Delivery, heard: Heard, why: str) -> Accepted:
+        """Start nothing where the repository that came with a message cannot be used."""
+        notice = _notice(delivery, heard, "bridge", why)
+        refused = Decision(delivery.seq, heard, "refused", why, posts=(notice,))
+        return await self._manager.admit(refused)
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""

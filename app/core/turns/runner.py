@@ -109,6 +109,7 @@ class TurnRun:
                 await self._finish(end)
         finally:
             await self._context.live.give_back(self._session.id)
+            self._context.look(self._session.id)
 
     async def stop(self) -> None:
         """End the turn now, if it was stopped; nothing that the agent still does is shown."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -15,9 +16,10 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from app.core.commands import parse
-from app.errors import Conflict, StoreUnavailable
+from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
+from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
 from app.server.page.view.views import path_of, stoppable
 from app.server.parts import Parts, PartsOf
@@ -26,15 +28,12 @@ from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
 """How long a page waits for the outcome of a message; the message is stored in any case."""
-TITLE_CHARACTERS: Final = 70
-"""The longest title: what the list and the header can show."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 """The size limit of one message with its files."""
 
 
-_MARKS: Final = re.compile(r"[`*#>]+")
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -104,11 +103,13 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
+    names = queries.cast_of(parts).names
+    mentions = await _find_agents(parts, names, text, _field(form, "to"), thread)
+    repository = await _find_repository(parts, form, thread, mentions)
     try:
         files = await uploads.keep(parts.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    names = queries.cast_of(parts).names
     return events.Said(
         # From the id: a first message that is sent twice begins one thread.
         thread=thread or name[:12],
@@ -116,10 +117,11 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
         spoken=names.after(text),
         speaker_id=who.name,
         speaker_name=who.name,
-        mentions=await _find_agents(parts, names, text, _field(form, "to"), thread),
+        mentions=mentions,
+        repository=repository,
         files=files,
         rejects=_number(form, "rejects"),
-        title=_title(names, text) or text or files[0].name,
+        title=headline(names.after(text)) or text or files[0].name,
     )
 
 
@@ -151,6 +153,22 @@ async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "d
     if not parts.turns.waiting(session):
         raise Conflict("nothing is queued any more")
     await parts.manager.queue(session, what)
+    return Response(status_code=204)
+
+
+@router.post("/set/{session}/{kind}")
+async def configure(
+    parts: PartsOf,
+    _who: Who,
+    session: int,
+    kind: Literal["mode", "model"],
+    value: Annotated[str, Form(max_length=200)],
+) -> Response:
+    """Set the mode or model of an agent in a thread."""
+    try:
+        await parts.manager.configure(session, kind, value)
+    except AgentError as error:
+        raise Conflict(str(error)) from None
     return Response(status_code=204)
 
 
@@ -202,6 +220,14 @@ def _number(form: FormData, name: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
 
+async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Sequence[str]) -> str:
+    """Return where a new thread is to work, checked for the first of its agents."""
+    chosen = _field(form, "repository").strip()
+    if thread or not chosen or not agents:
+        return ""
+    return await parts.picker.check(events.place_key(""), agents[0], chosen)
+
+
 def _read_text(form: FormData) -> str:
     text = _field(form, "text").replace("\r\n", "\n").strip()
     if len(text) > TEXT_CHARACTERS:
@@ -209,14 +235,6 @@ def _read_text(form: FormData) -> str:
             413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
         )
     return text
-
-
-def _title(names: Names, text: str) -> str:
-    """Return the first line, without Markdown marks, cut between two words."""
-    line = _MARKS.sub("", names.after(text).partition("\n")[0]).strip()
-    if len(line) <= TITLE_CHARACTERS:
-        return line
-    return line[:TITLE_CHARACTERS].rpartition(" ")[0].rstrip(" ,;:.") + " …"
 
 
 def _field(form: FormData, name: str) -> str:

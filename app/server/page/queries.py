@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import File, Session, SessionState, TurnState
+from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
+from app.server.page.view.activity import describe
+from app.server.page.view.listing import found_list, thread_list, title_of
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
+    NOTHING,
     STOPPABLE,
     Agent,
     Cast,
     Decided,
+    Doing,
     Member,
     Place,
+    Steps,
     ThreadList,
     Trouble,
     Waiting,
     money,
     shown_state,
     stoppable,
-    thread_list,
     tokens,
 )
+from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
 from app.services import label_of
 from app.services.web.events import SaidFile
@@ -33,6 +38,10 @@ ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
+FOUND = 30
+"""Threads that a search shows: whoever needs more adds a word."""
+QUERY_WORDS = 8
+"""Words of a query that count."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -149,6 +158,13 @@ async def threads_of(
     return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
 
 
+async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
+    """List the threads that a search finds."""
+    words = query.split()[:QUERY_WORDS]
+    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    return found_list(found, cast, words)
+
+
 async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
@@ -174,10 +190,10 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
     return Place(
         service=label_of(key.service),
         key=key,
-        title=thread.title or key.name,
+        title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(session, cast, fold) for session in sessions),
+        members=tuple(_member(parts, session, cast, fold) for session in sessions),
         waiting=tuple(
             [
                 wait
@@ -186,8 +202,9 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
                 for wait in await _waiting(parts, session, cast)
             ]
         ),
-        decisions=_decisions(fold),
+        decisions=decisions_of(fold),
         untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
+        work=_work(parts, cast, sessions),
     )
 
 
@@ -205,8 +222,10 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _member(session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
+    turn = fold.latest(session.id)
+    choices = parts.manager.choices(session)
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
@@ -214,11 +233,34 @@ def _member(session: Session, cast: Cast, fold: Fold) -> Member:
         stoppable=stoppable(session),
         failed=session.failed and not stoppable(session),
         updated=session.updated_at,
-        mode=session.mode or "",
-        model=session.model or "",
+        mode=session.mode or choices.mode,
+        model=session.model or choices.model,
+        modes=choices.modes,
+        models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
+        doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
+        plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )
+
+
+def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+    """Describe where the agents of a thread work, from what the store knows."""
+    if parts.workspaces is None:
+        return ()
+    found = (
+        work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
+    )
+    return tuple({each.key: each for each in found}.values())
+
+
+def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
+    """Describe what an agent does; a turn without a row has only the time of its message."""
+    turn = fold.latest(session.id)
+    stored = parts.turns.turn(turn.number) if turn is not None else None
+    if turn is None or stored is None or stored.state not in OPEN_TURN_STATES:
+        return Doing(fold.told(session.key.agent) or session.updated_at)
+    return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
 async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
@@ -243,8 +285,9 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
     ]
 
 
-def _decisions(fold: Fold) -> tuple[Decided, ...]:
+def decisions_of(fold: Fold) -> tuple[Decided, ...]:
+    """List what people decided, and what a rule refused; the latest first."""
     answered = [each for each in fold.questions.values() if each.state == "answered"]
-    return tuple(
-        Decided(each.closed, each.title, each.note) for each in answered[-DECISIONS:][::-1]
-    )
+    made = [Decided(each.closed, each.title, each.note) for each in answered]
+    made += [Decided(each.ended or each.began, each.title, each.decided) for each in fold.refusals]
+    return tuple(sorted(made, key=lambda each: each.at)[-DECISIONS:][::-1])

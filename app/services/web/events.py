@@ -47,6 +47,8 @@ class Said(BaseModel):
     title: str = ""
     spoken: str | None = None
     """The words after the mentions that the text begins with."""
+    repository: str = ""
+    """Where the thread that it begins is to work: as in the command `repo`, or empty."""
     repeats: SaidBefore | None = None
     rejects: int | None = None
     """The open ask that these words reject."""
@@ -96,6 +98,7 @@ def heard(stored: Delivery) -> Heard:
         spoken=said.spoken,
         mentions=said.mentions,
         title=said.title,
+        repository=said.repository,
         files=tuple(File(file.name, file.media_type, file.url) for file in said.files),
         repeats=Repeat(said.repeats.message, said.repeats.turn) if said.repeats else None,
         rejects=said.rejects,

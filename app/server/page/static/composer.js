@@ -1,40 +1,8 @@
-// The message box: sending, names after @, files, drafts; and the keys and drawers of the page.
+// The message box: sending, names after @, files, drafts.
 "use strict";
 (() => {
   const form = document.getElementById("composer");
   const text = document.getElementById("text");
-  const drawers = ["left", "right"];
-
-  // Drawers on small screens.
-  const veil = document.getElementById("veil");
-  const show = (which) => {
-    for (const each of drawers) {
-      document.body.classList.toggle(`open-${each}`, each === which);
-      document.querySelector(`[data-drawer=${each}]`)?.setAttribute("aria-expanded", String(each === which));
-    }
-    veil.hidden = !which;
-    if (which) document.getElementById(which).querySelector("a, button")?.focus();
-  };
-  const opened = () => drawers.find((each) => document.body.classList.contains(`open-${each}`));
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-drawer]");
-    if (button) show(opened() === button.dataset.drawer ? null : button.dataset.drawer);
-    if (event.target === veil) show(null);
-  });
-
-  const typing = (element) => element.matches("input, textarea, select, [contenteditable]");
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && opened()) {
-      const which = opened();
-      show(null);
-      document.querySelector(`[data-drawer=${which}]`)?.focus();
-      return;
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-    if (event.key === "n" || event.key === "N") { event.preventDefault(); location.href = "/"; }
-    if (event.key === "/" && text) { event.preventDefault(); text.focus(); }
-  });
-
   if (!form) return;
   const thread = form.querySelector("[name=thread]")?.value || "";
   const to = document.getElementById("to");
@@ -227,6 +195,7 @@
     fields.set("text", text.value);
     fields.set("thread", thread);
     fields.set("to", to?.value || "");
+    for (const each of form.querySelectorAll("[data-send]")) fields.set(each.name, each.value);
     if (rejects) fields.set("rejects", rejects);
     for (const file of files) fields.append("files", file);
     try {
@@ -278,7 +247,7 @@
     const button = event.target.closest("button");
     if (button?.dataset.pick) { to.value = button.dataset.pick; pressed(); text.focus(); }
     if (button?.dataset.example) { text.value = button.dataset.example; grow(); keepDraft(); text.focus(); }
-    if (button?.dataset.mention) { show(null); mention(button.dataset.mention); }
+    if (button?.dataset.mention) { window.bridge.drawer(null); mention(button.dataset.mention); }
   });
 
   pressed();

@@ -25,16 +25,42 @@
   };
 
   // Times are written in UTC; people read them in their own zone.
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
   const localise = (root) => {
     const today = new Date().toDateString();
-    for (const time of root.querySelectorAll("time[datetime]")) {
+    for (const time of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const moment = new Date(time.dateTime);
       time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
       time.title = moment.toLocaleString();
     }
   };
+
+  // How long something has been going on is counted here, by the clock of the bridge.
+  let ahead = 0;
+  const lasted = (from) => {
+    const seconds = Math.max(0, Math.floor(Date.now() / 1000 + ahead - from));
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    if (hours) return `${hours}h ${minutes}m`;
+    return minutes ? `${minutes}m ${seconds % 60}s` : `${seconds}s`;
+  };
+  const tick = () => {
+    if (!connection.hidden) return;
+    for (const each of document.querySelectorAll("[data-since]")) each.textContent = lasted(each.dataset.since);
+    const running = new Set();
+    for (const line of document.querySelectorAll("#status [data-turn]")) running.add(`${line.dataset.turn}-head`);
+    for (const took of log.querySelectorAll(".took.on")) {
+      if (running.has(took.closest(".who").id)) continue;
+      took.classList.remove("on");
+      took.textContent = took.dataset.took;
+    }
+    for (const id of running) {
+      const took = document.getElementById(id)?.querySelector(".took");
+      took?.classList.add("on");
+      if (took) took.textContent = ` · ${lasted(took.dataset.began)}`;
+    }
+  };
+  setInterval(tick, 1000);
 
   // A block that a person opened or closed stays so when it is replaced.
   const keepFolds = (old, fresh) => {
@@ -52,10 +78,14 @@
 
   const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR;
   const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+  // Only a person scrolls up; what grows below, such as a picture that loads, is followed.
+  let top = 0;
   scroll.addEventListener("scroll", () => {
-    following = atEnd();
-    latest.hidden = following;
+    following = atEnd() || (following && scroll.scrollTop >= top);
+    top = scroll.scrollTop;
+    latest.hidden = following || !log.childElementCount;
   }, { passive: true });
+  new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
 
   const place = ({ id, home, html }) => {
@@ -78,7 +108,7 @@
   const keepingView = (change) => {
     const stay = following;
     change();
-    if (stay) toEnd(); else latest.hidden = atEnd();
+    if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
   const takeBlocks = (patches) => keepingView(() => {
@@ -89,6 +119,7 @@
       if (!place(patch)) { reload(); return; }
     }
     changed();
+    tick();
   });
 
   const takeLive = (patches) => keepingView(() => {
@@ -126,7 +157,9 @@
     if (element.innerHTML === html) return;
     const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const chosen = element.tagName === "SELECT" ? element.value : null;
+    const before = element.cloneNode(true);
     element.innerHTML = html;
+    keepFolds(before, element);
     if (chosen !== null) element.value = chosen;
     if (element.tagName === "SELECT" && element.selectedIndex < 0) element.selectedIndex = 0;
     hint();
@@ -154,13 +187,12 @@
       if (element) fill(element, html);
     }
     changed();
-    showInTitle();
+    showBusy();
+    tick();
   });
 
-  const title = document.title;
-  const showInTitle = () => {
+  const showBusy = () => {
     const dot = document.querySelector("#state > .dot");
-    document.title = (dot?.classList.contains("wait") ? "● " : "") + title;
     log.setAttribute("aria-busy", String(Boolean(dot?.classList.contains("work"))));
   };
 
@@ -185,6 +217,10 @@
     source.addEventListener("open", () => {
       failures = 0;
       away(false);
+    });
+    source.addEventListener("now", (event) => {
+      ahead = Number(event.data) - Date.now() / 1000;
+      tick();
     });
     source.addEventListener("blocks", (event) => {
       takeBlocks(JSON.parse(event.data));
@@ -306,7 +342,7 @@
   localise(document);
   hint();
   hideWaiting();
-  showInTitle();
+  showBusy();
   if (log.childElementCount && !location.hash) toEnd();
   following = atEnd();
   connect();

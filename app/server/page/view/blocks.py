@@ -6,6 +6,7 @@ made from stored numbers, so that every page gives a block the same id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from app.core.ask_view import AskView
 
 NOTHING = AskView("")
+_WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
 LOG = "log"
 """The element that holds the whole thread."""
 
@@ -83,6 +85,8 @@ class Words:
     kind: Literal["text", "thought"]
     text: str
     home: str
+    files: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    """The files in the text, each with the line that names it there."""
 
 
 @dataclass(slots=True)
@@ -106,6 +110,13 @@ class Call:
     """Its kind when it began: a later update does not move it."""
     decided: str = ""
     """Who or what allowed or refused it."""
+    rejected: str = ""
+    """Who or what refused it, if it was; that is no failure."""
+    began: float = 0.0
+    """When it could begin: at its first row, or when it was allowed."""
+    ended: float = 0.0
+    stopped: bool = False
+    """Whether its turn is over although it has not ended."""
     inside: list[Block] = field(default_factory=list)
 
     @property
@@ -116,12 +127,19 @@ class Call:
     @property
     def title(self) -> str:
         """The title of the call."""
-        return str(self.data.get("title") or self.data.get("kind") or "tool")
+        title = str(self.data.get("title") or self.data.get("kind") or "tool")
+        # The words of a command stay as they are.
+        return title if self.kind == "execute" else _WORKSPACE.sub("", title)
 
     @property
     def status(self) -> str:
         """The status of the call."""
         return str(self.data.get("status") or "pending")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has come to its end."""
+        return self.status in {"completed", "failed"}
 
 
 @dataclass(slots=True)
@@ -186,8 +204,11 @@ class Turn:
     id: str
     agent: str
     head: Head
+    session: int
+    number: int
     home: str = LOG
     body: list[Block] = field(default_factory=list)
+    plan: Plan | None = None
 
     @property
     def place(self) -> str:

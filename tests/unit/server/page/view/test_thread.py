@@ -207,6 +207,14 @@ def test_a_card_says_who_or_what_decided(decided: dict[str, object], words: str)
     assert card.decided.startswith(words)
 
 
+def test_a_call_that_never_ended_is_stopped_when_its_turn_is_over() -> None:
+    running = Story().tool("a", "in_progress", kind="execute").rows
+    ended = Story().tool("a", "in_progress", kind="execute").row("notice", "Stopped.", end="x").rows
+    followed = Story().tool("a", "in_progress", kind="execute").row("text", "b", turn=3).rows
+
+    assert [body(rows, 0)[0].stopped for rows in (running, ended, followed)] == [False, True, True]
+
+
 @pytest.mark.parametrize("data", [{"state": "mode", "value": "x"}, {"unknown": "y", "raw": {}}])
 def test_what_is_for_machines_is_not_shown(data: dict[str, Any]) -> None:
     assert fold(Story().row("notice", **data).rows).blocks == []
