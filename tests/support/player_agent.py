@@ -1,6 +1,6 @@
 """The demo agent with a repertoire: a line with the name of a play does what its JSON file says.
 
-A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`.
+A step is an update as ACP writes it, or `{"ask": call}`, `{"hold": NAME}` or `{"write": PATH}`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
                 self.ask(step["ask"], step.get("options", demo_agent.PERMISSIONS))
             elif "hold" in step:
                 self._do_hold(step["hold"])
+            elif "write" in step:
+                file = Path(self.inside(step["write"]))
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(step["text"])
             else:
                 self.update(step.pop("sessionUpdate"), **step)
 
