@@ -12,12 +12,15 @@ from typing import Literal, Protocol
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
 from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
+from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
     Author,
+    Changes,
     Clone,
+    Diff,
     Gathered,
     Head,
+    Judged,
     Opened,
     Proposal,
     Repository,
@@ -92,6 +95,11 @@ class AgentSession(Protocol):
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
+        ...
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
         ...
 
     async def prompt(
@@ -232,8 +240,12 @@ class Checkouts(Protocol):
         """Keep the mirror and clones of a repository that has a new name."""
         ...
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
+        ...
+
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
@@ -281,6 +293,14 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: it cannot be opened.
+        """
+        ...
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
         """
         ...
 

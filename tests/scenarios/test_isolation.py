@@ -213,6 +213,7 @@ def test_the_api_says_in_words_what_an_agent_without_isolation_can_read(bridge: 
     assert said.endswith('To isolate it, remove "sandbox": "none" from its entry in AGENTS_JSON.')
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_the_api_says_of_an_isolated_agent_that_it_is(bridge: Observed) -> None:
     tried = f"demo: {ISOLATED}"

@@ -60,18 +60,24 @@ RULES = [
     {"allow": {"kind": "edit", "path": "tests/**"}},
     {"allow": {"command": "pytest -q"}},
 ]
+OPTIONS = [
+    {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
+    {"optionId": "always", "name": "Allow always", "kind": "allow_always"},
+    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+]
 STEPS = ("Find where the page is lost", "Keep it in the signed state", "Add tests and run them")
 
 
 def write_play(folder: Path) -> None:
     """Write down the work, under a word of the question."""
-    change = edit(3, "auth/login.py", OLD, NEW)
-    change |= {"title": "Edit auth/login.py", "rawInput": {"file_path": "auth/login.py"}}
-    asked = {name: value for name, value in change.items() if name != "sessionUpdate"}
-    tests = call(5, "pytest -q", "execute", rawInput={"command": "pytest -q"})
-    tests["content"] = [
-        {"type": "content", "content": {"type": "text", "text": "48 passed in 3.12s"}}
-    ]
+    change = use(edit(3, "auth/login.py", OLD, NEW), "Edit auth/login.py", {"auth/login.py": NEW})
+    change["use"]["rawInput"] = {"file_path": "auth/login.py"}
+    change["options"] = OPTIONS
+    name = "tests/auth/test_login.py"
+    tests = use(edit(4, name, "", TEST), f"Write {name}", {name: TEST})
+    run = use(call(5, "pytest -q", "execute", rawInput={"command": "pytest -q"}), "pytest -q", {})
+    passed = {"type": "content", "content": {"type": "text", "text": "48 passed in 3.12s"}}
+    run["end"] = {"content": [passed]}
     put(
         folder,
         "redirect",
@@ -80,18 +86,20 @@ def write_play(folder: Path) -> None:
             call(1, "Read auth/login.py", "read"),
             call(2, "Read tests/auth/test_login.py", "read"),
             plan(*zip(STEPS, ("completed", "in_progress", "pending"), strict=True)),
-            {**change, "status": "pending"},
-            {"ask": {**asked, "status": "pending"}},
-            {"write": "auth/login.py", "text": NEW},
             change,
             plan(*zip(STEPS, ("completed", "completed", "in_progress"), strict=True)),
-            {"write": "tests/auth/test_login.py", "text": TEST},
-            edit(4, "tests/auth/test_login.py", "", TEST),
             tests,
+            run,
             plan(*((step, "completed") for step in STEPS)),
             text(ANSWER),
         ],
     )
+
+
+def use(shown: dict[str, Any], title: str, files: dict[str, str]) -> dict[str, Any]:
+    """Make a call from its beginning to its end."""
+    words = {name: value for name, value in shown.items() if name != "sessionUpdate"}
+    return {"use": {**words, "title": title}, "write": files}
 
 
 class Photographer:

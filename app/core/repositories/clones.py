@@ -21,6 +21,7 @@ from app.core.workspaces import (
     Author,
     Checkout,
     Clone,
+    Diff,
     Proposal,
     Repository,
     Ship,
@@ -32,6 +33,7 @@ from app.core.workspaces import (
     is_branch,
     proposal_body,
     subject,
+    web_address,
 )
 from app.errors import RepositoryError
 from app.vault import Vault
@@ -118,18 +120,57 @@ class Clones:
         """Tell what people see of a session's clone."""
         record = self._records.latest(session.id)
         if record is None or record.repository != target:
-            return WorkspaceView("clone", target.name)
+            return WorkspaceView("clone", target.name, web=web_address(target))
         return WorkspaceView(
-            "clone", target.name, record.branch, record.base, record.link, record.sent
+            "clone",
+            target.name,
+            record.branch,
+            record.base,
+            record.link,
+            record.sent,
+            web_address(target),
+            record.outcome,
+            record.judged,
+            record.changes,
         )
 
-    async def diff(self, session: Session) -> str:
+    def folder(self, session: Session, target: Repository) -> Path | None:
+        """Return the folder of a session's clone, if there is one."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or record.repository != target:
+            return None
+        return self._folder(session, record)
+
+    async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
-            return ""
+            return ()
         clone = await self._clone(session, record)
-        return self._vault.redact(await self._checkouts.diff(clone, record.commit))
+        found = await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
+        redact = self._vault.redact
+        return [
+            replace(
+                diff,
+                text=redact(diff.text),
+                stat=redact(diff.stat),
+                problem=redact(diff.problem),
+            )
+            for diff in found
+        ]
+
+    async def measure(self, session: Session) -> None:
+        """Record how much a session changed in its clone since it began."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready":
+            return
+        changes = await self._checkouts.count_changes(
+            await self._clone(session, record), record.commit
+        )
+        if changes is not None and changes != record.changes:
+            await persist(
+                self._clock, self._records.measured, record.session, record.number, changes
+            )
 
     async def ship(self, session: Session, target: Repository, work: Work) -> str:
         """Ship the result of a turn as the agent's entry says; returns the note about it.
@@ -255,7 +296,7 @@ class Clones:
     async def _clone(self, session: Session, record: Checkout) -> Clone:
         agent = session.key.agent
         return Clone(
-            folder=self._root / f"{folder_name(session)}-{record.number}",
+            folder=self._folder(session, record),
             home=folder_name(session),
             session=session.key,
             repository=record.repository,
@@ -264,6 +305,9 @@ class Clones:
             branch=record.branch,
             start=record.start,
         )
+
+    def _folder(self, session: Session, record: Checkout) -> Path:
+        return self._root / f"{folder_name(session)}-{record.number}"
 
     async def _record_sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
