@@ -341,7 +341,7 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
     assert "Claude is running pytest -q <b>" in " ".join(line.text.split())
     assert "step 2 of 3" in line.text
     assert 'data-turn="t7"' in panels["status"]
-    assert 'data-since="1000.0"' in panels["status"]
+    assert 'data-from="1000.0"' in panels["status"]
     assert "Step pending" in parse(panels["side"]).text
     assert "1 of 3" in parse(panels["side"]).text
 
