@@ -193,7 +193,10 @@ class Bridge:
         """Probe each agent's isolation, and log and show the result."""
         admission = self._base.admission
         for name in self._base.shelters:
-            words = await admission.judge(name)
-            self.cards[name] = replace(self.cards[name], isolation=words)
-            level = logging.ERROR if name in admission.closed() else logging.INFO
+            card, words = self.cards[name], await admission.judge(name)
+            self.cards[name] = replace(card, isolation=words)
+            # What the start-up output has said already is no news.
+            level = logging.DEBUG if words == card.isolation else logging.INFO
+            if name in admission.closed():
+                level = logging.ERROR
             logger.log(level, "%s: %s", name, words)
