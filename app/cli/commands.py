@@ -120,6 +120,7 @@ def serve(
 @app.command(
     epilog=examples(
         'ask claude "why does test_login fail?"',
+        'ask claude --here "fix the failing test"',
         'ask claude --thread login "now fix it"',
         "ask claude - < prompt.md > answer.md",
     )
