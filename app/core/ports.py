@@ -12,13 +12,15 @@ from typing import Literal, Protocol
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
 from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
+from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
     Author,
+    Changes,
     Clone,
     Diff,
     Gathered,
     Head,
+    Judged,
     Opened,
     Proposal,
     Repository,
@@ -93,6 +95,11 @@ class AgentSession(Protocol):
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
+        ...
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
         ...
 
     async def prompt(
@@ -241,6 +248,10 @@ class Checkouts(Protocol):
         """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
         ...
 
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        ...
+
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...
@@ -286,6 +297,14 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: it cannot be opened.
+        """
+        ...
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
         """
         ...
 

@@ -22,6 +22,10 @@ Ship = Literal["pr", "push", "none"]
 Scope = Literal["uncommitted", "committed", "pushed"]
 """How far a change got; what is pushed is not listed as committed again."""
 
+FOLDER = "folder:"
+"""Begins the name of a folder on this machine, where a repository could be named."""
+NONE = "none"
+"""Names no repository: an empty folder for each session."""
 SLUG_CHARACTERS = 40
 """Part of a title: about seven words, so that branch names stay readable in lists."""
 SUBJECT_CHARACTERS = 72
@@ -124,6 +128,24 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """How much changed in a clone since it was opened."""
+
+    files: int
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What others say about an open proposal."""
+
+    checks: Literal["", "running", "passed", "failed"] = ""
+    review: Literal["", "approved", "changes"] = ""
+    """`changes` if a reviewer requests some."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkout:
     """A clone as it is stored."""
 
@@ -143,6 +165,11 @@ class Checkout:
     link: str = ""
     """Where its changes are proposed."""
     state: Literal["opening", "ready", "gone"] = "opening"
+    outcome: str = ""
+    """`merged` or `closed` once its proposal is."""
+    judged: Judged = Judged()
+    changes: Changes | None = None
+    """How much changed, as it was last measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +265,22 @@ class WorkspaceView:
     base: str = ""
     link: str = ""
     sent: str = ""
+    web: str = ""
+    """The address of the repository for people, if it has one."""
+    outcome: str = ""
+    judged: Judged = Judged()
+    changes: Changes | None = None
+
+    @property
+    def written(self) -> str:
+        """How people write where it is: `owner/name`, `folder:<path>` or `none`."""
+        match self.kind:
+            case "empty":
+                return NONE
+            case "folder":
+                return f"{FOLDER}{self.name}"
+            case _:
+                return self.name
 
     @property
     def delivered(self) -> tuple[Fact, ...]:
@@ -253,6 +296,12 @@ def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
     where = slug(f"{place.service} {place.name}", SLUG_CHARACTERS)
     what = slug(title, SLUG_CHARACTERS)
     return f"{own_branches(session.agent)}{where}{'-' if what else ''}{what}"
+
+
+def web_address(repository: Repository) -> str:
+    """Return the address of a repository for people; empty if it has none."""
+    url = repository.url
+    return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
 
 
 def branch_ref(branch: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Clone, Diff, Gathered, Opened, Repository, Target
+from app.core.workspaces import Changes, Clone, Diff, Gathered, Opened, Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos import differences
@@ -96,6 +96,14 @@ class GitCheckouts:
             logger.warning("the mirror of %s is damaged: %s", clone.repository.name, error)
         await self._mirrors.rebuild(clone.repository, clone.agent)
         return await self._make(clone, gate)
+
+    async def reach(self, repository: Repository, agent: str) -> None:
+        """Ask a remote whether it has a repository that an agent may read.
+
+        Raises:
+            RepositoryError: it has none, or does not answer.
+        """
+        await self._mirrors.reach(repository, agent)
 
     async def close(self, folder: Path) -> None:
         """Accept no more pushes from a clone."""
@@ -193,6 +201,10 @@ class GitCheckouts:
         # The folder is only read: an owner is given to nothing but the session's own one.
         inside = Inside(self._isolations[agent], own, own.name, (folder,), self._git.bridge)
         return await differences.changes_in_place(inside, folder)
+
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        return await differences.count(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""

@@ -310,6 +310,37 @@ def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) ->
     assert done.stderr.count("\n") == 1
 
 
+def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine: Machine) -> None:
+    programs = machine.folder / "programs"
+    programs.mkdir()
+    os.mkfifo(seen := machine.folder / "seen")
+    (programs / "xdg-open").write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}\n')
+    (programs / "xdg-open").chmod(0o755)
+    machine.settings |= {"PATH": f"{programs}:{os.environ['PATH']}", "DISPLAY": ":0"}
+    person, terminal = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "serve"],
+        env=machine.environment,
+        cwd=machine.folder / "cwd",
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    ) as bridge:
+        os.close(terminal)
+        shown = _seen(person, until="minutes)")
+        opened = seen.read_text()
+        answered = machine.run("ask", "demo", "say hello", "-q")
+        bridge.terminate()
+        shown += _seen(person)
+    os.close(person)
+
+    lines = [line for line in shown.splitlines() if line and "stopping: " not in line]
+    assert lines[-1] == f"Open {opened} (works once, for 15 minutes)"
+    assert f"{COMMAND} ask demo" in shown
+    assert "uvicorn" not in shown
+    assert answered.stdout == "hello\n"
+
+
 @pytest.mark.slow
 def test_serve_says_where_it_is_and_a_second_signal_ends_it_at_once(machine: Machine) -> None:
     machine.settings |= {"BRIDGE_ADMIN_TOKEN": CANARY, "GRACE_SECONDS": "3600"}

@@ -93,6 +93,8 @@ class GithubWorld:
     settings: dict[str, str] = field(default_factory=dict)
     private: bool = False
     speed: float = SPEED
+    entry: dict[str, Any] = field(default_factory=dict)
+    """How the agents differ from the usual."""
 
     def __post_init__(self) -> None:
         self.github = SimulatedGithub(self.folder / "github")
@@ -101,7 +103,7 @@ class GithubWorld:
         self.installations: dict[str, Installation] = {}
         self.platform = Platform()
         self.bridge = BridgeProcess(self.folder, self.platform, speed=self.speed)
-        self.bridge.agents = {name: demo() for name in self.agents}
+        self.bridge.agents = {name: demo(**self.entry) for name in self.agents}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,8 @@
 """The demo agent with a repertoire: a line with the name of a play does what its JSON file says.
 
-A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`.
+A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`, or `{"use": call}`: a
+call from its beginning to its end, with `options` asked for first, with files that it writes, and
+with its `end`. `$CWD` is the workspace.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "app"))
 import demo_agent  # type: ignore[import-not-found]  # found beside the package, as a script is
 
 PLAYS = Path(os.environ["PLAYS"])
+REFUSALS = {"no", "reject", ""}
+"""Ids of options with which a call is not made."""
 
 
 class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module that mypy cannot see
@@ -28,15 +32,40 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
                 return self._play, play.read_text()
         return super()._command(line)
 
+    _has_price = False
+
+    def update(self, kind: str, /, **fields: Any) -> None:
+        """Send an update; the cost that a play names stays the last word."""
+        cost = (fields.get("cost") or {}).get("amount")
+        if kind != "usage_update" or cost or not self._has_price:
+            self._has_price = self._has_price or bool(cost)
+            super().update(kind, **fields)
+
     def _play(self, steps: str) -> None:
-        for step in json.loads(steps):
+        for step in json.loads(steps.replace("$CWD", self.session.cwd)):
             self.check()
-            if "ask" in step:
+            if "use" in step:
+                self._use(step)
+            elif "ask" in step:
                 self.ask(step["ask"], step.get("options", demo_agent.PERMISSIONS))
             elif "hold" in step:
                 self._do_hold(step["hold"])
             else:
                 self.update(step.pop("sessionUpdate"), **step)
+
+    def _use(self, step: dict[str, Any]) -> None:
+        call = {**step["use"], "status": "pending"}
+        self.update("tool_call", **call)
+        end = {"status": "completed", **step.get("end", {})}
+        if "options" in step and self.ask(call, step["options"]) in REFUSALS:
+            end = {"status": "failed", "rawOutput": "Rejected."}
+        else:
+            self.update("tool_call_update", toolCallId=call["toolCallId"], status="in_progress")
+            for name, words in step.get("write", {}).items():
+                path = Path(self.inside(name))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(words)
+        self.update("tool_call_update", toolCallId=call["toolCallId"], **end)
 
 
 demo_agent.FaultyTurn = PlayedTurn

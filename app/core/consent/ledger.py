@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from app.core.consent.offers import GO_ON, find_option, only_on_page, shortlist
+from app.core.consent.offers import GO_ON, find_option, find_refusing, only_on_page, shortlist
 from app.core.consent.views import ELSEWHERE, PAGE, TITLE_CHARACTERS, view_of
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
@@ -177,6 +177,15 @@ class Ledger:
                     found[session.key.agent] = (ask.id, self._clean(answer, ask))
                     break
         return found
+
+    def find_rejected(self, sessions: Iterable[Session], ask_id: int) -> Mapping[str, str]:
+        """Find the option that rejects an open ask, by the agent that asks."""
+        for session in sessions:
+            for ask in self._asks.open_in(session.id):
+                refusing = find_refusing(ask.options)
+                if ask.id == ask_id and refusing is not None:
+                    return {session.key.agent: refusing.id}
+        return {}
 
     def unmet(self, session: int) -> str:
         """Say what the bridge needs to know before a session's turn can begin."""

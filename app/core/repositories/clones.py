@@ -33,6 +33,7 @@ from app.core.workspaces import (
     is_branch,
     proposal_body,
     subject,
+    web_address,
 )
 from app.errors import RepositoryError
 from app.vault import Vault
@@ -119,9 +120,18 @@ class Clones:
         """Tell what people see of a session's clone."""
         record = self._records.latest(session.id)
         if record is None or record.repository != target:
-            return WorkspaceView("clone", target.name)
+            return WorkspaceView("clone", target.name, web=web_address(target))
         return WorkspaceView(
-            "clone", target.name, record.branch, record.base, record.link, record.sent
+            "clone",
+            target.name,
+            record.branch,
+            record.base,
+            record.link,
+            record.sent,
+            web_address(target),
+            record.outcome,
+            record.judged,
+            record.changes,
         )
 
     def folder(self, session: Session, target: Repository) -> Path | None:
@@ -142,6 +152,19 @@ class Clones:
             return ()
         clone = await self._clone(session, record)
         return await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
+
+    async def measure(self, session: Session) -> None:
+        """Record how much a session changed in its clone since it began."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready":
+            return
+        changes = await self._checkouts.count_changes(
+            await self._clone(session, record), record.commit
+        )
+        if changes is not None and changes != record.changes:
+            await persist(
+                self._clock, self._records.measured, record.session, record.number, changes
+            )
 
     async def ship(self, session: Session, target: Repository, work: Work) -> str:
         """Ship the result of a turn as the agent's entry says; returns the note about it.

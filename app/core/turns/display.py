@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from app.core.files.outgoing import Given, listed
 from app.core.posts import Fact, NewPost, PostContent
@@ -82,8 +83,13 @@ class TurnDisplay:
         self._update(lambda: content)
         self._context.feed.notify(self._session.id)
 
-    async def end(self, state: TurnState, shown: str, note: str) -> None:
-        """Write the end of the turn and everything that shows it, in one commit."""
+    async def end(
+        self, state: TurnState, shown: str, note: str, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the end of the turn and everything that shows it, in one commit.
+
+        `facts` say how it ended, for a surface with words of its own.
+        """
         context = self._context
         await self.router.close()
         if self.router.title:
@@ -99,7 +105,7 @@ class TurnDisplay:
             self._turn.id,
             state,
             replace(self.content(shown, note=_join(self._note, note)), files=given.files),
-            self._last_entries(shown, note, given),
+            self._last_entries(note, {"end": shown, **(facts or {})}, given),
             note if state is TurnState.FAILED else "",
             more=[*self._file_posts(given), *await self._companions.end(state)],
         )
@@ -113,14 +119,14 @@ class TurnDisplay:
         if self._post is not None:
             self._context.outbox.progress(self._post.id, self._post.target, content)
 
-    def _last_entries(self, shown: str, note: str, given: Given) -> list[Entry]:
+    def _last_entries(self, note: str, facts: Mapping[str, Any], given: Given) -> list[Entry]:
         """Write what the page shows at the end of the turn."""
         entries: list[Entry] = []
         if given.files:
             files = [asdict(file) for file in given.files]
             entries.append(Entry("notice", f"Made {listed(given.files)}.", data={"files": files}))
         if note:
-            entries.append(Entry("notice", note, data={"end": shown}))
+            entries.append(Entry("notice", note, data=facts))
         return [replace(entry, session=self._session.id, turn=self._turn.id) for entry in entries]
 
     def _file_posts(self, given: Given) -> list[NewPost]:

@@ -20,6 +20,7 @@ from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
 from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
+from app.core.turns.failure import Failure, failure_of
 from app.core.turns.limits.budget import GRACE_SECONDS, Budget
 from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
@@ -108,6 +109,7 @@ class TurnRun:
                 await self._finish(end)
         finally:
             await self._context.live.give_back(self._session.id)
+            self._context.look(self._session.id)
 
     async def stop(self) -> None:
         """End the turn now, if it was stopped; nothing that the agent still does is shown."""
@@ -285,11 +287,11 @@ class TurnRun:
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
-            await self._fail("")
+            await self._fail("", Failure("overdue"))
         elif self._course.phase is Phase.UNASKED:
             # The next turn begins with a new process, and with settings that ask.
             await self._context.live.end(self._session.id)
-            await self._fail(NOT_ASKED)
+            await self._fail(NOT_ASKED, Failure("unasked"))
         elif self._budget.has_ended(end):
             await self._pause(self._budget.pause())
         elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
@@ -309,12 +311,12 @@ class TurnRun:
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError | RepositoryError):
-            await self._fail(str(error))
+            await self._fail(str(error), failure_of(error))
         else:
             logger.error("turn %d failed", self._turn.id, exc_info=error)
             await self._context.live.end(self._session.id)
             known = str(error) if isinstance(error, BridgeError) else type(error).__name__
-            await self._fail(f"Something went wrong in the bridge: {known}")
+            await self._fail(f"Something went wrong in the bridge: {known}", failure_of(error))
 
     def _obstacle(self, error: Exception) -> Obstacle | None:
         told_to_end = self._course.phase in {Phase.STOPPING, Phase.OVERDUE}
@@ -330,14 +332,17 @@ class TurnRun:
         if not await self._pauses.ask(request, until=self._context.clock.now(), note=note):
             await self._end_stopped()
 
-    async def _fail(self, words: str) -> None:
+    async def _fail(self, words: str, failure: Failure) -> None:
         if self._course.phase is Phase.STOPPING:
             await self._end_stopped()
             return
         if self._course.phase is Phase.OVERDUE:
             minutes = self._terms.turn_seconds / 60
             words = f"Ended after {minutes:g} minutes, the limit for one turn (TURN_MINUTES)."
-        await self._display.end(TurnState.FAILED, "failed", self._context.vault.redact(words))
+            failure = Failure("overdue", log=failure.log)
+        redact = self._context.vault.redact
+        facts = {"failure": failure.data(redact)}
+        await self._display.end(TurnState.FAILED, "failed", redact(words), facts)
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""
@@ -347,6 +352,13 @@ class TurnRun:
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:
-        waiting = self._context.turns.waiting(self._session.id)
-        behind = f" {waiting} more waiting: `queue now` or `queue drop`." if waiting else ""
-        await self._display.end(TurnState.CANCELLED, "stopped", f"Stopped.{behind}")
+        turns, session = self._context.turns, self._session.id
+        facts: dict[str, bool | int]
+        if turns.next_turn(session) is not None:
+            # A stop holds what is queued; what is free to run took the place of this turn.
+            words, facts = "Interrupted by the next message.", {"interrupted": True}
+        else:
+            held = turns.waiting(session)
+            behind = f" {held} more waiting: `queue now` or `queue drop`." if held else ""
+            words, facts = f"Stopped.{behind}", {"held": held}
+        await self._display.end(TurnState.CANCELLED, "stopped", words, facts)

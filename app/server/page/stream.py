@@ -23,7 +23,7 @@ from app.server.page.view.views import Cast, path_of
 from app.server.parts import Parts
 
 LOOK_SECONDS = 2.0
-"""How often a page checks the other threads, if anything happened anywhere."""
+"""How often a page checks the other threads, if anything happened anywhere; its own at once."""
 QUIET_LOOKS = 7
 """Checks without news after which a stream sends a keep-alive: below the timeouts of proxies."""
 SETTLE_SECONDS = 0.1
@@ -50,7 +50,7 @@ class Stream:
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n"
+        yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
         cast = queries.cast_of(self.parts)
         fold = Fold(lambda _session: "")
         if self.key is not None:
@@ -79,7 +79,9 @@ class Stream:
             place = await queries.place_of(self.parts, cast, self.key, fold)
             made = render.place_panels(place, cast) if place is not None else {}
         now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
-        if stirs != self._stirs and now >= self._next_list:
+        # The list says at once what the head of its own thread says.
+        due = now >= self._next_list or made.get("state") != self._panels.get("state")
+        if stirs != self._stirs and due:
             self._stirs, self._next_list = stirs, now + LOOK_SECONDS
             listed = await queries.threads_of(self.parts, cast, self.key, self.threads, self.more)
             made["threads"] = render.threads_panel(listed, cast)

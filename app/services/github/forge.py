@@ -20,11 +20,12 @@ from pydantic import ValidationError
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Proposal, Repository
+from app.core.workspaces import Author, Head, Judged, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
+from app.services.github.checks import read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
@@ -114,6 +115,20 @@ class GithubForge:
                 f"Could not ask GitHub which repositories {agent} can use ({error}). Reply "
                 "`repo OWNER/NAME` or `repo none`, or send the message again later."
             ) from error
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: GitHub does not say.
+        """
+        api = self._api(repository, agent)
+        if api is None:
+            return None
+        return await self._retry(
+            f"the pull request of {branch} cannot be read",
+            lambda: read_judgement(api, repository.name, branch, self._directory.us),
+        )
 
     async def author(self, agent: str) -> Author | None:
         """Return the name and address for an agent's commits; None leaves them to the bridge.

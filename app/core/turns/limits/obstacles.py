@@ -105,7 +105,7 @@ def pause(agent: str, found: Obstacle, now: float, *, resumes: bool) -> AskReque
         then = "It will go on by itself." if resumes else "Go on then?"
         until = time_words(found.until, now)
         words = f"{agent} has reached its provider's limit until {until}. {then}"
-    return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause")
+    return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause", until=found.until)
 
 
 def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:
