@@ -244,12 +244,12 @@ class Checkouts(Protocol):
         """Show what a session changed since the commit it began with, by how far it got."""
         ...
 
-    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
-        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
-        ...
-
     async def count_changes(self, clone: Clone, since: str) -> Changes | None:
         """Measure how much a session changed; None if git cannot tell."""
+        ...
+
+    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:

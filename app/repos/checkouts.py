@@ -196,15 +196,15 @@ class GitCheckouts:
         """Show what a session changed since the commit it began with, by how far it got."""
         return await differences.changes(self._inside(clone), start=start, sent=sent)
 
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        return await differences.count(self._inside(clone), since)
+
     async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
         """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
         # The folder is only read: an owner is given to nothing but the session's own one.
         inside = Inside(self._isolations[agent], own, own.name, (folder,), self._git.bridge)
         return await differences.changes_in_place(inside, folder)
-
-    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
-        """Measure how much a session changed; None if git cannot tell."""
-        return await differences.count(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""

@@ -39,7 +39,10 @@ _FORM: Final = (
 
 async def changes(inside: Inside, *, start: str, sent: str) -> Sequence[Diff]:
     """Show what changed since a commit, of which `sent` was pushed; empty parts are left out."""
-    parts = [_uncommitted(inside), _diff(inside, "committed", sent or start, "HEAD")]
+    parts = [
+        _uncommitted(inside, _index_of(inside)),
+        _diff(inside, "committed", sent or start, "HEAD"),
+    ]
     if sent:
         parts.append(_diff(inside, "pushed", start, sent))
     found = await asyncio.gather(*parts)
@@ -48,36 +51,43 @@ async def changes(inside: Inside, *, start: str, sent: str) -> Sequence[Diff]:
 
 async def changes_in_place(inside: Inside, folder: Path) -> Sequence[Diff]:
     """Show what is uncommitted in a person's folder, which git only reads."""
-    where = ("-C", str(folder), "-c", "safe.directory=*")
-    async with _with_new_files(inside, inside.workspace, where) as more:
-        found = await _diff(inside, "uncommitted", "HEAD", more=more, where=where)
+    index = str(inside.workspace / f".index-{token_hex(4)}")
+    found = await _uncommitted(inside, index, ("-C", str(folder), "-c", "safe.directory=*"))
     return [found] if found.text or found.stat or found.problem else []
 
 
 async def count(inside: Inside, since: str) -> Changes | None:
     """Count the files and lines that changed since a commit; None if git cannot tell."""
     try:
-        async with _with_new_files(inside, inside.workspace / ".git") as more:
-            counted = await _git(inside, "--numstat", since, more=more)
+        async with _with_new_files(inside, _index_of(inside)) as more:
+            counted = await inside.git(
+                *("diff", *_FORM, "--numstat", since, "--"),
+                seconds=QUICK_SECONDS,
+                limit=DIFF_BYTES,
+                more=more,
+            )
     except GitFailed:
         return None
-    lines = [line.split("\t", 2) for line in counted.splitlines()]
+    lines = [line.split(b"\t", 2) for line in counted.splitlines()]
     # A binary file has a dash in place of each number.
-    added, removed = (sum(int(line[at]) for line in lines if line[at] != "-") for at in (0, 1))
+    added, removed = (sum(int(line[at]) for line in lines if line[at] != b"-") for at in (0, 1))
     return Changes(len(lines), added, removed)
 
 
-async def _uncommitted(inside: Inside) -> Diff:
-    async with _with_new_files(inside, inside.workspace / ".git") as more:
-        return await _diff(inside, "uncommitted", "HEAD", more=more)
+def _index_of(inside: Inside) -> str:
+    return str(inside.workspace / ".git" / f"index-{token_hex(4)}")
+
+
+async def _uncommitted(inside: Inside, index: str, where: Sequence[str] = ()) -> Diff:
+    async with _with_new_files(inside, index, where) as more:
+        return await _diff(inside, "uncommitted", "HEAD", more=more, where=where)
 
 
 @asynccontextmanager
 async def _with_new_files(
-    inside: Inside, place: Path, where: Sequence[str] = ()
+    inside: Inside, index: str, where: Sequence[str] = ()
 ) -> AsyncIterator[dict[str, str]]:
     """Make an index that includes files not added yet: the one that is there is not changed."""
-    index = str(place / f".index-{token_hex(4)}")
     try:
         yield await _make_index(inside, index, where)
     finally:
@@ -114,13 +124,20 @@ async def _diff(
     more: Mapping[str, str] | None = None,
     where: Sequence[str] = (),
 ) -> Diff:
+    async def shown(*form: str) -> str:
+        written = await inside.git(
+            *(*where, "diff", *_FORM, *form, *what, "--", "."),
+            seconds=QUICK_SECONDS,
+            limit=DIFF_BYTES,
+            more=more,
+        )
+        return written.decode(errors="replace")
+
     try:
-        return Diff(scope, text=await _git(inside, "--unified=3", *what, more=more, where=where))
+        return Diff(scope, text=await shown("--unified=3"))
     except GitFailed as error:
         try:
-            return Diff(
-                scope, stat=await _git(inside, "--numstat", "-z", *what, more=more, where=where)
-            )
+            return Diff(scope, stat=await shown("--numstat", "-z"))
         except GitFailed:
             return Diff(scope, problem=await _problem(inside, where) or error.words[-_WORDS:])
 
@@ -132,15 +149,3 @@ async def _problem(inside: Inside, where: Sequence[str]) -> str:
     except GitFailed as error:
         return error.words.strip()[-_WORDS:]
     return ""
-
-
-async def _git(
-    inside: Inside, *what: str, more: Mapping[str, str] | None, where: Sequence[str] = ()
-) -> str:
-    written = await inside.git(
-        *(*where, "diff", *_FORM, *what, "--", "."),
-        seconds=QUICK_SECONDS,
-        limit=DIFF_BYTES,
-        more=more,
-    )
-    return written.decode(errors="replace")
