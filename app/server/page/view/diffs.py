@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, Literal
 
@@ -24,11 +24,14 @@ HIDDEN: Final = re.compile(
 """Characters that show nothing, or that reorder others."""
 
 
+Kind = Literal["same", "add", "del", "gap", "note"]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line as it is shown."""
 
-    kind: Literal["same", "add", "del", "gap", "note"]
+    kind: Kind
     html: Markup
     old: int = 0
     new: int = 0
@@ -62,6 +65,16 @@ def rows(lines: Iterable[Line], language: str) -> list[Row]:
     return made
 
 
+def excerpt_rows(text: str) -> list[Row]:
+    """Render the lines of a change as an ask shows them, each with its sign before it."""
+    signed = [(_SIGNS.get(line[:1], _SIGNS[""]), line) for line in text.split("\n")]
+    made = rows([Line(kind, line[1:]) for kind, line in signed], "")
+    return [
+        replace(row, html=Markup.escape(line[:1]) + row.html)
+        for row, (_, line) in zip(made, signed, strict=True)
+    ]
+
+
 def blocks(made: Sequence[Row]) -> Iterator[Block]:
     """Group rows, so that what was there and what is there now can be shown side by side."""
     for kind, group in groupby(made, lambda row: "change" if row.kind in _CHANGED else row.kind):
@@ -77,6 +90,7 @@ def blocks(made: Sequence[Row]) -> Iterator[Block]:
                 yield Block("same", each)
 
 
+_SIGNS: Final[dict[str, Kind]] = {"+": "add", "-": "del", "⋯": "gap", "": "same"}
 _CHANGED: Final = frozenset({"add", "del"})
 
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
-from app.server.page.view import cards, markdown, notices, views
+from app.server.page.view import cards, diffs, markdown, notices, views
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.views import Cast, Page, Place, ThreadList
@@ -174,6 +174,7 @@ def _environment() -> Environment:
         duration=views.duration,
         size=_size,
         excerpt=cards.excerpt,
+        excerpt_rows=diffs.excerpt_rows,
         given=cards.given,
         file_address=_file_address,
         fact_gap=wording.gap,

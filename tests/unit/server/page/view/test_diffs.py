@@ -105,3 +105,15 @@ def test_what_was_there_and_what_is_there_now_stand_side_by_side() -> None:
         ("same", ["7"], []),
         ("note", ["8"], []),
     ]
+
+
+def test_the_lines_of_an_ask_keep_their_signs_and_have_marks() -> None:
+    made = diffs.excerpt_rows(" same\n-a = <old>\n+a = <new>\n⋯")
+
+    assert [(row.kind, plain(row.html)) for row in made] == [
+        ("same", " same"),
+        ("del", "-a = <old>"),
+        ("add", "+a = <new>"),
+        ("gap", "⋯"),
+    ]
+    assert "<mark>new</mark>" in made[2].html
