@@ -46,7 +46,7 @@
   };
   const tick = () => {
     if (!connection.hidden) return;
-    for (const each of document.querySelectorAll("[data-since]")) each.textContent = lasted(each.dataset.since);
+    for (const each of document.querySelectorAll("[data-from]")) each.textContent = lasted(each.dataset.from);
     const running = new Set();
     for (const line of document.querySelectorAll("#status [data-turn]")) running.add(`${line.dataset.turn}-head`);
     for (const took of log.querySelectorAll(".took.on")) {
