@@ -29,7 +29,7 @@ def test_a_crash_is_told_plainly_and_its_message_goes_on_by_a_click(visit: Visit
     card = page.locator(".failure")
     expect(card).to_contain_text("Claude crashed. Your message is safe.")
     expect(card.locator("p").first).not_to_contain_text("70")
-    expect(page.locator("#threads .on .dot")).to_have_class("dot fail")
+    expect(page.locator("#threads .on .mark")).to_have_class("mark fail")
     expect(page.locator("#threads")).to_contain_text("Failed")
     expect(page.locator("#side")).to_contain_text("failed")
 
