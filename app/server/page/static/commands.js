@@ -52,7 +52,7 @@
   text.addEventListener("input", async () => {
     const part = text.value.match(/^\/(.*)$/)?.[1].toLowerCase();
     if (part === undefined) { if (!list.hidden) hide(); return; }
-    const found = (await load()).filter(({ name }) => name.replace(/^\//, "").toLowerCase().startsWith(part));
+    const found = (await load()).filter(({ name }) => name.toLowerCase().startsWith(`/${part}`));
     if (!text.value.startsWith("/")) return;
     shown = found;
     chosen = 0;

@@ -92,7 +92,7 @@
       event.preventDefault();
       choose(chosen);
     } else if (event.key === "Escape") {
-      if (names.hidden) text.blur(); else hideNames();
+      if (names.hidden) document.getElementById("scroll").focus(); else hideNames();
     } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       form.requestSubmit();

@@ -96,7 +96,7 @@
     home = last.closest(".ask, [id]:not(button)");
   });
   new MutationObserver(() => {
-    if (document.activeElement !== document.body || last.isConnected || !last.parentElement) return;
+    if (document.activeElement !== document.body || last.isConnected) return;
     const again = last.dataset.key && document.querySelector(`[data-key="${CSS.escape(last.dataset.key)}"]`);
     const asked = home?.matches(".ask");
     last = document.body;

@@ -24,7 +24,7 @@
     const mark = link.querySelector(".mark").cloneNode();
     const title = link.querySelector(".title").cloneNode(true);
     const more = document.createElement("small");
-    more.textContent = `${link.querySelector("small").textContent} · ${link.querySelector("time").textContent}`;
+    more.textContent = [...link.querySelectorAll(".by, .chip, time")].map((each) => each.textContent).join(" · ");
     item.append(mark, title, more);
     return item;
   };

@@ -14,9 +14,9 @@
     return parts.join("\n\n");
   };
   const textOf = (button) => {
-    if (button.dataset.text !== undefined) return button.dataset.text;
-    if (button.dataset.copy === "message") return wordsOf(button.closest("article"));
-    return button.parentElement.querySelector("pre").textContent.replace(/\n$/, "");
+    const message = button.closest(".who")?.parentElement;
+    if (message) return wordsOf(message);
+    return button.dataset.copy || button.parentElement.querySelector("pre").textContent.replace(/\n$/, "");
   };
   // Browsers offer the clipboard only to pages with https or on this machine.
   const put = async (text) => {

@@ -34,6 +34,7 @@
     if (!whole) return;
     const groups = Map.groupBy ? Map.groupBy([...whole.children], name) : new Map([["Recent", [...whole.children]]]);
     const heading = whole.previousElementSibling;
+    const focused = whole.contains(document.activeElement) ? document.activeElement : null;
     const made = [...groups].flatMap(([title, items]) => {
       const head = heading.cloneNode();
       head.textContent = title;
@@ -43,6 +44,7 @@
     });
     heading.remove();
     whole.replaceWith(...made);
+    focused?.focus();  // what is moved loses it
   };
 
   // What is new: the last row of each thread that this browser has shown. What was there before its
@@ -98,7 +100,7 @@
       if (link.classList.contains("on") && took > LONG && "Notification" in window &&
           Notification.permission === "default" && !localStorage.getItem("notify")) bar.hidden = false;
       if (!document.hidden || !may() || !(path in seen)) continue;
-      const made = new Notification(shown(link), { body: `${link.querySelector("small").textContent} ${WORDS[mark]}`, tag: path, icon: plain });
+      const made = new Notification(shown(link), { body: `${link.querySelector(".by").textContent} ${WORDS[mark]}`, tag: path, icon: plain });
       made.addEventListener("click", () => { window.focus(); location.href = path; });
     }
   };

@@ -48,7 +48,10 @@ class Change:
 
 def visible(text: str) -> str:
     """Remove colours and make characters visible that hide or reorder others."""
-    return HIDDEN.sub("\N{REPLACEMENT CHARACTER}", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    text = text.replace("\r\n", "\n")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def short_path(path: str) -> str:

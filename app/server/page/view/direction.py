@@ -21,7 +21,7 @@ _RIGHT_TO_LEFT: Final = re.compile(
 
 def direct(state: StateCore) -> None:
     """Mark the blocks whose direction differs from that of the block around them."""
-    if not _RIGHT_TO_LEFT.search(state.src):
+    if state.src.isascii() or not _RIGHT_TO_LEFT.search(state.src):
         return
     around = ["ltr"]
     for index, token in enumerate(state.tokens):

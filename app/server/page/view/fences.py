@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from app.server.page.view import highlight
 from app.server.page.view.cards import visible
 
-PATCH: Final = "patch"
+PATCH: Final = "udiff"
 SPANS: Final = {"lang", "add", "del", "hunk", *highlight.CLASSES.values()}
 """The classes that a code block may have inside."""
 COPY: Final = '<button type="button" class="copy" data-copy="">Copy</button>'
@@ -30,16 +30,14 @@ def render(_self: object, tokens: Sequence[Token], index: int, *_: Any) -> str:
     found = _LANGUAGE.match(token.info.strip())
     language = found[0] if found else ""
     label = f'<span class="lang">{escape(language)}</span>' if language else ""
-    lines = visible(token.content).removesuffix("\n").split("\n")
-    kind = ""
+    code, kind = visible(token.content).removesuffix("\n"), ""
     if not _is_closed(token):
-        made = [escape(line) for line in lines]
+        made = escape(code)
     elif language.lower() in {"diff", "patch"}:
-        made, kind = [_patch(line) for line in lines], f' class="{PATCH}"'
+        made, kind = "\n".join(map(_patch, code.split("\n"))), f' class="{PATCH}"'
     else:
-        made = highlight.lines("\n".join(lines), language)
-    code = "".join(f"{line}\n" for line in made)
-    return f'<div class="code">{label}{COPY}<pre{kind}><code>{code}</code></pre></div>\n'
+        made = "\n".join(highlight.lines(code, language))
+    return f'<div class="code">{label}{COPY}<pre{kind}><code>{made}\n</code></pre></div>\n'
 
 
 def _is_closed(token: Token) -> bool:

@@ -16,6 +16,7 @@ from app.server.page.view.views import (
     path_of,
     shown_state,
 )
+from app.server.page.view.work import short_name
 
 TITLE_CHARACTERS: Final = 70
 """The longest title: what the list and the header can show."""
@@ -81,6 +82,7 @@ def _line(
         current=thread.place == current,
         at=thread.last.at,
         last=thread.last.id,
+        repository=short_name(thread.repository),
         found=_excerpt(thread.found, words),
     )
 

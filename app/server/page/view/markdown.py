@@ -79,7 +79,8 @@ _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 @lru_cache(CACHED)
 def html(text: str, at: re.Pattern[str] | None = None, *, breaks: bool = False) -> str:
     """Render a text; `at` finds the names to highlight, `breaks` keeps line ends as typed."""
-    text = _REORDERING.sub("\N{REPLACEMENT CHARACTER}", text)
+    if not text.isascii():
+        text = _REORDERING.sub("\N{REPLACEMENT CHARACTER}", text)
     if _is_overloaded(text):
         return f"<pre>{escape(text)}</pre>"
     return _clean(_parser(breaks).render(text, {"at": at}))

@@ -24,17 +24,17 @@ class Item:
 
 
 BRIDGE: Final = (
-    Item("stop", "Stop the work and hold what is queued", "stop", whole=True),
-    Item("stop all", "Stop the work and drop what is queued", "stop all", whole=True),
-    Item("new", "Start over with your next message", "new", whole=True),
-    Item("status", "Say what the agents are doing", "status", whole=True),
-    Item("queue now", "Send what is queued now", "queue now", whole=True),
-    Item("queue drop", "Discard what is queued", "queue drop", whole=True),
-    Item("listen latest", "Let the agent you spoke to last answer", "listen latest", whole=True),
-    Item("listen all", "Let every agent answer", "listen all", whole=True),
-    Item("listen mention", "Let only mentioned agents answer", "listen mention", whole=True),
-    Item("repo", "Work in another repository", "repo ", whole=False),
-    Item("help", "List all commands", "help", whole=True),
+    Item("/stop", "Stop the work and hold what is queued", "stop", whole=True),
+    Item("/stop all", "Stop the work and drop what is queued", "stop all", whole=True),
+    Item("/new", "Start over with your next message", "new", whole=True),
+    Item("/status", "Say what the agents are doing", "status", whole=True),
+    Item("/queue now", "Send what is queued now", "queue now", whole=True),
+    Item("/queue drop", "Discard what is queued", "queue drop", whole=True),
+    Item("/listen latest", "Let the agent you spoke to last answer", "listen latest", whole=True),
+    Item("/listen all", "Let every agent answer", "listen all", whole=True),
+    Item("/listen mention", "Let only mentioned agents answer", "listen mention", whole=True),
+    Item("/repo", "Work in another repository", "repo ", whole=False),
+    Item("/help", "List all commands", "help", whole=True),
 )
 
 

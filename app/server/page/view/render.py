@@ -27,6 +27,8 @@ from app.server.page.view.workspace import Changes, Piece, Workspace
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
+_OF_A_WORKSPACE = "changes"
+"""The style and script that only the pages of a workspace load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
 
@@ -221,7 +223,8 @@ def _scripts(assets: Mapping[str, str]) -> list[str]:
 
 
 def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
-    names = sorted(name for name in assets if name.endswith(suffix))
+    own = f"{_OF_A_WORKSPACE}{suffix}"
+    names = sorted(name for name in assets if name.endswith(suffix) and name != own)
     return sorted(names, key=lambda name: name != first)
 
 

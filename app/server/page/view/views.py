@@ -121,6 +121,8 @@ class ThreadLine:
     at: float = 0.0
     last: int = 0
     """The number of its last row, by which a browser knows what is new."""
+    repository: str = ""
+    """Where its agents work, as short as a chip is."""
     found: tuple[str, str, str] = ("", "", "")
     """What a search found in it: the text before the word, the word, and the text after it."""
 

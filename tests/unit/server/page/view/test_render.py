@@ -341,7 +341,7 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
     assert "Claude is running pytest -q <b>" in " ".join(line.text.split())
     assert "step 2 of 3" in line.text
     assert 'data-turn="t7"' in panels["status"]
-    assert 'data-since="1000.0"' in panels["status"]
+    assert 'data-from="1000.0"' in panels["status"]
     assert "Step pending" in parse(panels["side"]).text
     assert "1 of 3" in parse(panels["side"]).text
 
@@ -367,7 +367,7 @@ def thread(
 
 def test_threads_that_need_somebody_come_first() -> None:
     threads = [
-        thread("a", SessionState.IDLE),
+        replace(thread("a", SessionState.IDLE), repository="folder:/home/kim/widget"),
         thread("b", SessionState.WORKING, service="slack"),
         thread("c", SessionState.WAITING),
         thread("d", SessionState.QUEUED, held=True),
@@ -379,6 +379,7 @@ def test_threads_that_need_somebody_come_first() -> None:
 
     assert [title for title, _ in listed.groups] == ["Needs you", "Recent"]
     assert [line.path for line in listed.groups[0][1]] == ["/t/web/c", "/t/web/d"]
+    assert '<span class="chip" dir="auto">widget</span>' in made
     marks = ["Done", "Working", "Failed"]
     assert [line.mark for line in listed.groups[1][1]] == marks
     assert all(f'<span class="hidden">{mark}: </span>' in made for mark in marks)
