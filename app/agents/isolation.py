@@ -10,6 +10,7 @@ import asyncio
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,6 +76,8 @@ class Shelter:
     @property
     def limit_words(self) -> str:
         """What one of its sessions may use, and which limit cannot be enforced here."""
+        if not sys.platform.startswith("linux"):
+            return "processes, memory and files are not limited here: run the bridge on Linux"
         words = self.limits.description
         if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.can_size:
             words += "; /tmp has no separate limit: install bubblewrap 0.7 or later"

@@ -154,7 +154,7 @@ def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
     """Report what one session of an agent may use."""
     words, _, remedy = shelter.limit_words.partition(": ")
     if remedy:
-        return warning(entry.name, f"limits: {words}", f"{remedy.capitalize()}.")
+        return warning(entry.name, f"limits: {words}", f"{remedy[0].upper()}{remedy[1:]}.")
     return ok(entry.name, f"limits: {words}")
 
 

@@ -119,3 +119,34 @@ def test_what_keeps_an_agent_asking_wins_over_its_entry(tmp_path: Path) -> None:
     assert environment["GEMINI_CLI_TRUST_WORKSPACE"] == "false"
     assert environment["MINE"] == "1"
     assert "GEMINI_CLI_TRUST_WORKSPACE" not in shelters["other"].environment("marker")
+
+
+@pytest.mark.usefixtures("with_bubblewrap")
+@pytest.mark.parametrize(
+    ("entry", "remedy"),
+    [
+        ({"sandbox": "none"}, 'To isolate it, remove "sandbox": "none" from its entry'),
+        ({"home": "user"}, 'To isolate it, remove "home": "user" from its entry'),
+    ],
+)
+def test_an_agent_that_is_left_open_is_told_with_the_key_that_opens_it(
+    tmp_path: Path, entry: dict[str, object], remedy: str
+) -> None:
+    shelter = shelter_all(configured(tmp_path, entry))["demo"]
+
+    assert remedy in shelter.words
+    assert "as its entry says" not in shelter.words
+
+
+def test_an_agent_found_on_path_is_told_how_to_be_named(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gemini").touch(mode=0o755)
+    given = {"PATH": str(tmp_path / "bin"), "DATA_DIR": str(tmp_path / "data")}
+    configuration = load(given, home=tmp_path / "home", known=known_agents())
+
+    shelter = shelter_all(configuration)["gemini"]
+
+    assert shelter.words.endswith(
+        "To isolate it, name your agents in AGENTS_JSON, "
+        'such as {"gemini": {"command": ["gemini", "--acp"]}}.'
+    )

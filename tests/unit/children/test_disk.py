@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -63,3 +64,15 @@ def test_the_reserve_is_given_up_when_the_disk_is_full_and_taken_again_later(
     disk[0] = 2 * GIBIBYTE
     room.keep_reserve()
     assert reserve.exists()
+
+
+@pytest.mark.usefixtures("disk")
+def test_the_reserve_takes_room_also_where_a_file_cannot_be_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "posix_fallocate")
+
+    DiskSpace(tmp_path).keep_reserve()
+
+    (reserve,) = tmp_path.iterdir()
+    assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES

@@ -316,6 +316,19 @@ async def test_without_a_sandbox_a_command_takes_its_limits_under_a_reaper(world
     assert output.split()[2] != "5"
 
 
+def test_other_systems_are_told_what_isolation_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bwrap").touch(mode=0o755)
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    found = find_bubblewrap(str(tmp_path))
+
+    assert isinstance(found, Unavailable)
+    assert found.reason == "bubblewrap needs Linux"
+    assert "Linux container or virtual machine" in found.remedy
+
+
 def test_bubblewrap_is_asked_for_by_name_where_it_is_missing(tmp_path: Path) -> None:
     found = find_bubblewrap(str(tmp_path))
 
