@@ -21,6 +21,7 @@ from app.core.workspaces import (
     Opened,
     Proposal,
     Repository,
+    Stat,
     Workspace,
 )
 
@@ -212,6 +213,10 @@ class Checkouts(Protocol):
         """
         ...
 
+    async def stat(self, clone: Clone, before: str, after: str) -> Stat:
+        """Count what differs between two commits of a clone; nothing if that cannot be told."""
+        ...
+
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit conflicts with the base branch."""
         ...
@@ -282,6 +287,12 @@ class Forge(Protocol):
         Raises:
             RepositoryError: it cannot be opened.
         """
+        ...
+
+    async def checks(
+        self, repository: Repository, agent: str, commit: str
+    ) -> Literal["", "running", "passed", "failed"]:
+        """Tell how the checks of a commit are now; empty without any, or if that cannot be read."""
         ...
 
     async def head(self, session: Session) -> Head | None:

@@ -24,7 +24,15 @@ from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Checkout, Repository, Target, Work, Workspace, WorkspaceView
+from app.core.workspaces import (
+    Checkout,
+    Repository,
+    Shipped,
+    Target,
+    Work,
+    Workspace,
+    WorkspaceView,
+)
 from app.errors import Conflict, RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -155,8 +163,8 @@ class RepoProvider:
         """Show what a session changed in its clone since it began."""
         return await self._clones.diff(session)
 
-    async def ship(self, session: Session, target: Target, work: Work) -> str:
-        """Ship the result of a turn as the agent's entry says; returns the note about it.
+    async def ship(self, session: Session, target: Target, work: Work) -> Shipped:
+        """Ship the result of a turn as the agent's entry says.
 
         Raises:
             RepositoryError: git cannot do it.
@@ -167,7 +175,7 @@ class RepoProvider:
             target if now.place == session.place else self.target(now, None)
         )
         if not isinstance(target, Repository):
-            return ""
+            return Shipped()
         return await self._clones.ship(now, target, work)
 
     async def reap(self, *, before: float) -> Sequence[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Clone, Gathered, Opened, Repository, Target
+from app.core.workspaces import Clone, Gathered, Opened, Repository, Stat, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
 from app.repos.gate import Gate, Guard, conflicts
@@ -182,6 +182,10 @@ class GitCheckouts:
         await self._mirrors.rename(old, new)
         for gate in self._open.values():
             gate.rename(old, new)
+
+    async def stat(self, clone: Clone, before: str, after: str) -> Stat:
+        """Count what differs between two commits of a clone; nothing if that cannot be told."""
+        return await clones.count_changes(self._inside(clone), before, after)
 
     async def diff(self, clone: Clone, since: str) -> str:
         """Show what a session changed."""

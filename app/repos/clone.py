@@ -16,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
+from app.core.workspaces import SESSION_TRAILER, Clone, Gathered, Stat
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside
@@ -195,6 +195,21 @@ async def diff(inside: Inside, since: str) -> str:
         with suppress(GitFailed):
             await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
     return shown.decode(errors="replace")
+
+
+async def count_changes(inside: Inside, before: str, after: str) -> Stat:
+    """Count what differs between two commits; nothing if git cannot tell."""
+    try:
+        listed = await _diff(inside, "--numstat", "-z", "--no-renames", before, after, more={})
+    except GitFailed:
+        return Stat()
+    # Each is `added TAB removed TAB path`; a binary file has `-` for both.
+    rows = [row.split(b"\t") for row in listed.split(b"\0") if row]
+    return Stat(
+        files=len(rows),
+        added=sum(int(row[0]) for row in rows if row[0].isdigit()),
+        removed=sum(int(row[1]) for row in rows if row[1].isdigit()),
+    )
 
 
 async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:

@@ -122,7 +122,7 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         )
         bridge.start()
         expect(window.page.locator("#connection")).to_be_hidden()
-        expect(window.log).to_contain_text("was cut off while working on this")
+        expect(window.log).to_contain_text("picking up where it left off")
         let_go(bridge.data_dir, "crash")
 
         expect(window.turns.last).to_contain_text("after the crash")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Proposal, Repository
@@ -26,7 +26,15 @@ class Forge:
     def state(self) -> dict[str, Any]:
         """Read all there is: `token`, `proposals`, `heads`, `guards` by branch, `broken`."""
         found: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        return {"token": None, "proposals": [], "heads": {}, "guards": {}, "broken": "", **found}
+        return {
+            "token": None,
+            "proposals": [],
+            "heads": {},
+            "guards": {},
+            "broken": "",
+            "checks": "",
+            **found,
+        }
 
     def change(self, **values: Any) -> None:
         """Write some of it anew."""
@@ -65,6 +73,12 @@ class Forge:
             known.append({**asdict(proposal), "link": link, "updates": 0})
         self.change(proposals=known)
         return str((same or known)[-1 if not same else 0]["link"])
+
+    async def checks(
+        self, repository: Repository, agent: str, commit: str
+    ) -> Literal["", "running", "passed", "failed"]:
+        found: Literal["", "running", "passed", "failed"] = self.state()["checks"]
+        return found
 
     async def head(self, session: Session) -> Head | None:
         found = self.state()["heads"].get(str(session.place))

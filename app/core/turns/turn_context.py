@@ -60,3 +60,8 @@ class TurnContext:
     """Adds agent and session to every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
     """What the operator has set for each agent."""
+
+    def name_of(self, agent: str) -> str:
+        """Return the name people see of an agent."""
+        terms = self.terms.get(agent)
+        return (terms and terms.display_name) or agent

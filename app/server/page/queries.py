@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.types import Session, TurnState
 from app.errors import NotFound
@@ -18,7 +19,6 @@ from app.server.page.view.views import (
     ThreadList,
     Trouble,
     Waiting,
-    money,
     shown_state,
     stoppable,
     thread_list,

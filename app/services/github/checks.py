@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from app.core.inbound import News
 from app.core.workspaces import Checked
@@ -73,6 +74,27 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         return None
     names = tuple(dict.fromkeys(_line(each.name) for each in failed))
     return Checked(news.mark, pull.html_url, names, excerpt(said))
+
+
+async def read_state(
+    api: GithubApi, repository: str, commit: str, us: Identities
+) -> Literal["", "running", "passed", "failed"]:
+    """Tell how the checks of a commit are now; empty if it has none.
+
+    Raises:
+        PostError: GitHub does not tell.
+    """
+    runs = [each for each in await api.check_runs(repository, commit) if not us.is_app(each.app)]
+    statuses = await api.statuses(repository, commit)
+    ended = {each.conclusion for each in runs if each.status == "completed"}
+    ended |= {each.state for each in statuses if each.state != "pending"}
+    if ended - PASSED:
+        return "failed"
+    total = sum(each.status == "completed" for each in runs)
+    total += sum(each.state != "pending" for each in statuses)
+    if total < len(runs) + len(statuses):
+        return "running"
+    return "passed" if total else ""
 
 
 def excerpt(said: Iterable[Said]) -> str:

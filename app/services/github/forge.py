@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import httpx
 from cachetools import TTLCache
@@ -25,6 +25,7 @@ from app.errors import PostError, PostRejected, RepositoryError
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
+from app.services.github.checks import read_state
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
@@ -150,6 +151,20 @@ class GithubForge:
         spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return pull.html_url
+
+    async def checks(
+        self, repository: Repository, agent: str, commit: str
+    ) -> Literal["", "running", "passed", "failed"]:
+        """Tell how the checks of a commit are now; empty without any, or if that cannot be read."""
+        api = self._api(repository, agent)
+        if api is None:
+            return ""
+        try:
+            call = partial(read_state, api, repository.name, commit, self._directory.us)
+            return await retry_github(self._clock, call, brief=True)
+        except (PostError, ValidationError) as error:
+            logger.info("cannot read the checks of %s: %s", commit, error)
+            return ""
 
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places.

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from app.core import amounts
 from app.core.consent import wording
 from app.core.visible import reveal_line
 from app.server.page.view import cards, markdown, views
@@ -110,7 +111,7 @@ def _environment() -> Environment:
     )
     made.filters.update(
         clock=_clock,
-        duration=views.duration,
+        duration=amounts.duration,
         excerpt=cards.excerpt,
         given=cards.given,
         fact_gap=wording.gap,
@@ -122,7 +123,7 @@ def _environment() -> Environment:
         visible=cards.visible,
     )
     made.globals.update(
-        money=views.money,
+        money=amounts.money,
         kind_of=_kind_of,
         noun_of=_noun_of,
         tone_of=_tone_of,

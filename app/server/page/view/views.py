@@ -240,25 +240,6 @@ def tokens(used: int | None, size: int | None) -> str:
     return f"{_short(used)} of {_short(size)}" if size else _short(used)
 
 
-def money(cost: float | None, currency: str | None) -> str:
-    """Format a cost; less than a cent is shown as such."""
-    if not cost:
-        return ""
-    amount, less = (f"{cost:.2f}", "") if cost >= 0.01 else ("0.01", "<")
-    return f"{less}${amount}" if currency in {None, "", "USD"} else f"{less}{amount} {currency}"
-
-
-def duration(seconds: float) -> str:
-    """Format a duration."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes}m {rest}s" if rest else f"{minutes}m"
-    return f"{minutes // 60}h {minutes % 60}m"
-
-
 def _line(thread: Thread, cast: Cast, current: PlaceKey | None) -> ThreadLine:
     agents = ", ".join(cast[session.key.agent].title for session in thread.sessions)
     service = cast.label_of(thread.place.service)
