@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from app.core.amounts import money
 from app.core.ask_view import AskView
 from app.core.consent import record, wording
 from app.server.shapes import EntryOut
@@ -88,8 +89,8 @@ def usage_line(data: Mapping[str, Any]) -> str:
     parts = []
     if used is not None:
         parts.append(f"{used} of {size} tokens" if size else f"{used} tokens")
-    if cost:
-        parts.append(f"{cost:.2f} {data.get('currency') or 'USD'}")
+    if price := money(cost, data.get("currency")):
+        parts.append(price)
     return ", ".join(parts)
 
 

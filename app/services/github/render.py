@@ -43,6 +43,7 @@ HEADS = {
     "stopped": "⏹️ **Stopped**",
 }
 HAND = "✋"
+NEEDED = "An answer is needed"
 ON_HOLD = "Reply `@{slug} queue now` to send them, or `@{slug} queue drop` to discard them."
 EMPTY = "Finished without a message."
 IN_REACH = "on the bridge's machine (its page has no public address)"
@@ -183,7 +184,10 @@ def _answer(content: PostContent, text: str, *, first: bool) -> str:
         return text
     lead = _lead(content)
     empty = "" if text.strip() or content.note or lead or content.state != "done" else EMPTY
-    return _join(_call(content), HEADS.get(content.state, ""), lead, text, empty, content.note)
+    head = _join(_call(content), HEADS.get(content.state, ""))
+    if lead:
+        return _join(head, lead, text, content.note)
+    return _join(head, content.note, text, empty)
 
 
 def _lead(content: PostContent) -> str:
@@ -223,7 +227,8 @@ def _ask(content: PostContent, slug: str) -> str:
         summary = f"<summary>{_asked_words(content)}</summary>"
         return _join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
     opened = f"<{content.url}>" if content.url else ""
-    return _join(_call(content), f"{HAND} {asked}", opened, _replies(content, slug), content.note)
+    head = f"{HAND} {asked}" if content.asked.agent else _join(f"{HAND} **{NEEDED}**", asked)
+    return _join(_call(content), head, opened, _replies(content, slug), content.note)
 
 
 def _asked_words(content: PostContent) -> str:

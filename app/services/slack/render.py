@@ -14,7 +14,7 @@ from app.core.amounts import money
 from app.core.ask_view import AskView, ShownFact
 from app.core.consent.offers import CHOICE
 from app.core.consent.wording import Sentence, gap, label, notes, sentence
-from app.core.posts import PostContent, Verbosity
+from app.core.posts import Fact, PostContent, Verbosity
 from app.core.updates import AskOption
 from app.core.visible import reveal_line
 from app.services.slack import cards
@@ -26,6 +26,8 @@ SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
 BUTTON_CHARACTERS: Final = 75
 """Text on a button, and of an option to choose."""
+URL_CHARACTERS: Final = 3_000
+"""Address of a button."""
 SUMMARY_CHARACTERS: Final = 300
 """Text of a notification."""
 THOUGHT_CHARACTERS: Final = 500
@@ -106,6 +108,10 @@ def lead(content: PostContent) -> list[Block]:
     return [{"type": "section", "text": {"type": "mrkdwn", "text": words}}]
 
 
+def _is_address(fact: Fact) -> bool:
+    return fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
+
+
 def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
     cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
@@ -118,10 +124,10 @@ def _links(content: PostContent) -> list[Block]:
         {
             "type": "button",
             "action_id": f"{LINK}{number}",
-            "text": {"type": "plain_text", "text": _BUTTONS.get(fact.text, fact.text)},
+            "text": {"type": "plain_text", "text": _label(_BUTTONS.get(fact.text, fact.text))},
             "url": fact.url,
         }
-        for number, fact in enumerate(each for each in content.facts if each.url)
+        for number, fact in enumerate(filter(_is_address, content.facts))
     ]
 
 
