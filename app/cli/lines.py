@@ -68,10 +68,21 @@ def tool_line(entry: EntryOut) -> str:
     return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 
+def ask_sentence(view: AskView) -> str:
+    """Say what an agent wants in one line; empty if its title and facts say it."""
+    said = wording.sentence(view)
+    if said is None:
+        return ""
+    amount = f"({said.amount})" if said.amount else ""
+    return " ".join(filter(None, (said.words, said.subject, amount)))
+
+
 def ask_lines(view: AskView) -> Iterator[str]:
     """Show all of what an ask is about; of a change its first lines."""
+    is_said = wording.sentence(view) is not None
     for fact in view.facts:
-        yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
+        if not is_said:
+            yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
         changed = fact.kind == "change"
         shown = fact.text.split("\n") if fact.text else []
         # Behind a bar, so that no line of an agent looks like one of the bridge.
