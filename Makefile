@@ -49,8 +49,9 @@ format: .venv/.dev ## Put code into its form and repair what can be repaired
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 
-map: .venv/.dev ## Write the map of modules in CLAUDE.md anew
+map: .venv/.dev ## Write the map of modules and the list of findings in the docs anew
 	@$(BIN)/python -m tests.support.module_map
+	@$(BIN)/python -m tests.support.doctor_table
 
 lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock

@@ -41,6 +41,7 @@ import re
 import select
 import signal
 import sys
+import textwrap
 import threading
 import time
 from contextlib import suppress
@@ -836,7 +837,8 @@ def session_info(session: str) -> Json:
 def title_of(records: list[dict[str, str]]) -> str:
     """Return the first words of a conversation."""
     prompts = (record["text"] for record in records if record["role"] == "user")
-    return " ".join(line for words in spoken(next(prompts, "")) for line in words)[:60] or "Demo"
+    words = " ".join(line for words in spoken(next(prompts, "")) for line in words)
+    return textwrap.shorten(words, 60, placeholder=" …") or "Demo"
 
 
 def kill_family(pid: int) -> None:

@@ -98,6 +98,9 @@ class Conflict(BridgeError):
 class AgentError(BridgeError):
     """Something went wrong between the bridge and an agent process."""
 
+    log: str = ""
+    """The end of what the process wrote to stderr, where it is known; not checked for secrets."""
+
 
 class AgentNotStarted(AgentError):
     """The agent's process could not be started."""

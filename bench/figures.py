@@ -98,6 +98,12 @@ class Scale:
     """Agents that live on top of those."""
     files: int
     """Files of the cloned repository."""
+    characters: int
+    """Characters of a long answer on the page."""
+    calls: int
+    """Tool calls of a long turn on the page."""
+    threads: int
+    """Threads in a long list."""
     looks: int
     """How often the memory of a bridge is looked at; starts differ by some hundred KiB."""
     rest_seconds: float
@@ -116,6 +122,9 @@ FULL = Scale(
     warm_live=10,
     live=40,
     files=50_000,
+    characters=200_000,
+    calls=1_000,
+    threads=500,
     looks=3,
     rest_seconds=2.0,
 )
@@ -131,6 +140,9 @@ QUICK = Scale(
     warm_live=10,
     live=15,
     files=50_000,
+    characters=200_000,
+    calls=1_000,
+    threads=500,
     looks=3,
     rest_seconds=2.0,
 )
@@ -146,6 +158,9 @@ TINY = Scale(
     warm_live=1,
     live=2,
     files=300,
+    characters=20_000,
+    calls=100,
+    threads=50,
     looks=1,
     rest_seconds=0.0,
 )

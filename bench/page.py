@@ -21,11 +21,8 @@ from bench.proof import Unproven, prove_equal
 from tests.support.chromium import ARGUMENTS, MISSING, chromium
 
 TOKEN = "admin-token-of-the-bench-0123456789"
-ANSWER_CHARACTERS = 200_000
 ROW_CHARACTERS = 2_000
 """What an agent says in the second that makes one row."""
-CALLS = 1_000
-THREADS = 500
 WHOLE_GOAL = 50.0
 """The largest of these pages weighs 120 times as much as the small one."""
 SHOWN_GOAL = 15.0
@@ -98,26 +95,26 @@ _ADMIN = {"Authorization": f"Bearer {TOKEN}"}
 
 def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
     """Measure large pages against a small one."""
-    few, many = _prepared(folder / "few", 3), _prepared(folder / "many", THREADS)
-    lengthen(few.data_dir, 2, list(_answer()))
-    lengthen(few.data_dir, 3, list(_calls()))
-    answer, calls, threads = "state = sign(nonce, target)", 'class="output"', '<a class="thread'
+    few, many = prepare(folder / "few", 3), prepare(folder / "many", scale.threads)
+    lengthen(few.data_dir, 2, list(_answer(scale)))
+    lengthen(few.data_dir, 3, list(_calls(scale)))
+    answer, calls, threads = "one thing to do", 'class="output"', '<a class="thread'
     small = View("a small page", "/t/web/thread-1", few, threads, 3)
     large = [
         View(
-            f"page with an answer of {ANSWER_CHARACTERS:,} characters",
+            f"page with an answer of {scale.characters:,} characters",
             "/t/web/thread-2",
             few,
             answer,
-            _words().count(answer),
+            _words(scale).count(answer),
         ),
-        View(f"page with {CALLS:,} tool calls", "/t/web/thread-3", few, calls, CALLS),
+        View(f"page with {scale.calls:,} tool calls", "/t/web/thread-3", few, calls, scale.calls),
         View(
-            f"page with {THREADS} threads in the list",
-            f"/t/web/thread-1?threads={THREADS}",
+            f"page with {scale.threads} threads in the list",
+            f"/t/web/thread-1?threads={scale.threads}",
             many,
             threads,
-            THREADS,
+            scale.threads,
         ),
     ]
     with few.server, many.server:
@@ -190,25 +187,25 @@ def _link(bridge: BridgeServer) -> str:
     return link
 
 
-def _prepared(folder: Path, sessions: int) -> BridgeServer:
+def prepare(folder: Path, sessions: int) -> BridgeServer:
     bridge = BridgeServer(folder, settings={"BRIDGE_ADMIN_TOKEN": TOKEN})
     make(bridge.data_dir)
     fill(bridge.data_dir, sessions)
     return bridge
 
 
-def _words() -> str:
-    return (PARAGRAPH * (ANSWER_CHARACTERS // len(PARAGRAPH) + 1))[:ANSWER_CHARACTERS]
+def _words(scale: Scale) -> str:
+    return (PARAGRAPH * (scale.characters // len(PARAGRAPH) + 1))[: scale.characters]
 
 
-def _answer() -> Iterator[Mapping[str, Any]]:
+def _answer(scale: Scale) -> Iterator[Mapping[str, Any]]:
     """Say much, a row at a time."""
-    words = _words()
-    for start in range(0, ANSWER_CHARACTERS, ROW_CHARACTERS):
+    words = _words(scale)
+    for start in range(0, scale.characters, ROW_CHARACTERS):
         yield {"text": words[start : start + ROW_CHARACTERS]}
 
 
-def _calls() -> Iterator[Mapping[str, Any]]:
+def _calls(scale: Scale) -> Iterator[Mapping[str, Any]]:
     """Read, change and run things, each with its beginning and its end."""
     lines = "\n".join(f"line {number} of the file" for number in range(12))
     diff = {"path": "auth/login.py", "old": lines, "new": lines.replace("line 6", "row 6")}
@@ -217,7 +214,7 @@ def _calls() -> Iterator[Mapping[str, Any]]:
         {"kind": "edit", "title": "auth/login.py", "diffs": [diff]},
         {"kind": "execute", "title": "Run `pytest`", "input": {"command": "pytest"}},
     )
-    for number in range(CALLS):
+    for number in range(scale.calls):
         call = {"call": f"call-{number}", **kinds[number % len(kinds)]}
         yield {"kind": "tool", "data": {**call, "status": "pending"}}
         yield {"kind": "tool", "data": {**call, "status": "completed", "output": lines}}

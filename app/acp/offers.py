@@ -6,8 +6,8 @@ sets it, or to the reason why there is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from acp.schema import (
@@ -19,6 +19,7 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from app.acp.json_values import Json, mapping, objects, string
+from app.core.updates import Choice, Choices
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 Value = str | bool
@@ -63,6 +64,10 @@ class Offers:
     modes: tuple[str, ...] | None = None
     options: tuple[ConfigOption, ...] | None = None
     models: tuple[str, ...] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What people call a mode or model, by its id."""
+    begins_with: tuple[str, str] = ("", "")
+    """The mode and the model that the session has."""
     restored: bool = False
     """An agent may not repeat its offers for an old conversation: a setting has to be tried."""
 
@@ -78,6 +83,8 @@ class Offers:
             None if modes is None else tuple(mode.id for mode in modes.available_modes),
             None if options is None else tuple(options),
             _models(answer),
+            _names(answer),
+            _current(answer),
             restored,
         )
 
@@ -88,6 +95,20 @@ class Offers:
         if self.modes or not isinstance(option, SessionConfigOptionSelect):
             return self.modes or ()
         return tuple(_values(option))
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models for people to choose from."""
+        mode, model = self.begins_with
+        modes, models = self._of_category("mode"), self._of_category("model")
+        return Choices(
+            tuple(Choice(each, self.names.get(each, each)) for each in self.modes or ())
+            or _choices(modes),
+            _choices(models)
+            or tuple(Choice(each, self.names.get(each, each)) for each in self.models or ()),
+            mode or _value_of(modes),
+            _value_of(models) or model,
+        )
 
     def mode(self, mode: str) -> Way:
         """Find the way to a mode; some agents offer modes only as an option."""
@@ -148,14 +169,35 @@ def _models(answer: Json) -> tuple[str, ...] | None:
     return found or None
 
 
+def _names(answer: Json) -> dict[str, str]:
+    modes = objects(mapping(answer.get("modes")).get("availableModes"))
+    models = objects(mapping(answer.get("models")).get("availableModels"))
+    named = [(each.get("id") or each.get("modelId"), each.get("name")) for each in modes + models]
+    return {key: name for key, name in named if isinstance(key, str) and isinstance(name, str)}
+
+
+def _current(answer: Json) -> tuple[str, str]:
+    mode = string(mapping(answer.get("modes")).get("currentModeId"))
+    model = string(mapping(answer.get("models")).get("currentModelId"))
+    return mode or "", model or ""
+
+
+def _choices(option: ConfigOption | None) -> tuple[Choice, ...]:
+    if not isinstance(option, SessionConfigOptionSelect):
+        return ()
+    return tuple(
+        Choice(each.value, each.name)
+        for listed in option.options
+        for each in (listed.options if isinstance(listed, SessionConfigSelectGroup) else [listed])
+    )
+
+
+def _value_of(option: ConfigOption | None) -> str:
+    return str(option.current_value) if isinstance(option, SessionConfigOptionSelect) else ""
+
+
 def _values(option: SessionConfigOptionSelect) -> list[str]:
-    values = []
-    for choice in option.options:
-        if isinstance(choice, SessionConfigSelectGroup):
-            values += [inner.value for inner in choice.options]
-        else:
-            values.append(choice.value)
-    return values
+    return [choice.id for choice in _choices(option)]
 
 
 def _refusal(what: str, wish: object, offered: Sequence[str]) -> str:

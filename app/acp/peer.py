@@ -41,6 +41,7 @@ NOW = StopSteps(close=0.0, terminate=0.0, kill=2.0)
 """For an agent that uses up what others need."""
 BROKEN = StopSteps(close=1.0, terminate=0.5, kill=2.0)
 """For an agent whose stream ended: most have exited already, and the others cannot be reached."""
+LOG_CHARACTERS = 16_000  # a little more than is kept once secrets are removed from it
 LAST_WORDS = 500  # characters; the end of a traceback, and still one line in a thread
 LOGIN_NEEDED = -32000  # ACP's meaning of this JSON-RPC code
 DISCONNECT_SECONDS = 5.0  # handlers are cancelled, and cancelling takes no longer than a commit
@@ -121,18 +122,26 @@ class AgentPeer:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise AgentTimedOut(self.name, name, seconds or 0) from None
+            raise self._with_log(AgentTimedOut(self.name, name, seconds or 0)) from None
         except RequestError as error:
             refusal = AgentLoginNeeded if error.code == LOGIN_NEEDED else AgentRefused
-            raise refusal(self.name, error.code, _explain(error), error.data) from error
+            refused = refusal(self.name, error.code, _explain(error), error.data)
+            raise self._with_log(refused) from error
         except ValidationError as error:
-            raise AgentMisbehaved(self.name, f"its answer to {name} is invalid") from error
+            invalid = AgentMisbehaved(self.name, f"its answer to {name} is invalid")
+            raise self._with_log(invalid) from error
         except ConnectionError:
-            raise await self.end_and_explain() from None
+            raise self._with_log(await self.end_and_explain()) from None
 
     def last_words(self) -> str:
         """Return the end of what it wrote to stderr; not checked for secrets."""
         return self._child.last_words()
+
+    def _with_log(self, error: Exception) -> Exception:
+        """Give an error of the agent the end of its stderr."""
+        if isinstance(error, AgentError):
+            error.log = self._child.last_words(LOG_CHARACTERS)
+        return error
 
     async def end_and_explain(self) -> Exception:
         """End what is left of the agent and return why it can no longer be reached."""

@@ -20,7 +20,7 @@ from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.core.ports import AgentListener
 from app.core.types import Attachment
-from app.core.updates import PromptEnd, UsageUpdate
+from app.core.updates import Choices, PromptEnd, UsageUpdate
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
 NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say
@@ -51,6 +51,11 @@ class AcpSession:
     def alive(self) -> bool:
         """Whether the agent can be prompted, now or after its turn."""
         return self._peer.alive
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
+        return self.offers.choices
 
     async def prompt(
         self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.agents.catalog import known_agents
+from app.agents.exposure import describe_exposure, explain_choice
 from app.agents.network import network_plan, network_words, require_network
 from app.children.environment import CERTIFICATES, PROXIES, agent_environment
 from app.children.homes import Home, SessionHomes
@@ -59,7 +60,6 @@ class Shelter:
     own: Mapping[str, str]
     words: str
     """How it is isolated, for people."""
-    remedy: str = ""
     remark: str = ""
     """What else an isolated agent can reach, for people; begins with a comma."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,9 @@ def must_be_isolated(configuration: Configuration, entry: AgentEntry) -> bool:
 
 
 async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeResult:
-    """Try from inside an agent's sandbox to read what it must not see."""
+    """Try from inside an agent's sandbox to read what it must not see; without one it can."""
+    if isinstance(shelter.sandbox, Plain):
+        return ProbeResult((), isolated=False, words=shelter.words)
     workspaces, name = configuration.data_dir / "workspaces", f"probe-{shelter.agent}"
     home, other = await asyncio.to_thread(_two_homes, shelter, name)
     for folder in (workspace := workspaces / name, workspaces / f"{name}-other"):
@@ -147,7 +149,6 @@ async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeRe
         replace(shelter.confinement, home=home.path, workspace=workspace),
         env={**shelter.environment(new_marker("probe")), "HOME": str(home.path)},
         hidden=hidden,
-        remedy=shelter.remedy,
     )
     if result.isolated:
         return replace(result, words=f"{result.words}{shelter.remark}")
@@ -205,7 +206,7 @@ def _shelter(
     outside: Outside,
 ) -> Shelter:
     home = home_of(configuration, entry)
-    sandbox, words, remedy = _sandbox(configuration, entry, found)
+    sandbox, words = _sandbox(configuration, entry, found)
     if isinstance(sandbox, Plain) or not _is_open_to_others(entry, configuration.path):
         user = None
     if isinstance(sandbox, Bubblewrap):
@@ -228,8 +229,8 @@ def _shelter(
         require_network(entry)
     confined = isinstance(sandbox, Bubblewrap)
     remark = f", {network_words(network)}" if confined else ""
-    if os.geteuid() == 0 and user is None:
-        remark += f"{_AS_ROOT} and can read every file that is not hidden" if confined else _AS_ROOT
+    if os.geteuid() == 0 and user is None and confined:
+        remark += f"{_AS_ROOT} and can read every file that is not hidden"
     if homes is None and confined:
         remark += _SHARED_HOME
     masked = {configuration.data_dir} | (_homes(configuration) - {home, configuration.home})
@@ -259,7 +260,6 @@ def _shelter(
         own=own,
         settings={} if user is None else {"GIT_CONFIG_SYSTEM": str(trust)},
         words=f"{words}{remark}",
-        remedy=remedy,
         remark=remark,
         network=network,
     )
@@ -279,18 +279,18 @@ def _limits(entry: AgentEntry) -> ResourceLimits:
 
 def _sandbox(
     configuration: Configuration, entry: AgentEntry, found: Bubblewrap | Unavailable
-) -> tuple[Sandbox, str, str]:
+) -> tuple[Sandbox, str]:
     if _is_open(entry):
-        return Plain(), "not isolated, as configured", ""
+        return Plain(), describe_exposure("", explain_choice(configuration, entry))
     if isinstance(found, Bubblewrap):
-        return found, "isolated (bubblewrap)", ""
+        return found, "isolated (bubblewrap)"
     if must_be_isolated(configuration, entry):
         raise ConfigurationError(
             "AGENTS_JSON",
             f"agent {entry.name!r} cannot be isolated: {found.reason}",
             f'{found.remedy} Or write "sandbox": "none" in its entry to run it without isolation.',
         )
-    return Plain(), f"not isolated: {found.reason}", found.remedy
+    return Plain(), describe_exposure(found.reason, found.remedy)
 
 
 def _secret_files(configuration: Configuration) -> set[Path]:

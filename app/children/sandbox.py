@@ -155,13 +155,22 @@ class Unavailable:
     remedy: str
 
 
+NEEDS_LINUX: Final = Unavailable(
+    "bubblewrap needs Linux",
+    "To isolate it, run the bridge in a Linux container or virtual machine.",
+)
+"""On macOS and everywhere else."""
+
+
 def find_bubblewrap(path: str) -> Bubblewrap | Unavailable:
     """Find bubblewrap on PATH and try it once; blocks for about 10 ms, at most 12 s."""
+    if not sys.platform.startswith("linux"):
+        return NEEDS_LINUX
     binary = shutil.which("bwrap", path=path)
     if binary is None:
         return Unavailable(
             "bubblewrap is not installed",
-            "Install the package `bubblewrap` (same name in apt, dnf, pacman and apk).",
+            "To isolate it, install the package `bubblewrap` with apt, dnf, pacman or apk.",
         )
     # For root it creates no user namespace by default, but a container's root may need one.
     ways: list[tuple[str, ...]] = [(), ("--unshare-user",)] if os.geteuid() == 0 else [()]

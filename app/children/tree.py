@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a folder, with the status of the name itself."""
+
+    name: str
+    status: os.stat_result
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a plain file."""
+        return stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return stat.S_ISLNK(self.status.st_mode)
 
 
 class Tree:
@@ -42,18 +67,40 @@ class Tree:
             for name in names:
                 yield from self.files(path / name)
 
+    def entries(self, path: PurePosixPath, limit: int) -> list[Entry]:
+        """List what is in a folder, at most this many, unsorted.
+
+        Raises:
+            OSError: it is not a folder.
+        """
+        with self._folder(path) as folder, os.scandir(folder) as found:
+            return [
+                Entry(each.name, each.stat(follow_symlinks=False))
+                for each in itertools.islice(found, limit)
+            ]
+
     def read(self, path: PurePosixPath, limit: int = -1) -> bytes:
         """Read a plain file, at most this many bytes.
 
         Raises:
             OSError: there is none.
         """
+        with self.open(path) as content:
+            return content.read(limit)
+
+    def open(self, path: PurePosixPath) -> BinaryIO:
+        """Open a plain file to read it.
+
+        Raises:
+            OSError: there is none.
+        """
         with self._folder(path.parent) as folder:
             file = os.open(path.name, _READ, dir_fd=folder)
-        with open(file, "rb") as content:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise FileNotFoundError(str(path))
-            return content.read(limit)
+        content = open(file, "rb")  # noqa: PTH123, SIM115 - a descriptor; its caller closes it
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            content.close()
+            raise FileNotFoundError(str(path))
+        return content
 
     def write(
         self, path: PurePosixPath, content: bytes, like: os.stat_result | None = None
@@ -97,6 +144,8 @@ class Tree:
     @contextmanager
     def _folder(self, path: PurePosixPath, *, make: bool = False) -> Iterator[int]:
         """Open a folder step by step; with `make`, replace what is not a folder by one."""
+        if path.is_absolute() or ".." in path.parts:
+            raise FileNotFoundError(str(path))
         here = os.open(self._root, _FOLDER)
         try:
             for name in path.parts:

@@ -62,8 +62,15 @@ class Interrupts:
             self._main.cancel()
 
 
-def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, quiet: bool) -> int:
-    """Ask an agent something; returns the exit status.
+def ask(
+    configuration: Configuration,
+    new: NewSession,
+    *,
+    allow: Allow | None,
+    quiet: bool,
+    hint: str = "",
+) -> int:
+    """Ask an agent something; returns the exit status. `hint` is shown with where it works.
 
     Raises:
         BridgeError: there was no answer, for the reason it names.
@@ -82,7 +89,7 @@ def ask(configuration: Configuration, new: NewSession, *, allow: Allow | None, q
     try:
         with asyncio.Runner() as runner:
             return runner.run(
-                _ask(configuration, new, screen, _responder(screen, allow, quiet), interrupts)
+                _ask(configuration, new, screen, _responder(screen, allow, quiet), interrupts, hint)
             )
     except asyncio.CancelledError:
         return BY_SIGNAL + interrupts.number
@@ -100,12 +107,13 @@ async def _ask(
     screen: Screen,
     responder: Responder,
     interrupts: Interrupts,
+    hint: str,
 ) -> int:
     interrupts.listen()
     since = time.monotonic()
     screen.status(f"{new.agent} is starting")
     async with _way_to(configuration, new.agent) as way:
-        conversation = interrupts.conversation = Conversation(way, screen, responder)
+        conversation = interrupts.conversation = Conversation(way, screen, responder, hint)
         begun, turn = await conversation.run(new)
         done = turn.state == TurnState.DONE
         screen.end(notice=done or bool(interrupts.number))

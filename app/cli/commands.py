@@ -8,14 +8,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from app.cli.asking import Allow
+from app.cli.invocation import hint
 from app.core.types import SessionState
 from app.errors import BridgeError, Conflict, DataDirInUse
 
@@ -23,18 +26,29 @@ if TYPE_CHECKING:
     from app.config import Configuration
     from app.server.shapes import NewSession
 
+
+def examples(*commands: str) -> str:
+    """Show commands below a help text, each on its own line."""
+    shown = "\n".join(f"  agent-bridge {command}" for command in commands)
+    return f"\b\nExamples:\n{shown}"
+
+
 PRIVATE: Final = 0o077
 """The umask of the bridge: only the owner can use its files."""
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
 
+HELP: Final = {"help_option_names": ["-h", "--help"]}
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
 app = typer.Typer(
     name="agent-bridge",
     help="Coding agents in the places where a team already talks.",
+    epilog=examples("serve", 'ask claude "fix the failing test"', "doctor"),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings=HELP,
 )
 agents = typer.Typer(
     help="List, probe and log in agents.", no_args_is_help=True, rich_markup_mode=None
@@ -66,25 +80,50 @@ def agent_bridge(
         raise typer.Exit
 
 
-@app.command()
-def serve() -> None:
+@app.command(epilog=examples("serve", "serve --port 8080 --no-open"))
+def serve(
+    *,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on, in place of HOST.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port, in place of PORT.")
+    ] = None,
+    browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in a browser. By default only on a desktop: in a terminal with a "
+            "screen, not over SSH.",
+        ),
+    ] = None,
+) -> None:
     """Run the bridge until Ctrl-C or TERM.
 
     Settings come from the environment and from one file, which is shown at the start;
-    .env.example lists them.
+    .env.example lists them. The last line of the output is a link that opens the page.
     """
     with _in_one_line():
-        configuration = _configuration()
+        chosen = {"HOST": host, "PORT": port}
+        configuration = _configuration(
+            {name: str(value) for name, value in chosen.items() if value is not None}
+        )
         from app.cli.running import is_running  # noqa: PLC0415 - needs the settings, 0.4 s
 
         if is_running(configuration.data_dir):
             raise DataDirInUse(str(configuration.data_dir))
         from app.cli.serve import serve as run  # noqa: PLC0415 - 1.4 s
 
-        run(configuration)
+        run(configuration, browser=browser)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        'ask claude "why does test_login fail?"',
+        'ask claude --thread login "now fix it"',
+        "ask claude - < prompt.md > answer.md",
+    )
+)
 def ask(
     agent: Annotated[
         str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
@@ -96,6 +135,17 @@ def ask(
     thread: Annotated[
         str | None, typer.Option(help="The conversation to continue, or a name for a new one.")
     ] = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Work in the git work tree, or the folder, you are in."),
+    ] = False,
+    repo: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="Work in a clone of a repository.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Work in a folder of this machine.")
+    ] = None,
+    scratch: Annotated[bool, typer.Option("--scratch", help="Work in an empty folder.")] = False,
     allow: Annotated[
         Allow | None,
         typer.Option(
@@ -110,12 +160,26 @@ def ask(
 
     The answer goes to stdout, everything else to stderr. The status is 0 only if the agent
     completed its turn. Works with a running bridge and without one. Ctrl-C stops the agent.
+
+    A new conversation that is started inside a git work tree can work there: you are asked once
+    for each work tree. Without a terminal, say --here.
     """
+    if sum((here, repo is not None, folder is not None, scratch)) > 1:
+        raise typer.BadParameter("--here, --repo, --folder and --scratch exclude each other.")
     with _in_one_line():
         from app.cli.ask import ask as run  # noqa: PLC0415 - 0.4 s
+        from app.cli.asking import where  # noqa: PLC0415 - with the above
 
         words = sys.stdin.read() if prompt == "-" else prompt
-        status = run(_configuration(), _new_session(agent, words, thread), allow=allow, quiet=quiet)
+        configuration = _configuration()
+        chosen = where.Where(
+            where.named(repository=repo, folder=folder, here=here, scratch=scratch)
+        )
+        if chosen.repository is None and thread is None:
+            can_ask = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+            chosen = where.usual(configuration.data_dir, _confirm if can_ask else None)
+        new = _new_session(agent, words, thread, chosen.repository)
+        status = run(configuration, new, allow=allow, quiet=quiet, hint=chosen.hint)
     raise typer.Exit(status)
 
 
@@ -131,7 +195,9 @@ def login() -> None:
         run(_configuration())
 
 
-@app.command()
+@app.command(
+    epilog=examples("doctor", "doctor --json", "doctor --live slack claude --place C0123:U0456")
+)
 def doctor(
     live: Annotated[
         tuple[str, str] | None,
@@ -152,18 +218,20 @@ def doctor(
     ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Check this machine and the configuration: verdict, reason, remedy.
+    """Check this machine, the settings and the services.
 
-    The status is 1 if there is a problem; warnings do not count. With --live it plays steps on one
-    platform instead, and the status is 1 if something differs from what the bridge assumes.
+    Each line has a verdict, a reason and, if something is wrong, a remedy. The status is 1 if there
+    is a problem; warnings do not count. With --live it plays steps on one platform instead, and the
+    status is 1 if something differs from what the bridge assumes.
     """
     with _in_one_line():
         from app.cli.doctor import doctor as run  # noqa: PLC0415 - 0.6 s
         from app.cli.doctor import make_vault  # noqa: PLC0415 - as above
 
         if live is None:
-            healthy = run()
+            healthy = run(as_json=as_json)
         elif place is None:
             raise Conflict("--live needs --place, a place on the platform that is only for tests")
         else:
@@ -175,7 +243,14 @@ def doctor(
     raise typer.Exit(0 if healthy else 1)
 
 
-@app.command(no_args_is_help=True)
+@app.command(
+    no_args_is_help=True,
+    epilog=examples(
+        "manifest slack claude",
+        "manifest github codex --organization acme --port 8765",
+        "manifest linear claude",
+    ),
+)
 def manifest(
     service: Annotated[
         str, typer.Argument(metavar="SERVICE", help="The service, for example slack.")
@@ -193,24 +268,34 @@ def manifest(
             "--workflows", help="Let the agent push workflow files, after a person allowed it."
         ),
     ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="GitHub: the local port that the browser comes back to; forward it over SSH if "
+            "the browser is on another machine.",
+        ),
+    ] = None,
 ) -> None:
-    """Show how to set up an agent on a service, or do it where one click is enough.
+    """Set up an agent on Slack, GitHub or Linear.
 
-    The manifest goes to stdout, the instructions to stderr.
+    Prints an address that fills in the platform's form, and the steps after it. The manifest goes
+    to stdout, the steps to stderr.
     """
     with _in_one_line():
         from app.cli.manifests import show  # noqa: PLC0415 - needs the settings, 0.4 s
 
-        show(_configuration(), service, agent, organization, workflows=workflows)
+        show(_configuration(), service, agent, organization, workflows=workflows, port=port)
 
 
 @agents.command("list")
-def list_agents() -> None:
-    """List the agents, their commands and their isolation."""
+def list_agents(as_json: Json = False) -> None:
+    """List agents, their commands and isolation."""
     with _in_one_line():
         from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
 
-        agents_table(_configuration())
+        agents_table(_configuration(), as_json=as_json)
 
 
 @agents.command("probe")
@@ -219,7 +304,7 @@ def probe_agent(
         str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
     ],
 ) -> None:
-    """Try everything that the bridge uses of an agent, and save the results.
+    """Try what an agent can do, and save the results.
 
     Runs the agent in its own HOME and isolation; a real one sends its model a handful of short
     prompts. What fails here is not used later. The status is 1 if something failed.
@@ -253,23 +338,27 @@ def list_sessions(
     agent: Annotated[str | None, typer.Option(help="Only sessions of this agent.")] = None,
     state: Annotated[SessionState | None, typer.Option(help="Only sessions in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="The most sessions to list.")] = 50,
+    *,
+    as_json: Json = False,
 ) -> None:
     """List conversations, the one used last first."""
     with _in_one_line():
         from app.cli.listing import sessions_table  # noqa: PLC0415 - 0.6 s
 
-        sessions_table(_configuration(), agent=agent, state=state, limit=limit)
+        sessions_table(_configuration(), agent=agent, state=state, limit=limit, as_json=as_json)
 
 
 @sessions.command("show")
 def show_session(
     session: Annotated[int, typer.Argument(metavar="ID", help="Its number; see `sessions list`.")],
+    *,
+    as_json: Json = False,
 ) -> None:
     """Show a conversation: what was said and what was done."""
     with _in_one_line():
         from app.cli.listing import transcript  # noqa: PLC0415 - 0.6 s
 
-        transcript(_configuration(), session)
+        transcript(_configuration(), session, as_json=as_json)
 
 
 @contextmanager
@@ -291,26 +380,31 @@ def _in_one_line() -> Iterator[None]:
         return
     from app.cli.lines import one_line  # noqa: PLC0415 - 0.2 s
 
-    typer.echo(f"agent-bridge: {one_line(words)}", err=True)
+    typer.echo(f"agent-bridge: {one_line(hint(words))}", err=True)
     raise typer.Exit(1)
 
 
-def _configuration() -> Configuration:
+def _configuration(given: Mapping[str, str] = MappingProxyType({})) -> Configuration:
     from app.agents.catalog import known_agents  # noqa: PLC0415 - 0.3 s
     from app.config import from_process  # noqa: PLC0415 - 0.4 s
     from app.services import registered_services  # noqa: PLC0415 - after the settings, 0.05 s
 
-    return from_process(known_agents(), registered_services())
+    return from_process(known_agents(), registered_services(), given)
 
 
-def _new_session(agent: str, text: str, thread: str | None) -> NewSession:
+def _confirm(question: str) -> bool:
+    """Ask the person at the terminal once; Enter means yes."""
+    return typer.confirm(f"{question} This is remembered.", default=True, err=True)
+
+
+def _new_session(agent: str, text: str, thread: str | None, repository: str | None) -> NewSession:
     """Check a prompt by the rules of the API; breaking them is a usage error."""
     from pydantic import ValidationError  # noqa: PLC0415 - 0.2 s
 
     from app.server.shapes import TEXT_CHARACTERS, NewSession  # noqa: PLC0415 - 0.3 s
 
     try:
-        return NewSession(agent=agent, text=text, thread=thread)
+        return NewSession(agent=agent, text=text, thread=thread, repository=repository)
     except ValidationError as error:
         kind = error.errors(include_url=False, include_input=False)[0]["type"]
     match kind:

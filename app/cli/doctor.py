@@ -18,8 +18,10 @@ from app.agents.catalog import known_agents
 from app.cli.asking.screen import Margin, margin
 from app.cli.checks import machine
 from app.cli.checks.agents import check_agents
+from app.cli.invocation import hint
 from app.cli.lines import one_line
 from app.cli.running import is_running
+from app.cli.tables import show_json
 from app.config import Configuration, ensure_secrets, find_secret_key, from_process
 from app.config.sealing import Sealer
 from app.core.findings import Finding, Verdict, ok, problem
@@ -34,9 +36,9 @@ COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLE
 INDENT: Final = max(map(len, Verdict)) + 2
 
 
-def doctor() -> bool:
+def doctor(*, as_json: bool = False) -> bool:
     """Check everything; returns whether the bridge can run."""
-    report = Report(margin(sys.stderr, quiet=False))
+    report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
     report.show(machine.python())
     try:
         configuration = from_process(known_agents(), registered_services())
@@ -75,7 +77,28 @@ class Report:
         return not problems
 
     def _clean(self, text: str) -> str:
-        return self.vault.redact(one_line(text))
+        return self.vault.redact(one_line(hint(text)))
+
+
+class Collection(Report):
+    """The findings as JSON, printed at the end."""
+
+    def __init__(self) -> None:
+        super().__init__(margin(sys.stderr, quiet=True))
+        self._found: list[dict[str, str]] = []
+
+    def show(self, finding: Finding) -> None:
+        """Keep one finding."""
+        self._count[finding.verdict] += 1
+        words = {"what": finding.what, "reason": finding.reason, "remedy": finding.remedy}
+        cleaned = {name: self._clean(text) for name, text in words.items()}
+        self._found.append({"verdict": finding.verdict, **cleaned})
+
+    def end(self, words: str = "") -> bool:  # noqa: ARG002 - for people
+        """Print them; returns whether there was no problem."""
+        healthy = not self._count[Verdict.PROBLEM]
+        show_json({"healthy": healthy, "findings": self._found})
+        return healthy
 
 
 def make_context(configuration: Configuration, vault: Vault) -> CheckContext:

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,11 +15,13 @@ from typing import Final, Protocol
 
 from app.acp.card import card_path, read_card
 from app.agents.catalog import checkout_words, known_agents
+from app.agents.exposure import NOT_ISOLATED, shorten_isolation
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
+from app.cli.invocation import command_name
 from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
-from app.cli.tables import show_table
+from app.cli.tables import show_json, show_table
 from app.config import Configuration
 from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
@@ -28,6 +30,8 @@ from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut
 
 ROWS: Final = 200
 """Rows per read."""
+INTERPRETERS: Final = ("python", "node", "npx", "uvx", "bun", "deno")
+"""Programs whose name says little about the agent they run."""
 
 
 class Source(Protocol):
@@ -96,7 +100,12 @@ class Nothing:
 
 
 def sessions_table(
-    configuration: Configuration, *, agent: str | None, state: SessionState | None, limit: int
+    configuration: Configuration,
+    *,
+    agent: str | None,
+    state: SessionState | None,
+    limit: int,
+    as_json: bool = False,
 ) -> None:
     """Show the conversations.
 
@@ -109,8 +118,11 @@ def sessions_table(
             return await source.sessions(agent=agent, state=state, limit=limit)
 
     found = asyncio.run(read())
+    if as_json:
+        show_json([each.model_dump(mode="json") for each in found])
+        return
     if not found:
-        sys.stderr.write("No such sessions. Start one with `agent-bridge ask`.\n")
+        sys.stderr.write(f"No such sessions. Start one with `{command_name()} ask`.\n")
         return
     show_table(
         ("id", "state", "agent", "thread", "used", "title"),
@@ -121,7 +133,7 @@ def sessions_table(
     )
 
 
-def transcript(configuration: Configuration, session: int) -> None:
+def transcript(configuration: Configuration, session: int, *, as_json: bool = False) -> None:
     """Show one conversation.
 
     Raises:
@@ -133,35 +145,77 @@ def transcript(configuration: Configuration, session: int) -> None:
             return await source.session(session), await source.transcript(session)
 
     found, entries = asyncio.run(read())
+    if as_json:
+        rows = [each.model_dump(mode="json") for each in entries]
+        show_json({**found.model_dump(mode="json"), "transcript": rows})
+        return
     head = f"Session {found.id} · {found.agent} · {found.state} · {when(found.updated_at)}"
     sys.stdout.write(f"{head}\n{one_line(found.title)}\n")
     for line in transcript_lines(entries, found.agent):
         sys.stdout.write(f"{line}\n")
 
 
-def agents_table(configuration: Configuration) -> None:
-    """Show the agents.
+def agents_table(configuration: Configuration, *, as_json: bool = False) -> None:
+    """Show the agents, and below the table which of them are not isolated.
 
     Raises:
         BridgeError: neither bridge nor settings can tell.
     """
     cards = asyncio.run(_cards(configuration))
+    if as_json:
+        show_json(
+            [
+                {
+                    **card.model_dump(mode="json"),
+                    "found": is_installed(configuration, card.command),
+                    "probe": probed(configuration, card.name),
+                }
+                for card in cards
+            ]
+        )
+        return
     show_table(
         ("agent", "name", "command", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
                 card.display_name,
-                card.command
-                if shutil.which(card.command, path=configuration.path)
-                else f"{card.command} (not found)",
-                card.isolation,
+                show_command(configuration, card.name, card.command),
+                shorten_isolation(card.isolation),
                 ", ".join(card.services),
                 probed(configuration, card.name),
             )
             for card in cards
         ],
     )
+    for line in exposed((card.name, card.isolation) for card in cards):
+        sys.stderr.write(f"! {line}\n")
+
+
+def exposed(isolations: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """List the agents that are not isolated: what they can read, and the remedy."""
+    told: dict[str, list[str]] = {}
+    for name, words in isolations:
+        if words.startswith(NOT_ISOLATED):
+            told.setdefault(words, []).append(name)
+    for words, names in told.items():
+        yield f"{', '.join(names)}: {words}"
+
+
+def is_installed(configuration: Configuration, command: str) -> bool:
+    """Tell whether a program is on PATH."""
+    return shutil.which(command, path=configuration.path) is not None
+
+
+def show_command(configuration: Configuration, agent: str, command: str) -> str:
+    """Show what an agent runs: of an interpreter also the script; never an argument."""
+    if not is_installed(configuration, command):
+        return f"{command} (not found)"
+    name, entry = Path(command).name, configuration.agents.get(agent)
+    if not name.startswith(INTERPRETERS) or entry is None:
+        return name
+    script = next((word for word in entry.command[1:] if not word.startswith("-")), "")
+    return f"{name} {Path(script).name}".rstrip()
 
 
 def probed(configuration: Configuration, agent: str) -> str:
@@ -173,7 +227,7 @@ def probed(configuration: Configuration, agent: str) -> str:
 
 def when(at: float) -> str:
     """Format a time in local time."""
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 def cards_of(configuration: Configuration) -> list[AgentOut]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import typer
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
+from app.cli.invocation import hint
 from app.config import Configuration
 from app.errors import NotFound
 from app.services import registered_services
@@ -21,6 +20,7 @@ def show(
     organization: str | None,
     *,
     workflows: bool = False,
+    port: int | None = None,
 ) -> None:
     """Let a service show how to set up an agent on it.
 
@@ -38,7 +38,8 @@ def show(
             title=registry.display_name(agent),
             organization=organization,
             workflows=workflows,
-            write=typer.echo,
-            explain=partial(typer.echo, err=True),
+            port=port,
+            write=lambda text: typer.echo(hint(text)),
+            explain=lambda text: typer.echo(hint(text), err=True),
         )
     )

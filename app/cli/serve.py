@@ -1,16 +1,21 @@
-"""`serve`: runs the bridge, and shows what a person needs when it starts."""
+"""`serve`: runs the bridge, and shows what a person needs when it starts.
+
+The last line is the one that matters: where to open the page.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from app.agents.catalog import known_agents
+from app.agents.exposure import shorten_isolation
 from app.agents.registry import Registry
+from app.cli.browser import is_desktop, open_browser
+from app.cli.invocation import command_name
+from app.cli.listing import exposed, is_installed, show_command
 from app.cli.running import local_address
 from app.cli.tables import show_table
 from app.config import Configuration, cautions
@@ -19,11 +24,12 @@ from app.main import Bridge, Resources, open_resources, presence
 from app.main import serve as serve_until_told
 from app.server.application import VERSION
 from app.server.listener import bound
+from app.server.login_links import LINK_SECONDS
 from app.server.parts import AgentCard
 
 
-def serve(configuration: Configuration) -> None:
-    """Serve until told to stop.
+def serve(configuration: Configuration, *, browser: bool | None = None) -> None:
+    """Serve until told to stop; `browser` opens the page, None only on a desktop.
 
     Raises:
         BridgeError: it cannot start, or not go on.
@@ -32,22 +38,25 @@ def serve(configuration: Configuration) -> None:
         open_resources(configuration) as base,
         asyncio.Runner(loop_factory=_loop_factory()) as runner,
     ):
-        runner.run(_serve(base))
+        runner.run(_serve(base, browser=browser))
 
 
-async def _serve(base: Resources) -> None:
+async def _serve(base: Resources, *, browser: bool | None) -> None:
     configuration = base.configuration
     there = presence(base)
     bridge = Bridge(base, there.adapters, forge=there.forge)
     port = bound(configuration.host, configuration.port)
-    link = await _log_in_link(bridge)
+    link, words = await _log_in(bridge)
+    wanted = is_desktop(configuration.surroundings) if browser is None else browser
 
     def listening() -> None:
         # Stdout may be closed; the bridge runs all the same.
         with suppress(OSError):
             welcome(configuration, bridge.cards)
-            sys.stdout.write(f"Log in       {link}\n")
+            sys.stdout.write(f"\n{words}\n")
             sys.stdout.flush()
+        if link is not None and wanted:
+            open_browser(link, configuration.surroundings)
 
     await serve_until_told(bridge, port, listening=listening)
 
@@ -61,14 +70,15 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
-                _shown(configuration, card.command),
-                card.isolation,
+                show_command(configuration, card.name, card.command),
+                shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",
             )
             for card in cards.values()
         ],
     )
-    for line in missing(configuration, registry, cards):
+    isolations = ((card.name, card.isolation) for card in cards.values())
+    for line in (*missing(configuration, registry, cards), *exposed(isolations)):
         sys.stdout.write(f"! {line}\n")
     for caution in cautions(configuration):
         sys.stdout.write(f"! {caution.subject}: {caution.problem}. {caution.remedy}\n")
@@ -82,7 +92,7 @@ def missing(
 ) -> Iterator[str]:
     """List commands that are missing, and the remedy for each."""
     for card in cards.values():
-        if shutil.which(card.command, path=configuration.path) is None:
+        if not is_installed(configuration, card.command):
             program = registry.program(card.name)
             remedy = f"Install it: {program.install}" if program else "Check its command."
             yield f"{card.name}: {card.command!r} was not found on PATH. {remedy}"
@@ -102,27 +112,24 @@ def addresses(configuration: Configuration) -> Iterator[str]:
     if configuration.base_url != address:
         yield f"Reached at   {configuration.base_url}"
     yield f"API          {address}/api/v1 with the bearer token {token}"
-    yield f'Try          agent-bridge ask {configuration.default_agent} "hello"'
+    yield f'Ask          {command_name()} ask {configuration.default_agent} "hello"'
     yield "Stop         Ctrl-C"
 
 
-async def _log_in_link(bridge: Bridge) -> str:
-    """Make a log-in link, but only on a terminal: agents may be able to read a file.
+async def _log_in(bridge: Bridge) -> tuple[str | None, str]:
+    """Make a log-in link, and the line that says how to open the page.
 
-    A bridge whose store cannot write now runs all the same.
+    Only a terminal shows a link: agents may be able to read a file. A bridge whose store cannot
+    write now runs all the same.
     """
+    later = f"To open the page, run `{command_name()} login`"
     if not sys.stdout.isatty():
-        return "run `agent-bridge login` for a link"
+        return None, f"{later}."
     try:
-        return await bridge.door.make_link()
+        link = await bridge.door.make_link()
     except StoreUnavailable as error:
-        return f"not possible now: {error}"
-
-
-def _shown(configuration: Configuration, command: str) -> str:
-    """Show the name of a program, and whether it was found."""
-    found = shutil.which(command, path=configuration.path) is not None
-    return Path(command).name if found else f"{command} (not found)"
+        return None, f"{later} once this is repaired: {error}"
+    return link, f"Open {link} (works once, for {LINK_SECONDS // 60:.0f} minutes)"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,9 +1,11 @@
-"""Prints tables: drawn on a terminal, plain columns elsewhere."""
+"""Prints tables: drawn on a terminal, plain columns elsewhere; and JSON for scripts."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from app.cli.lines import columns, one_line
 
@@ -16,6 +18,12 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     else:
         for line in columns([[name.upper() for name in header], *clean]):
             sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def show_json(value: Any) -> None:
+    """Print a value as JSON."""
+    sys.stdout.write(f"{json.dumps(value, indent=2, ensure_ascii=False)}\n")
     sys.stdout.flush()
 
 

@@ -318,11 +318,6 @@ class AgentEntry(BaseModel):
         """Return this agent's name for a setting: plain names are the default agent's."""
         return name if self.default else f"{name}__{self.suffix}"
 
-    @property
-    def isolated(self) -> bool:
-        """Whether to isolate it from the rest of the machine, if that works here."""
-        return self.sandbox != "none"
-
 
 def suffix(name: str) -> str:
     """Turn an agent's name into the suffix of its settings."""

@@ -122,14 +122,16 @@ def load(
 
 
 def from_process(
-    known: Sequence[KnownAgent] = (), services: Sequence[KnownService] = ()
+    known: Sequence[KnownAgent] = (),
+    services: Sequence[KnownService] = (),
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> Configuration:
-    """Read the configuration of this process: its environment, and its settings file.
+    """Read the configuration of this process: what is given, its environment, its settings file.
 
     Raises:
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
-    environ, home = dict(os.environ), Path.home()
+    environ, home = {**os.environ, **given}, Path.home()
     around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
     dotenv = find_settings_file(environ, around)
     return load(environ, known=known, services=services, dotenv=dotenv, home=home)

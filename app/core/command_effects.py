@@ -95,6 +95,26 @@ class CommandEffects:
         words = self._directory.words(place, chosen)
         return effects, f"Repository for this conversation{also}: {words}."
 
+    def choose_first(self, place: PlaceKey, text: str) -> tuple[Effect, ...]:
+        """Set the repository of a conversation that begins; nothing if it is set already.
+
+        Raises:
+            Conflict: it cannot be chosen there, or the conversation works elsewhere.
+        """
+        if not text:
+            return ()
+        chosen = self._directory.chosen(place, text)
+        current = self._decisions.place(place).repository
+        if chosen == current:
+            return ()
+        if self._sessions.in_place(place):
+            words = self._directory.words(place, current)
+            raise Conflict(
+                f"This conversation works elsewhere (repository: {words}). Start a new one for "
+                f"{text}, or send `repo {text}` to switch."
+            )
+        return (Effect("repository", value=chosen),)
+
     def stop(self, session: Session, *, drop: bool) -> tuple[Effect, ...]:
         """Stop the current or next turn; a held queue stays held unless it is dropped."""
         # In this order: a turn that begins between the two reads is seen by the second.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -15,10 +16,12 @@ COMPARED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a change."""
+    """One line of a change, with its number before and after; 0 where it has none."""
 
-    kind: Literal["same", "add", "del", "gap"]
+    kind: Literal["same", "add", "del", "gap", "note"]
     text: str
+    old: int = 0
+    new: int = 0
 
 
 _GAP = Line("gap", "⋯")
@@ -41,7 +44,14 @@ def _compare_lines(old: list[str], new: list[str]) -> list[Line]:
     lines = [Line("same", text) for text in old[:first]]
     lines += _middle(middle_old, middle_new)
     lines += [Line("same", text) for text in old[len(old) - last :]]
-    return _near_changes(lines)
+    return _near_changes(list(_number(lines)))
+
+
+def _number(lines: list[Line]) -> Iterator[Line]:
+    old = new = 0
+    for line in lines:
+        old, new = old + (line.kind != "add"), new + (line.kind != "del")
+        yield Line(line.kind, line.text, old * (line.kind != "add"), new * (line.kind != "del"))
 
 
 def _common(one: list[str], other: list[str]) -> int:

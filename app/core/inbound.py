@@ -42,6 +42,16 @@ class DeliveryLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Which earlier message a person sends again, unchanged."""
+
+    message: int
+    """The number of its row."""
+    turn: int | None = None
+    """The turn that failed with it, if one did."""
+
+
+@dataclass(frozen=True, slots=True)
 class Heard:
     """Something said in a place, as the adapter that heard it understood it."""
 
@@ -71,6 +81,12 @@ class Heard:
     """What the service itself must remember of the event: a typed value of that service."""
     withdrawn: bool = False
     """Whether the platform says that the work was taken away: that counts from any person."""
+    repository: str = ""
+    """Where the conversation that it begins is to work: as in the command `repo`, or empty."""
+    repeats: Repeat | None = None
+    """The message whose words these are, if they were said before."""
+    rejects: int | None = None
+    """The open ask that the speaker rejects with these words."""
 
     @property
     def words(self) -> str:
@@ -128,8 +144,8 @@ class Rated:
 class News:
     """Something that happened to changes that the agent may have proposed."""
 
-    kind: Literal["checked", "merged", "closed", "reopened", "moved"]
-    """`moved`: the branch that they are proposed for."""
+    kind: Literal["checked", "merged", "closed", "reopened", "moved", "reviewed"]
+    """`moved`: the branch that they are proposed for. `reviewed`: a verdict without words."""
     place: PlaceKey
     """The place whose messages it is ordered with."""
     repository: str
@@ -207,6 +223,8 @@ class AskAnswer:
     answer: str
     """The id of an option, or the words."""
     request: BridgeSessionRequest
+    also_told: bool = False
+    """Whether the agent gets the message as well, in a turn."""
 
 
 @dataclass(frozen=True, slots=True)

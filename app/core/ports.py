@@ -12,16 +12,18 @@ from typing import Literal, Protocol
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
 from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd
+from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
     Author,
+    Changes,
     Clone,
+    Diff,
     Gathered,
     Head,
+    Judged,
     Opened,
     Proposal,
     Repository,
-    Stat,
     Workspace,
 )
 
@@ -93,6 +95,11 @@ class AgentSession(Protocol):
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
+        ...
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
         ...
 
     async def prompt(
@@ -213,10 +220,6 @@ class Checkouts(Protocol):
         """
         ...
 
-    async def stat(self, clone: Clone, before: str, after: str) -> Stat:
-        """Count what differs between two commits of a clone; nothing if that cannot be told."""
-        ...
-
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit conflicts with the base branch."""
         ...
@@ -237,8 +240,12 @@ class Checkouts(Protocol):
         """Keep the mirror and clones of a repository that has a new name."""
         ...
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
+        ...
+
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
@@ -289,10 +296,12 @@ class Forge(Protocol):
         """
         ...
 
-    async def checks(
-        self, repository: Repository, agent: str, commit: str
-    ) -> Literal["", "running", "passed", "failed"]:
-        """Tell how the checks of a commit are now; empty without any, or if that cannot be read."""
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
+        """
         ...
 
     async def head(self, session: Session) -> Head | None:

@@ -26,6 +26,7 @@ from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
 from app.core.workspaces import (
     Checkout,
+    Diff,
     Repository,
     Shipped,
     Target,
@@ -159,9 +160,18 @@ class RepoProvider:
             return self._clones.view(session, target)
         return WorkspaceView("empty") if target is None else WorkspaceView("folder", str(target))
 
-    async def diff(self, session: Session) -> str:
+    def folder(self, session: Session) -> Path | None:
+        """Return the folder that a session works in, if there is one."""
+        target = self._follow_rename(
+            self.target(session, self._places.place(session.place).repository)
+        )
+        if isinstance(target, Repository):
+            return self._clones.folder(session, target)
+        return target or self._folders.folder(session)
+
+    async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
-        return await self._clones.diff(session)
+        return await self._clones.changes(session)
 
     async def ship(self, session: Session, target: Target, work: Work) -> Shipped:
         """Ship the result of a turn as the agent's entry says.

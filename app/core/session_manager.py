@@ -28,6 +28,7 @@ from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.types import OPEN_TURN_STATES, Session
+from app.core.updates import Choices
 from app.errors import NotFound
 
 logger = logging.getLogger(__name__)
@@ -78,6 +79,14 @@ class SessionManager:
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
         return accepted
+
+    def choose(self, place: PlaceKey, repository: str) -> tuple[Effect, ...]:
+        """Work out what a choice with a first message changes.
+
+        Raises:
+            Conflict: it cannot be chosen there, or the conversation works elsewhere.
+        """
+        return self._effects.choose_first(place, repository)
 
     def show_correction(self, place: PlaceKey, corrected: Corrected) -> None:
         """Show the outcome of an edited or deleted message."""
@@ -153,6 +162,21 @@ class SessionManager:
             NotFound: there is no such session.
         """
         await self._change(session_id, lambda session: queue(session, what))
+
+    def choices(self, session: Session) -> Choices:
+        """Return the modes and models that a session's agent offers, as far as it is known."""
+        return self._live.choices(session)
+
+    async def configure(self, session_id: int, kind: Literal["mode", "model"], value: str) -> None:
+        """Set the mode or model of a session's agent on behalf of the operator.
+
+        Raises:
+            NotFound: there is no such session.
+            AgentError: it does not offer that.
+        """
+        self._known(session_id)
+        await self._live.configure(session_id, **{kind: value})
+        await self._change(session_id, lambda session: (Effect(kind, session.id, value),))
 
     async def _change(
         self, session_id: int, effects_of: Callable[[Session], tuple[Effect, ...]]

@@ -137,6 +137,8 @@ class Session:
     updated_at: float = 0.0
     held: bool = False
     """Whether what waits was held by a stop."""
+    failed: bool = False
+    """Whether its last turn failed."""
     spent: float = 0.0
     """Dollars since a person last said go on."""
 
@@ -150,6 +152,10 @@ class Thread:
     link: str
     last: Entry
     sessions: tuple[Session, ...]
+    repository: str = ""
+    """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
+    found: str = ""
+    """The text that a search found in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,24 @@ BridgeUpdate = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One mode or model that an agent offers."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The modes and models that an agent offers, and those it begins with."""
+
+    modes: tuple[Choice, ...] = ()
+    models: tuple[Choice, ...] = ()
+    mode: str = ""
+    model: str = ""
+
+
 AskKind = Literal["permission", "question", "pause", "repository", "offer"]
 """The bridge itself asks the last three: whether a turn should go on, where it should work, and
 whether one should begin."""
@@ -154,6 +172,8 @@ class AskRequest:
     """The kind of call it is about, where that is certain."""
     subject: str = ""
     """What exactly would be run or touched."""
+    until: float | None = None
+    """When the limit that it is about resets."""
     url: str = ""
     """An address for a person to open, such as to link an account; a fact has it too."""
     facts: tuple[AskFact, ...] = ()

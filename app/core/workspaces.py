@@ -19,7 +19,13 @@ from app.core.types import Message, Speaker
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
+Scope = Literal["uncommitted", "committed", "pushed"]
+"""How far a change got; what is pushed is not listed as committed again."""
 
+FOLDER = "folder:"
+"""Begins the name of a folder on this machine, where a repository could be named."""
+NONE = "none"
+"""Names no repository: an empty folder for each session."""
 SLUG_CHARACTERS = 40
 """Part of a title: about seven words, so that branch names stay readable in lists."""
 SUBJECT_CHARACTERS = 72
@@ -122,6 +128,24 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """How much changed in a clone since it was opened."""
+
+    files: int
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What others say about an open proposal."""
+
+    checks: Literal["", "running", "passed", "failed"] = ""
+    review: Literal["", "approved", "changes"] = ""
+    """`changes` if a reviewer requests some."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkout:
     """A clone as it is stored."""
 
@@ -141,6 +165,11 @@ class Checkout:
     link: str = ""
     """Where its changes are proposed."""
     state: Literal["opening", "ready", "gone"] = "opening"
+    outcome: str = ""
+    """`merged` or `closed` once its proposal is."""
+    judged: Judged = Judged()
+    changes: Changes | None = None
+    """How much changed, as it was last measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +243,15 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class Stat:
-    """How much differs between two commits."""
+class Diff:
+    """One part of what a session changed, as `git diff` writes it."""
 
-    files: int = 0
-    added: int = 0
-    removed: int = 0
+    scope: Scope
+    text: str = ""
+    stat: str = ""
+    """What `git diff --numstat -z` writes, where the text would be too long."""
+    problem: str = ""
+    """Why git cannot show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +274,22 @@ class WorkspaceView:
     base: str = ""
     link: str = ""
     sent: str = ""
+    web: str = ""
+    """The address of the repository for people, if it has one."""
+    outcome: str = ""
+    judged: Judged = Judged()
+    changes: Changes | None = None
+
+    @property
+    def written(self) -> str:
+        """How people write where it is: `owner/name`, `folder:<path>` or `none`."""
+        match self.kind:
+            case "empty":
+                return NONE
+            case "folder":
+                return f"{FOLDER}{self.name}"
+            case _:
+                return self.name
 
     @property
     def delivered(self) -> tuple[Fact, ...]:
@@ -263,6 +311,12 @@ def link_number(link: str) -> int:
     """Read the number of a pull request off its address; 0 if it has none."""
     last = link.rstrip("/").rpartition("/")[2]
     return int(last) if last.isdecimal() else 0
+
+
+def web_address(repository: Repository) -> str:
+    """Return the address of a repository for people; empty if it has none."""
+    url = repository.url
+    return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
 
 
 def branch_ref(branch: str) -> str:

@@ -114,6 +114,8 @@ class Bridge:
             ready=self.ready,
             missing=missing_agents(base.configuration),
             workspaces=self._joined.workspaces,
+            picker=self._joined.picker,
+            standing=self._joined.standing,
             installs=self._installs,
             troubles=self._joined.listeners.troubles,
         )
@@ -149,6 +151,7 @@ class Bridge:
                 await self._joined.engine.drain(grace=grace)
         self._grace_timeout = None
         await self._joined.engine.drain(grace=0)
+        await self._joined.standing.close()
         await self._joined.ledger.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
@@ -190,7 +193,10 @@ class Bridge:
         """Probe each agent's isolation, and log and show the result."""
         admission = self._base.admission
         for name in self._base.shelters:
-            words = await admission.judge(name)
-            self.cards[name] = replace(self.cards[name], isolation=words)
-            level = logging.ERROR if name in admission.closed() else logging.INFO
+            card, words = self.cards[name], await admission.judge(name)
+            self.cards[name] = replace(card, isolation=words)
+            # What the start-up output has said already is no news.
+            level = logging.DEBUG if words == card.isolation else logging.INFO
+            if name in admission.closed():
+                level = logging.ERROR
             logger.log(level, "%s: %s", name, words)

@@ -29,8 +29,10 @@ from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.repositories.standing import Standing
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -150,20 +152,38 @@ class Joined:
     @cached_property
     def workspaces(self) -> RepoProvider:
         """Opens the workspaces of sessions."""
-        configuration, stores = self._configuration, self._stores
-        folders = Folders(
+        stores = self._stores
+        return RepoProvider(
+            self._folders,
+            self._clones,
+            self.checkouts,
+            stores.decisions,
+            stores.sessions,
+            directory=self._directory,
+            names=stores.names,
+            variables=self._variables,
+        )
+
+    @cached_property
+    def _folders(self) -> Folders:
+        configuration = self._configuration
+        return Folders(
             configuration.data_dir / "workspaces",
             self.uploads,
             homes_root(configuration),
             self._give,
         )
+
+    @cached_property
+    def _clones(self) -> Clones:
+        configuration, stores = self._configuration, self._stores
         shipping = Shipping(
             {name: entry.ship for name, entry in configuration.agents.items()},
             authors_of(configuration),
             self._forge,
         )
-        clones = Clones(
-            folders.root,
+        return Clones(
+            self._folders.root,
             self.checkouts,
             stores.checkouts,
             stores.transcript,
@@ -171,15 +191,17 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
         )
-        return RepoProvider(
-            folders,
-            clones,
-            self.checkouts,
-            stores.decisions,
-            stores.sessions,
-            directory=self._directory,
-            names=stores.names,
-            variables=self._variables,
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Reads how the work of sessions stands."""
+        return Standing(
+            self._stores.sessions,
+            self._stores.checkouts,
+            self._clones,
+            self.feed,
+            self._base.clock,
+            self._forge,
         )
 
     @cached_property
@@ -245,6 +267,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
+            look=self.standing.look,
         )
 
     @cached_property
@@ -291,6 +314,17 @@ class Joined:
         return {name: terms_of(self._configuration, name).display_name for name in agents}
 
     @cached_property
+    def picker(self) -> RepositoryPicker:
+        """Offers and checks where new conversations can work."""
+        return RepositoryPicker(
+            self._directory,
+            self._stores.sessions,
+            choose=self.manager.choose,
+            list_repositories=None if self._forge is None else self._forge.repositories,
+            reach=self.checkouts.reach,
+        )
+
+    @cached_property
     def dispatcher(self) -> Dispatcher:
         """Decides what happens to each message."""
         return Dispatcher(
@@ -328,6 +362,7 @@ class Joined:
             adapters=self.adapters,
             clock=self._base.clock,
             offer_seconds=self._configuration.limits.ask_hours * 3600,
+            look=self.standing.look,
         )
 
     @cached_property

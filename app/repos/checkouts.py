@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Clone, Gathered, Opened, Repository, Stat, Target
+from app.core.workspaces import Changes, Clone, Diff, Gathered, Opened, Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import clone as clones
+from app.repos import differences
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
 from app.repos.in_place import find_programs
@@ -95,6 +96,14 @@ class GitCheckouts:
             logger.warning("the mirror of %s is damaged: %s", clone.repository.name, error)
         await self._mirrors.rebuild(clone.repository, clone.agent)
         return await self._make(clone, gate)
+
+    async def reach(self, repository: Repository, agent: str) -> None:
+        """Ask a remote whether it has a repository that an agent may read.
+
+        Raises:
+            RepositoryError: it has none, or does not answer.
+        """
+        await self._mirrors.reach(repository, agent)
 
     async def close(self, folder: Path) -> None:
         """Accept no more pushes from a clone."""
@@ -183,13 +192,13 @@ class GitCheckouts:
         for gate in self._open.values():
             gate.rename(old, new)
 
-    async def stat(self, clone: Clone, before: str, after: str) -> Stat:
-        """Count what differs between two commits of a clone; nothing if that cannot be told."""
-        return await clones.count_changes(self._inside(clone), before, after)
+    async def changes(self, clone: Clone, *, start: str, sent: str) -> Sequence[Diff]:
+        """Show what a session changed since the commit it began with, by how far it got."""
+        return await differences.changes(self._inside(clone), start=start, sent=sent)
 
-    async def diff(self, clone: Clone, since: str) -> str:
-        """Show what a session changed."""
-        return await clones.diff(self._inside(clone), since)
+    async def count_changes(self, clone: Clone, since: str) -> Changes | None:
+        """Measure how much a session changed; None if git cannot tell."""
+        return await differences.count(self._inside(clone), since)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""

@@ -11,12 +11,10 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Final
 
-from app.core.workspaces import SESSION_TRAILER, Clone, Gathered, Stat
+from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside
@@ -25,8 +23,6 @@ CHECKOUT_SECONDS: Final = 1800.0
 """How long a checkout may take: large files come over the network."""
 QUICK_SECONDS: Final = 120.0
 """How long inspecting a clone may take; the status of fifty thousand files takes one second."""
-DIFF_BYTES: Final = 512 * 1024
-"""What the page shows of a diff; more is read in the pull request."""
 _UNFINISHED: Final = re.compile(rb"(?m)^(?:u |# branch\.head \(detached\)$)")
 _TRAILER_HOOK: Final = """\
 #!/bin/sh
@@ -177,62 +173,6 @@ async def unshipped(inside: Inside, *, sent: str, start: str) -> str:
         (len(stashed.splitlines()), "stash"),
     )
     return ", ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in held if count)
-
-
-async def diff(inside: Inside, since: str) -> str:
-    """Show what changed since a commit: uncommitted changes included, and files that are new."""
-    index = f".git/index-{token_hex(4)}"
-    more = await _with_new_files(inside, index)
-    try:
-        shown = await _diff(inside, since, more=more)
-    except GitFailed as error:
-        try:
-            shown = await _diff(inside, "--stat=100", since, more=more)
-        except GitFailed:
-            return f"(no diff: {error})"
-        return f"(full diff not available: {error})\n{shown.decode(errors='replace')}"
-    finally:
-        with suppress(GitFailed):
-            await inside.run("rm", "-f", "--", index, seconds=QUICK_SECONDS, limit=4096)
-    return shown.decode(errors="replace")
-
-
-async def count_changes(inside: Inside, before: str, after: str) -> Stat:
-    """Count what differs between two commits; nothing if git cannot tell."""
-    try:
-        listed = await _diff(inside, "--numstat", "-z", "--no-renames", before, after, more={})
-    except GitFailed:
-        return Stat()
-    # Each is `added TAB removed TAB path`; a binary file has `-` for both.
-    rows = [row.split(b"\t") for row in listed.split(b"\0") if row]
-    return Stat(
-        files=len(rows),
-        added=sum(int(row[0]) for row in rows if row[0].isdigit()),
-        removed=sum(int(row[1]) for row in rows if row[1].isdigit()),
-    )
-
-
-async def _with_new_files(inside: Inside, index: str) -> dict[str, str]:
-    """Make an index that includes files not added yet: the agent's own index is not changed."""
-    more = {"GIT_INDEX_FILE": index}
-    try:
-        # With its time: git looks into a file that changed no earlier than its index.
-        await inside.run("cp", "-p", "--", ".git/index", index, seconds=QUICK_SECONDS, limit=4096)
-        await inside.git(
-            *("add", "--intent-to-add", "--all", "--", "."), seconds=QUICK_SECONDS, more=more
-        )
-    except GitFailed:
-        return {}
-    return more
-
-
-async def _diff(inside: Inside, *what: str, more: Mapping[str, str]) -> bytes:
-    return await inside.git(
-        *("diff", "--no-ext-diff", "--no-textconv", "--no-color", *what, "--"),
-        seconds=QUICK_SECONDS,
-        limit=DIFF_BYTES,
-        more=more,
-    )
 
 
 def clear(folder: Path) -> None:

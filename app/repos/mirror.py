@@ -119,6 +119,19 @@ class Mirrors:
             await self._repack(repository, mirror)
         return mirror
 
+    async def reach(self, repository: Repository, agent: str) -> None:
+        """Ask a remote whether it has a repository that an agent may read.
+
+        Raises:
+            RepositoryError: it has none, or does not answer.
+        """
+        await asyncio.to_thread(self._root.mkdir, parents=True, exist_ok=True)
+        access = await self._access(repository, agent)
+        with _translate_errors(repository):
+            await self._git.run(
+                self._root, "ls-remote", "--", repository.url, "HEAD", access=access
+            )
+
     async def rebuild(self, repository: Repository, agent: str) -> Path:
         """Rebuild a damaged mirror, without losing what clones borrow."""
         mirror = self.path(repository)

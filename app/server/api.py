@@ -71,12 +71,13 @@ async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
     """Send a message to an agent, in a new or an existing thread."""
     _agent(parts, new.agent)
     thread = new.thread or uuid4().hex[:12]
-    accepted = await _say(parts, new.agent, thread, new.text)
+    chosen = await parts.picker.check(events.place_key(thread), new.agent, new.repository or "")
+    accepted = await _say(parts, new.agent, thread, new.text, repository=chosen)
     key = events.session_key(thread, new.agent)
     session = parts.sessions.find(key)
     if session is None:
         raise Conflict(f"no session started: {new.text!r} is a command and needs a session")
-    return _session_turn(session, accepted)
+    return _session_turn(parts, session, accepted)
 
 
 @router.get("/sessions")
@@ -100,7 +101,8 @@ async def list_sessions(
 async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     """Read a session with its turns."""
     session = _session(parts, session_id)
-    return SessionDetail.with_turns(session, await parts.turns.turns(session_id))
+    detail = SessionDetail.with_turns(session, await parts.turns.turns(session_id))
+    return detail.model_copy(update={"repository": _repository(parts, session)})
 
 
 @router.patch("/sessions/{session_id}")
@@ -124,7 +126,7 @@ async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTur
     if session.key.service != events.SERVICE:
         raise Conflict(f"this session is on {session.key.service}; send messages there")
     accepted = await _say(parts, session.key.agent, session.key.external, new.text)
-    return _session_turn(_session(parts, session_id), accepted)
+    return _session_turn(parts, _session(parts, session_id), accepted)
 
 
 @router.post("/sessions/{session_id}/cancel")
@@ -224,12 +226,20 @@ def _session(parts: Parts, session_id: int) -> Session:
     return session
 
 
-def _session_turn(session: Session, accepted: Accepted) -> SessionTurn:
+def _session_turn(parts: Parts, session: Session, accepted: Accepted) -> SessionTurn:
     turn = accepted.turns[0].turn if accepted.turns else None
-    return SessionTurn(**SessionOut.of(session).model_dump(), turn=turn)
+    return SessionTurn(
+        **SessionOut.of(session).model_dump(), turn=turn, repository=_repository(parts, session)
+    )
 
 
-async def _say(parts: Parts, agent: str, thread: str, text: str) -> Accepted:
+def _repository(parts: Parts, session: Session) -> str | None:
+    return None if parts.workspaces is None else parts.workspaces.describe(session).written
+
+
+async def _say(
+    parts: Parts, agent: str, thread: str, text: str, *, repository: str = ""
+) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
     said = events.Said(
         thread=thread,
@@ -238,6 +248,7 @@ async def _say(parts: Parts, agent: str, thread: str, text: str) -> Accepted:
         speaker_name=OPERATOR[1],
         mentions=(agent,),
         title=text.splitlines()[0][:80],
+        repository=repository,
     )
     try:
         async with asyncio.timeout(SETTLE_SECONDS):

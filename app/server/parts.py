@@ -15,6 +15,8 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.picker import RepositoryPicker
+from app.core.repositories.standing import Standing
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
@@ -84,8 +86,10 @@ class Parts:
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
+    picker: RepositoryPicker
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
+    standing: Standing | None = None
     troubles: Callable[[], Mapping[str, str]] = dict
     """Returns the problem of each listening adapter; empty text if it has none."""
 

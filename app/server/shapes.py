@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 TEXT_CHARACTERS = 100_000
 """The longest message: far more than people type."""
+CHOICE_CHARACTERS = 1_000
+"""The longest name of a repository or path of a folder."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -30,6 +32,8 @@ class NewSession(_In):
     agent: str
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
     thread: str | None = Field(default=None, pattern=NAME)
+    repository: str | None = Field(default=None, max_length=CHOICE_CHARACTERS)
+    """Where a new thread works: `owner/name`, `folder:/path` or `none`."""
 
 
 class NewMessage(_In):
@@ -133,6 +137,8 @@ class SessionTurn(SessionOut):
     """A session and the turn that a message became part of; none for a command."""
 
     turn: int | None
+    repository: str | None = None
+    """Where it works: `owner/name`, `folder:/path` or `none`."""
 
 
 class SessionDetail(SessionTurn):

@@ -100,6 +100,8 @@ class ManifestRequest:
     """The organisation that owns the application, where applications have owners."""
     workflows: bool
     """Whether the agent may change workflow files, where that takes a permission."""
+    port: int | None
+    """The local port for a browser to come back to, where that is needed; None takes any."""
     write: Callable[[str], None]
     """Writes to stdout."""
     explain: Callable[[str], None]

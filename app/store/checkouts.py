@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from app.core.workspaces import Checkout, Opened, Repository
+from app.core.workspaces import Changes, Checkout, Judged, Opened, Repository
 from app.store.database import Database
 from app.store.tables import checkout
 
@@ -72,17 +72,31 @@ class CheckoutRows:
 
     async def sent(self, session_id: int, number: int, commit: str) -> None:
         """Record that a commit was pushed to the remote."""
-        await self._change(session_id, number, sent=commit)
+        await self._change(session_id, number, sent=commit, checks="")
 
     async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
         """Record that people were told of a commit, and where it is proposed."""
         await self._change(session_id, number, told=commit, link=link, outcome="")
 
+    async def measured(self, session_id: int, number: int, changes: Changes) -> None:
+        """Record how much changed in a clone."""
+        await self._change(
+            session_id,
+            number,
+            files=changes.files,
+            added=changes.added,
+            removed=changes.removed,
+        )
+
+    async def judged(self, session_id: int, number: int, found: Judged) -> None:
+        """Record what others say about a clone's proposal."""
+        await self._change(session_id, number, checks=found.checks, review=found.review)
+
     async def gone(self, session_id: int, number: int) -> None:
         """Record that a clone was deleted."""
         await self._change(session_id, number, state="gone")
 
-    async def _change(self, session_id: int, number: int, **values: str) -> None:
+    async def _change(self, session_id: int, number: int, **values: str | int) -> None:
         here = (checkout.c.session == session_id) & (checkout.c.number == number)
         change = update(checkout).where(here).values(**values)
         await self._database.writer.run(lambda connection: connection.execute(change))
@@ -102,4 +116,7 @@ def _checkout_of(row: Row[Any]) -> Checkout:
         told=row.told,
         link=row.link,
         state=row.state,
+        outcome=row.outcome,
+        judged=Judged(row.checks, row.review),
+        changes=None if row.files is None else Changes(row.files, row.added, row.removed),
     )

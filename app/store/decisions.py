@@ -25,7 +25,7 @@ from app.store.database import Database
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
-from app.store.tables import decision, heard, message, place, session, surface
+from app.store.tables import decision, heard, message, place, session, surface, transcript
 from app.store.transcript import insert_in_place
 
 OPERATOR = "the operator"
@@ -155,6 +155,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
     for effect in made.effects:
         posts.extend(_apply(connection, effect, place_id, now, by=speaker, area_of=area_of))
     answers, unheard = _answer(connection, made, number, now, area_of)
+    _note_answers(connection, made, number, answers)
     requests = (*made.requests, *unheard)
     turns = [attach(connection, request, place_id, number, now) for request in requests]
     posts.extend(post for _, post in turns)
@@ -199,13 +200,24 @@ def _answer(
             area_of=area_of,
         )
         if outcome is None:
-            unheard.append(answer.request)
+            unheard += () if answer.also_told else (answer.request,)
             continue
         taken.append(outcome)
-        for session_id in outcome.sessions:
+        for session_id in () if answer.also_told else outcome.sessions:
             row = {"message": number, "session": session_id, "turn": None}
             connection.execute(insert(heard).on_conflict_do_nothing(), row)
     return taken, unheard
+
+
+def _note_answers(
+    connection: Connection, made: Decision, number: int, taken: Sequence[TakenAnswer]
+) -> None:
+    """Note with a message which asks it answered, if it is nothing but their answer."""
+    only = {answer.ask for answer in made.answers if not answer.also_told}
+    asks = [ask for each in taken for ask in each.asks if ask in only]
+    if asks:
+        data = {**_message_data(made), "answers": asks}
+        connection.execute(update(transcript).where(transcript.c.id == number).values(data=data))
 
 
 def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
@@ -233,10 +245,7 @@ def _place(connection: Connection, said: Heard) -> int:
 
 
 def _message(connection: Connection, place_id: int, made: Decision, now: float) -> int:
-    said = made.heard
-    files = [asdict(file) for file in said.files]
-    to = [*made.requests, *(answer.request for answer in made.answers)]
-    data = {"files": files, "to": [request.agent_name for request in to]}
+    said, data = made.heard, _message_data(made)
     entry = Entry("message", said.text, said.speaker.name, data)
     number = insert_in_place(connection, place_id, entry, now)
     connection.execute(
@@ -248,13 +257,24 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
             "speaker_id": said.speaker.id,
             "speaker_kind": said.speaker.kind,
             "link": said.link,
-            "files": files,
+            "files": data["files"],
             "pointed": said.pointed,
             "context": said.context,
         },
     )
     keep_words(connection, number, said.text, now)
     return number
+
+
+def _message_data(made: Decision) -> dict[str, Any]:
+    to = (*made.requests, *(each.request for each in made.answers if not each.also_told))
+    data: dict[str, Any] = {
+        "files": [asdict(file) for file in made.heard.files],
+        "to": [request.agent_name for request in to],
+    }
+    if made.heard.repeats is not None:
+        data["repeats"] = asdict(made.heard.repeats)
+    return data
 
 
 def _apply(

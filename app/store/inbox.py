@@ -43,6 +43,9 @@ _PENDING = (
     .order_by(delivery.c.seq)
     .limit(PENDING_AT_ONCE)
 )
+_OUTCOME = select(delivery.c.state).where(
+    delivery.c.adapter == bindparam("adapter"), delivery.c.delivery_id == bindparam("of")
+)
 _SETTLE = (
     update(delivery)
     .where(delivery.c.seq == bindparam("of"))
@@ -69,6 +72,11 @@ class Deliveries:
                 "received_at": new.received_at,
             },
         )
+
+    async def outcome(self, adapter: str, delivery_id: str) -> DeliveryState | None:
+        """Return what became of a delivery; None if it never arrived."""
+        row = self._database.one(_OUTCOME, adapter=adapter, of=delivery_id)
+        return None if row is None else row.state
 
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
         """List unsettled deliveries, in order of arrival."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
@@ -29,6 +30,7 @@ from app.store.tables import (
     ASK_IS_OPEN,
     OFFER,
     ask,
+    checkout,
     message,
     place,
     process,
@@ -38,6 +40,9 @@ from app.store.tables import (
     turn,
 )
 from app.store.values import entry_of, session_of
+
+SEARCHED_ROWS = 100_000
+"""Rows of the transcript that a search reads: years of a small team, a fraction of a second."""
 
 
 def _some_turn(*states: str) -> Any:
@@ -64,6 +69,13 @@ _STATE: ColumnElement[str] = case(
 _HELD = exists().where(
     turn.c.session == session.c.id, turn.c.state == "queued", turn.c.held.is_(True)
 )
+_LAST_TURN = (
+    select(turn.c.state)
+    .where(turn.c.session == session.c.id)
+    .order_by(turn.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
 _each = surface.alias()
 _FIRST_SURFACE = (
     select(func.min(_each.c.id))
@@ -79,6 +91,7 @@ def _sessions() -> Select[Any]:
             session,
             _STATE.label("state"),
             _HELD.label("held"),
+            _LAST_TURN.label("last_turn"),
             surface.c.service,
             surface.c.external,
             place.c.service.label("place_service"),
@@ -157,11 +170,27 @@ class Sessions:
         """List places, most recently active first."""
         return await self._database.read(lambda connection: _threads(connection, limit))
 
+    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
+        """List the places whose title or recent text has all these words, most recent first."""
+        return await self._database.read(lambda connection: _search(connection, words, limit))
+
     async def thread(self, where: PlaceKey) -> Thread | None:
         """Read one place as in the list."""
         here = (place.c.service == where.service) & (place.c.name == where.name)
         found = await self._database.read(lambda connection: _threads(connection, 1, here))
         return found[0] if found else None
+
+    async def repositories(self, *, limit: int) -> Sequence[str]:
+        """List the repositories and folders that were chosen, most recently used first."""
+        query = (
+            select(place.c.repository)
+            .join(session, session.c.place == place.c.id)
+            .where(place.c.repository.is_not(None), place.c.repository != "none")
+            .group_by(place.c.repository)
+            .order_by(func.max(session.c.updated_at).desc())
+            .limit(limit)
+        )
+        return [row.repository for row in await self._database.all(query)]
 
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
         """List an agent's conversations on a service that were used since then."""
@@ -263,8 +292,24 @@ def _threads(
         .correlate(place)
         .scalar_subquery()
     )
+    cloned = (
+        select(checkout.c.name)
+        .join(session, session.c.id == checkout.c.session)
+        .where(session.c.place == place.c.id)
+        .order_by(checkout.c.session.desc(), checkout.c.number.desc())
+        .limit(1)
+        .correlate(place)
+        .scalar_subquery()
+    )
     query = (
-        select(transcript, place.c.service, place.c.name, place.c.title, place.c.link)
+        select(
+            transcript,
+            place.c.service,
+            place.c.name,
+            place.c.title,
+            place.c.link,
+            func.coalesce(place.c.repository, cloned, "").label("repository"),
+        )
         .select_from(place)
         .join(transcript, transcript.c.id == last)
         .order_by(transcript.c.id.desc())
@@ -282,7 +327,45 @@ def _threads(
 
 def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
     key = PlaceKey(row.service, row.name)
-    return Thread(key, row.title, row.link, entry_of(row), tuple(members.get(key, ())))
+    here = tuple(members.get(key, ()))
+    return Thread(key, row.title, row.link, entry_of(row), here, row.repository)
+
+
+def _search(connection: Connection, words: Sequence[str], limit: int) -> list[Thread]:
+    """Find places by title, and by what people and agents wrote in the newest rows."""
+    newest = select(func.max(transcript.c.id)).scalar_subquery()
+    last = func.max(transcript.c.id)
+    said = (
+        select(transcript.c.place, last.label("row"))
+        .where(transcript.c.id > newest - SEARCHED_ROWS)
+        .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
+        .group_by(transcript.c.place)
+        .order_by(last.desc())
+        .limit(limit)
+    )
+    titles = place.c.title + " " + func.coalesce(session.c.title, "")
+    titled = (
+        select(place.c.id)
+        .outerjoin(session, session.c.place == place.c.id)
+        .where(*_holds(titles, words))
+        .order_by(session.c.updated_at.desc())
+        .limit(limit)
+    )
+    rows = {found.place: found.row for found in connection.execute(said)}
+    which = [*rows, *connection.execute(titled).scalars()]
+    texts = (
+        select(place.c.service, place.c.name, transcript.c.text)
+        .join(place, place.c.id == transcript.c.place)
+        .where(transcript.c.id.in_(rows.values()))
+    )
+    found = {PlaceKey(row.service, row.name): row.text for row in connection.execute(texts)}
+    threads = _threads(connection, limit, place.c.id.in_(which))
+    return [replace(each, found=found.get(each.place, "")) for each in threads]
+
+
+def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Require every word; SQLite's LIKE ignores the case of ASCII letters."""
+    return [column.contains(word, autoescape=True) for word in words]
 
 
 class Processes:

@@ -284,6 +284,13 @@ checkout = Table(
     Column("tries", Integer, nullable=False, server_default="0"),
     # The outcome of its proposal: `merged`, `closed`, or nothing yet.
     Column("outcome", String, nullable=False, server_default=""),
+    # What others say about it: `running`, `passed` or `failed`; `approved` or `changes`.
+    Column("checks", String, nullable=False, server_default=""),
+    Column("review", String, nullable=False, server_default=""),
+    # How much changed since it was opened; null while that is not known.
+    Column("files", Integer),
+    Column("added", Integer, nullable=False, server_default="0"),
+    Column("removed", Integer, nullable=False, server_default="0"),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 

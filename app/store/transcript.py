@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -210,6 +210,18 @@ class Transcript:
             return int(min(*begins[:articles], *([opened] if opened else []))) - 1
 
         return await self._database.read(read)
+
+    async def offered(self, session_id: int) -> Sequence[Mapping[str, str]]:
+        """Return the commands that a session's agent offered last."""
+        query = (
+            select(transcript.c.data)
+            .where(transcript.c.session == session_id, transcript.c.kind == "notice")
+            .where(transcript.c.data["state"].as_string() == "commands")
+            .order_by(transcript.c.id.desc())
+            .limit(1)
+        )
+        found = await self._database.all(query)
+        return list(found[0].data["value"]) if found else []
 
     async def overheard(self, turn_id: int, *, limit: int) -> Overheard:
         """Read what others said in a turn's place since the session's last turn."""

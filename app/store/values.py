@@ -36,6 +36,7 @@ def session_of(row: Row[Any]) -> Session:
         link=row.link,
         updated_at=row.updated_at,
         held=bool(row.held),
+        failed=row.last_turn == "failed",
         spent=row.spent - row.cleared,
     )
 

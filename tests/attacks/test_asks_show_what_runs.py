@@ -18,13 +18,14 @@ from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld
 from tests.support.plays import call, player, put
 from tests.support.slack import SlackWorld
+from tests.support.variants import quick
 
 STARS = "rm -rf build/*old* pkg/__init__.py"
 HOSTILE = (
     "echo `id` ```\n</code></pre><!-- @here <!channel> <@U1> @ann #1 ~~x~~ &lt;b&gt;\n"
     "cat a\u202etxt.hs \u200b\x1b[2K\r; rm -rf *a* __b__ \\u{202E} "
 )
-COMMANDS = pytest.mark.parametrize("command", [STARS, HOSTILE], ids=["stars", "hostile"])
+COMMANDS = pytest.mark.parametrize("command", quick(1, {"hostile": HOSTILE, "stars": STARS}))
 OLD = "".join(f"line {number}\n" for number in range(20))
 NEW = OLD.replace("line 3\n", "__import__('os').system('`id`')\n").replace("line 17\n", "")
 

@@ -85,6 +85,7 @@ def test_only_the_owner_reaches_the_bridge_through_its_socket(bridge: Served) ->
     assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
 
 
+@pytest.mark.slow
 def test_a_bridge_in_a_folder_with_a_long_name_is_found_and_followed(tmp_path: Path) -> None:
     with Served(tmp_path / LONG / LONG) as bridge:
         said = run(bridge, "ask", "demo", "say found you")

@@ -18,6 +18,7 @@ from app.children.sandbox import Unavailable, find_bubblewrap
 from tests.support.bridge import DEMO, ROOT, BridgeProcess
 from tests.support.git_server import QUIET, git
 from tests.support.platform import Platform
+from tests.support.variants import quick
 
 FOUND = find_bubblewrap(os.environ["PATH"])
 pytestmark = pytest.mark.skipif(
@@ -125,7 +126,7 @@ def use_git(project: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("script", ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize("script", quick(5, ATTACKS))
 def test_a_persons_git_runs_nothing_that_an_agent_planted_in_their_folder(
     tmp_path: Path, project: Path, script: str
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_repository_that_cannot_be_protected_is_not_worked_in(tmp_path: Path) 
     assert not (project / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_bridge_does_not_start_with_a_folder_that_agents_must_not_work_in(
     tmp_path: Path,
 ) -> None:

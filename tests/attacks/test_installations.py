@@ -72,12 +72,14 @@ def test_no_token_is_made_for_a_strangers_repository_that_is_named_elsewhere(
         ]
 
 
+@pytest.mark.slow
 def test_an_account_that_the_operator_lists_is_heard(tmp_path: Path) -> None:
     with PublicWorld(tmp_path, settings={"GITHUB_INSTALLATIONS__CLAUDE": "Mallory"}) as world:
         world.wait_for(world.order(), "yours to command")
         world.wait_for(world.issue("@claude-bridge say hello"), "hello")
 
 
+@pytest.mark.slow
 def test_a_listed_login_that_changes_hands_does_not_hand_on_the_right(tmp_path: Path) -> None:
     """Attack 13: the account was renamed, and somebody else took its login."""
     with PublicWorld(tmp_path, settings={"GITHUB_INSTALLATIONS__CLAUDE": "mallory"}) as world:
@@ -117,6 +119,7 @@ def test_a_person_whose_login_changed_hands_keeps_the_right(tmp_path: Path) -> N
         assert world.turns() == 2
 
 
+@pytest.mark.slow
 def test_a_person_may_be_named_by_number(tmp_path: Path) -> None:
     world = GithubWorld(tmp_path)
     number = world.github.account("guest").id

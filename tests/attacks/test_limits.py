@@ -74,6 +74,7 @@ def sleeping(seconds: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_an_agent_that_fills_the_disk_is_stopped_before_the_store_fails(small_disk: Path) -> None:
     """Attack 19."""
     fill = "run while head -c 1000000 /dev/zero >> big; do sleep 0.01; done"
@@ -229,6 +230,7 @@ def test_a_bridge_takes_all_the_handles_that_it_may_have(tmp_path: Path) -> None
     assert re.search(r"Max open files +4096 +4096", limits)
 
 
+@pytest.mark.slow
 async def test_idle_sockets_at_a_gate_are_few_and_do_not_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def say_on_a_terminal(bridge: Served, last_words: bytes) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_a_bridge_whose_output_goes_to_a_file_prints_no_link(bridge: Served) -> None:
     """Attack 7: an agent that can read the file would become the operator."""
     said = bridge.output.read_text()

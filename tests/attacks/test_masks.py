@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ordinary import USERS, Running, Server, agents, laid_out
+from tests.support.variants import quick
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -22,7 +23,7 @@ DISGUISED = CANARY.translate(
 )
 
 
-@pytest.fixture(scope="module", params=USERS)
+@pytest.fixture(scope="module", params=quick(1, USERS))
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with laid_out(request.param) as server:
         yield server
@@ -84,7 +85,7 @@ def seen_after(bridge: Running, server: Server, file: Path, change: Callable[[Pa
     return first + bridge.ask(look, thread=thread)
 
 
-@pytest.mark.parametrize("change", [by_rename, by_sed, by_an_editor_with_backup])
+@pytest.mark.parametrize("change", quick(1, [by_rename, by_sed, by_an_editor_with_backup]))
 def test_settings_stay_hidden_when_they_are_edited_while_an_agent_lives(
     bridge: Running, server: Server, change: Callable[[Path], None]
 ) -> None:
@@ -96,7 +97,7 @@ def test_settings_stay_hidden_when_they_are_edited_while_an_agent_lives(
     assert DISGUISED not in seen
 
 
-@pytest.mark.parametrize("change", [by_rename, by_sed, by_a_new_folder])
+@pytest.mark.parametrize("change", quick(1, [by_rename, by_sed, by_a_new_folder]))
 def test_a_secret_in_a_file_stays_hidden_when_it_is_rotated(
     bridge: Running, server: Server, rotated: Path, change: Callable[[Path], None]
 ) -> None:
@@ -134,7 +135,7 @@ def test_no_command_line_inside_names_where_secrets_are(
     assert str(server.data_dir / "secrets") not in seen
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", quick(1, USERS))
 def test_a_secret_whose_folder_cannot_be_hidden_refuses_to_start(user: str, tmp_path: Path) -> None:
     file = next(path for path in ("/etc/machine-id", "/etc/hostname") if os.access(path, os.R_OK))
     with laid_out(user) as server:  # type: ignore[arg-type]  # one of USERS

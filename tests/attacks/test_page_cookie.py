@@ -76,6 +76,7 @@ def development_server() -> Iterator[tuple[int, dict[str, list[str]]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_no_server_of_an_agent_gets_the_cookie_of_a_person_who_opens_it(
     browser: Browser, bridge: Forked
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.ordinary import IS_ROOT, USERS, Running, Server, agents, laid_out
+from tests.support.variants import quick
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -22,7 +23,7 @@ exec "$@"
 """
 
 
-@pytest.fixture(scope="module", params=USERS)
+@pytest.fixture(scope="module", params=quick(1, USERS))
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with laid_out(request.param) as server:
         yield server
@@ -93,6 +94,7 @@ def test_an_agent_of_a_root_bridge_is_not_root_itself() -> None:
     assert not {"0", str(os.geteuid())} & ids
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_ROOT, reason="only root can run a bridge as root")
 def test_a_root_bridge_says_what_an_agent_without_isolation_is() -> None:
     """Attack 25."""
@@ -104,6 +106,7 @@ def test_a_root_bridge_says_what_an_agent_without_isolation_is() -> None:
     assert "as root" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_ROOT, reason="only root can run a bridge as root")
 def test_an_agent_of_a_root_bridge_works_where_only_root_may_enter() -> None:
     with laid_out("root") as server:

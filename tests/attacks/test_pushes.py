@@ -14,6 +14,7 @@ from tests.sim.github.answers import Reply
 from tests.sim.github.state import Issue
 from tests.support.bridge import demo
 from tests.support.github import PullWorld
+from tests.support.variants import quick
 
 NAME = "acme/widgets"
 HARMLESS, DANGEROUS = "on: push", "on: pull_request_target"
@@ -70,7 +71,7 @@ def from_protected(world: PullWorld) -> Issue:
     return world.github.open_pull("ann", world.repository, "Stable", "stable")
 
 
-@pytest.mark.parametrize("opening", [from_default, from_base, from_protected])
+@pytest.mark.parametrize("opening", quick(1, [from_default, from_base, from_protected]))
 def test_a_mention_on_a_pull_request_from_a_guarded_branch_works_on_a_branch_of_its_own(
     world: PullWorld, opening: object
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_branch_that_others_build_upon_is_pushed_to_only_if_a_person_allows_it
     world.settled()
 
 
+@pytest.mark.slow
 def test_a_branch_that_becomes_protected_is_pushed_to_only_if_a_person_allows_it(
     world: PullWorld,
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_branch_that_becomes_protected_is_pushed_to_only_if_a_person_allows_it
     assert head(world, own.head) == before
 
 
+@pytest.mark.slow
 def test_where_github_does_not_say_how_a_branch_is_guarded_a_person_decides(
     world: PullWorld,
 ) -> None:
@@ -175,6 +178,7 @@ def test_a_merge_does_not_bring_an_old_workflow_back_unasked(world: PullWorld) -
     assert list(world.github.git.branches(NAME)) == ["main"]
 
 
+@pytest.mark.slow
 def test_an_old_commit_does_not_bring_an_old_workflow_back_unasked(world: PullWorld) -> None:
     """Attack 11, without a merge: the branch begins where the workflow was still dangerous."""
     path = ".github/workflows/ci.yml"
@@ -197,7 +201,7 @@ LAUNDER = {
 }
 
 
-@pytest.mark.parametrize("deed", LAUNDER.values(), ids=LAUNDER)
+@pytest.mark.parametrize("deed", quick(1, LAUNDER))
 def test_a_workflow_of_a_fork_does_not_come_into_the_repository_unasked(
     world: PullWorld, deed: str
 ) -> None:
@@ -228,7 +232,7 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("deed", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("deed", quick(1, FORGED))
 def test_no_commit_goes_out_under_the_name_of_somebody_else(world: PullWorld, deed: str) -> None:
     """Attack 15."""
     issue = world.issue()
@@ -242,6 +246,7 @@ def test_no_commit_goes_out_under_the_name_of_somebody_else(world: PullWorld, de
     assert list(world.github.git.branches(NAME)) == ["main"]
 
 
+@pytest.mark.slow
 def test_the_repair_that_a_refusal_names_makes_the_commit_the_bots_own(world: PullWorld) -> None:
     """Attack 15: the way out that the refusal names works."""
     issue = world.issue()

@@ -122,6 +122,7 @@ def test_a_secret_said_by_a_person_reaches_the_agent_after_kill_9(bridge: Observ
     assert (sealed, bridge.rows("select count(*) from sealed")) == ([(1,)], [(0,)])
 
 
+@pytest.mark.slow
 def test_a_secret_in_the_first_words_of_a_thread_is_in_no_title(tmp_path: Path) -> None:
     """Attack 18: the page names a thread after what was said first."""
     with (

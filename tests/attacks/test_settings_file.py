@@ -108,6 +108,7 @@ def test_a_folder_that_passes_itself_off_as_a_repository_is_refused(cloned: Clon
     assert "git cannot tell whether it is tracked" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_in_the_current_folder_is_used_and_named(cloned: Cloned) -> None:
     entries = {"claude": {"command": DEMO, "sandbox": "none"}}
     cloned.dotenv.write_text(f"AGENTS_JSON='{json.dumps(entries)}'\n")

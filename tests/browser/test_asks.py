@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from app.core.visible import conceal
 from tests.browser.conftest import Agents, Visiting
 from tests.support.plays import NEW, OLD, call, player, put
+from tests.support.variants import quick
 
 HOSTILE = (
     "rm -rf build/*old* pkg/__init__.py `id` <b>x</b> </pre> &lt; \\u{202E} @claude\n"
@@ -33,7 +34,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     return {"claude": player(folder, display_name="Claude")}
 
 
-@pytest.mark.parametrize(("play", "command"), [("hostile", HOSTILE), ("long", LONG)])
+@pytest.mark.parametrize(("play", "command"), quick(1, [("hostile", HOSTILE), ("long", LONG)]))
 def test_a_command_is_read_to_the_letter(visit: Visiting, play: str, command: str) -> None:
     window = visit().open()
     window.say(play)

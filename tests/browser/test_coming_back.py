@@ -15,6 +15,15 @@ from tests.support.served import Forked, Site, let_go
 from tests.support.window import Visit, Window
 
 CALLS = 150
+# What is sent arrives, and its answer does not.
+DEAF = """() => {
+  window.whole = window.fetch;
+  window.fetch = async (...request) => {
+    const answer = await window.whole(...request);
+    if (request[0] === "/send") throw new TypeError("Failed to fetch");
+    return answer;
+  };
+}"""
 STORY = "\n".join(
     ["plan look; change; test", "say # A *heading*", "thoughts 3", "tools 3", "chunk in pieces"]
 )
@@ -117,12 +126,12 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         window.write("a draft")
 
         bridge.kill()
-        expect(window.page.locator("#connection")).to_have_text(
-            "The bridge is not responding. Retrying …"
-        )
+        expect(window.page.locator("#connection")).to_have_text("Connection lost. Reconnecting …")
         bridge.start()
         expect(window.page.locator("#connection")).to_be_hidden()
-        expect(window.log).to_contain_text("picking up where it left off")
+        expect(window.log).to_contain_text(
+            "The bridge restarted; Demo is picking up where it left off."
+        )
         let_go(bridge.data_dir, "crash")
 
         expect(window.turns.last).to_contain_text("after the crash")
@@ -131,3 +140,59 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         window.say("say all is well")
         expect(window.turns.last).to_contain_text("all is well")
         assert_equal(window, person)
+
+
+def test_what_is_sent_while_the_bridge_is_away_arrives_once_when_it_is_back(
+    browser: Browser, agents: Agents, tmp_path: Path
+) -> None:
+    with (
+        Platform() as platform,
+        Forked(tmp_path, platform, agents) as bridge,
+        closing(Visit(browser, bridge.url, forgiven=("net::ERR_", "502"))) as person,
+    ):
+        window = person.sign_in(bridge.new_link())
+        page = window.page
+        window.say("say before the crash\nhold gone\nsay never said")
+        expect(window.turns).to_contain_text("before the crash")
+        elsewhere = person.open("/")
+
+        # The bridge takes this one, and the page never hears of it.
+        page.evaluate(DEAF)
+        window.write("say taken once")
+        page.keyboard.press("Enter")
+        kept = page.locator("#kept")
+        expect(kept).to_contain_text("It will be sent when the bridge is back.")
+        expect(window.waiting).to_contain_text("say taken once")
+        bridge.kill()
+        page.evaluate("() => { window.fetch = window.whole; }")
+        expect(page.locator("#connection")).to_be_visible()
+
+        window.drop(notes_txt="read me")
+        window.write("say sent while away")
+        page.keyboard.press("Enter")
+        expect(kept.locator(".kept")).to_have_count(2)
+        window.button("Stop").click()
+        expect(kept).to_contain_text("Not stopped yet: no connection.")
+        expect(page.locator("#problem")).to_be_empty()
+        assert (
+            page.locator(".dot.work").first.evaluate("e => getComputedStyle(e).animationName")
+            == "none"
+        )
+        window.picture("away")
+        assert window.findings() == []
+        elsewhere.write("say begun while away")
+        elsewhere.page.keyboard.press("Enter")
+        expect(elsewhere.page.locator("#kept")).to_contain_text("say begun while away")
+
+        bridge.start()
+        elsewhere.page.wait_for_url("**/t/web/*")
+        expect(elsewhere.turns).to_contain_text("begun while away")
+        expect(kept).to_be_empty()
+        expect(window.log).to_contain_text("say sent while away")
+        expect(window.log).to_contain_text("notes.txt")
+        window.button("Send now").click()
+        expect(window.turns.last).to_contain_text("sent while away")
+        window.settled()
+        said = window.log.inner_text()
+        assert (said.count("say taken once"), said.count("say sent while away")) == (1, 1), said
+        assert "never said\n" not in said.partition("say never said")[2]

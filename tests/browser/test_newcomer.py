@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Visiting
-from tests.support.served import Served, let_go
+from tests.support.served import SECONDS, Served, let_go
 from tests.support.window import Visit
 
 
@@ -40,7 +41,7 @@ def test_the_link_opens_the_page_once(
 ) -> None:
     assert "demo (default)" in bridge.output.read_text()
     window = visit().open()
-    expect(window.page.get_by_role("heading", name="What should be done?")).to_be_visible()
+    expect(window.page.get_by_role("heading", name="What should we work on?")).to_be_visible()
     expect(window.page.locator(".card")).to_contain_text("Demo agent")
 
     with closing(Visit(browser, bridge.url, forgiven=("410",))) as stranger:
@@ -59,6 +60,42 @@ def test_a_newcomer_tries_an_example_and_the_agent_answers(visit: Visiting) -> N
     expect(window.turns.first).to_contain_text("hello")
     expect(window.page.locator(".thread.on")).to_contain_text("say hello")
     window.settled()
+
+
+def test_a_newcomer_lets_the_agent_work_in_a_project_of_theirs(
+    bridge: Served, visit: Visiting
+) -> None:
+    project = bridge.home / "projects" / "app"
+    subprocess.run(["git", "init", "--quiet", project], check=True, timeout=SECONDS)
+    window = visit().open()
+    picker = window.page.get_by_role("dialog", name="Where to work")
+
+    window.button("Works in: No repository").click()
+    expect(picker).to_contain_text("owner/name")
+    window.page.keyboard.type("~/projects/nothing")
+    window.page.keyboard.press("Enter")
+    expect(picker.get_by_role("alert")).to_contain_text("No such folder")
+    window.picture("repository-picker")
+    assert window.findings() == []
+    window.page.get_by_role("combobox", name="Repository or folder").fill("~/projects/app/")
+    picker.get_by_role("option", name="~/projects/app").click()
+    expect(picker).to_be_hidden()
+    window.page.keyboard.type("write notes.txt in my project")
+    window.page.keyboard.press("Enter")
+    window.button("Allow once").click()
+
+    expect(window.turns).to_contain_text("Wrote notes.txt.")
+    assert (project / "notes.txt").read_text() == "in my project\n"
+    expect(window.page.locator("#state .repo-chip")).to_contain_text("app")
+    expect(window.page.locator("#side")).to_contain_text(str(project))
+    expect(window.page.locator("h1")).to_have_text("write notes.txt in my project")
+    window.picture("repository-thread")
+    again = visit().open()
+    again.button("Works in: No repository").click()
+    expect(again.page.get_by_role("option", name=str(project))).to_be_visible()
+    again.page.keyboard.press("Enter")
+    expect(again.button("Works in: app")).to_be_visible()
+    expect(again.page.locator("#text")).to_be_focused()
 
 
 def test_an_ask_is_answered_by_clicking(bridge: Served, visit: Visiting) -> None:
@@ -109,8 +146,8 @@ def test_two_messages_sent_while_it_works_are_shown_and_join_the_next_turn(
     window.say("say second")
     expect(window.waiting).to_contain_text("say second")
     expect(window.waiting).to_have_count(1)
-    expect(window.button("Now")).to_be_visible()
-    expect(window.button("Drop")).to_be_visible()
+    expect(window.button("Send now")).to_be_visible()
+    expect(window.button("Discard")).to_be_visible()
     let_go(bridge.data_dir, "go")
 
     expect(window.turns).to_have_count(2)
@@ -125,10 +162,10 @@ def test_what_waits_can_be_dropped_or_run_now(bridge: Served, visit: Visiting) -
     expect(window.turns).to_contain_text("Thought")
 
     window.say("say dropped")
-    window.button("Drop").click()
+    window.button("Discard").click()
     expect(window.waiting).to_have_count(0)
     window.say("say at once")
-    window.button("Now").click()
+    window.button("Send now").click()
 
     expect(window.turns.last).to_contain_text("at once")
     expect(window.turns).to_have_count(2)

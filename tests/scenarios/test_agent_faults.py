@@ -296,6 +296,7 @@ def test_garbage_between_frames_is_dropped_and_counted(bridge: Observed) -> None
     assert 'agent_bridge_agent_frames_dropped_total{agent="demo",reason="not_json"}' in counted
 
 
+@pytest.mark.slow
 def test_a_flood_of_requests_becomes_few_asks_and_ends_the_agent(bridge: Observed) -> None:
     before, posted_before = bridge.agent_pids(), len(bridge.platform.posts)
 

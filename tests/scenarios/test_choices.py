@@ -114,6 +114,7 @@ def test_the_command_answers_the_question_and_with_always_the_channel_remembers(
     assert world.turns() == 3
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_where_the_words_name_the_repository(tmp_path: Path) -> None:
     with Hub(tmp_path, ("claude",)) as hub, SlackWorld(tmp_path, settings=hub.settings) as world:
         hub.open_more(*OTHERS)
@@ -127,6 +128,7 @@ def test_nobody_is_asked_where_the_words_name_the_repository(tmp_path: Path) -> 
     assert world.bridge.rows(ASKS) == []
 
 
+@pytest.mark.slow
 def test_the_only_repository_is_used_and_none_at_all_is_an_empty_folder(tmp_path: Path) -> None:
     with Hub(tmp_path, ("claude",)) as hub:
         agents = ("claude", "codex")
@@ -187,6 +189,7 @@ def test_on_linear_a_name_in_words_answers_also_after_a_crash(tmp_path: Path) ->
     assert world.turns() == 1
 
 
+@pytest.mark.slow
 def test_what_linear_is_sure_of_is_not_asked(tmp_path: Path) -> None:
     with Hub(tmp_path, ("demo",)) as hub:
         hub.open_more(*OTHERS)

@@ -135,16 +135,16 @@ def ask_in_a_terminal(machine: Machine, words: str, answer: str) -> tuple[int, s
         ) as process:
             os.close(terminal)
             assert process.stdout is not None
-            shown = _seen(person, until="Answer (1-3): ")
+            shown = seen_in(person, until="Answer (1-3): ")
             os.write(person, answer.encode())
-            shown += _seen(person)
+            shown += seen_in(person)
             out = process.stdout.read().decode()
             return process.wait(SECONDS), out, shown
     finally:
         os.close(person)
 
 
-def _seen(person: int, until: str | None = None) -> str:
+def seen_in(person: int, until: str | None = None) -> str:
     """Read from a terminal until some words were written, or until it is closed."""
     seen = b""
     while until is None or until.encode() not in seen:
@@ -308,6 +308,37 @@ def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) ->
     assert done.stdout == ""
     assert "agent-bridge serve" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine: Machine) -> None:
+    programs = machine.folder / "programs"
+    programs.mkdir()
+    os.mkfifo(seen := machine.folder / "seen")
+    (programs / "xdg-open").write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}\n')
+    (programs / "xdg-open").chmod(0o755)
+    machine.settings |= {"PATH": f"{programs}:{os.environ['PATH']}", "DISPLAY": ":0"}
+    person, terminal = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "serve"],
+        env=machine.environment,
+        cwd=machine.folder / "cwd",
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    ) as bridge:
+        os.close(terminal)
+        shown = _seen(person, until="minutes)")
+        opened = seen.read_text()
+        answered = machine.run("ask", "demo", "say hello", "-q")
+        bridge.terminate()
+        shown += _seen(person)
+    os.close(person)
+
+    lines = [line for line in shown.splitlines() if line and "stopping: " not in line]
+    assert lines[-1] == f"Open {opened} (works once, for 15 minutes)"
+    assert f"{COMMAND} ask demo" in shown
+    assert "uvicorn" not in shown
+    assert answered.stdout == "hello\n"
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from app.store.database import FILE_NAME
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, delivery, heard, open_stores
+from tests.support.variants import quick
 
 T = TypeVar("T")
 
@@ -235,9 +236,7 @@ def play(empty: Path, *, examples: int, number: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "number", [0, 1, 2, *(pytest.param(more, marks=pytest.mark.slow) for more in range(3, 10))]
-)
+@pytest.mark.parametrize("number", quick(1, range(10)))
 def test_no_order_of_events_decides_an_ask_twice_too_late_or_by_the_wrong_person(
     empty: Path, number: int
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_fix_of_failed_checks_starts_when_somebody_asks_for_it_and_knows_what_
         assert world.bridge.rows("select count(*) from session") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_commit_status_is_told_like_a_check_and_both_must_agree(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         issue, pull = proposed(world)
@@ -129,6 +130,7 @@ def test_a_commit_status_is_told_like_a_check_and_both_must_agree(tmp_path: Path
         assert world.bridge.rows("select tries from checkout") == [(0,)]
 
 
+@pytest.mark.slow
 def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         issue, pull = proposed(world)
@@ -175,6 +177,7 @@ def test_a_conflict_with_the_base_is_told_with_its_files_and_can_be_given_to_the
         assert world.bridge.rows("select state from ask where kind = 'offer'") == [("cancelled",)]
 
 
+@pytest.mark.slow
 def test_a_person_closes_a_pull_request_and_whoever_opened_another_hears_nothing(
     tmp_path: Path,
 ) -> None:
@@ -211,6 +214,7 @@ def test_what_happened_while_the_bridge_was_down_is_told_when_it_is_back(tmp_pat
         assert said(world, issue, "Checks failed") == 1
 
 
+@pytest.mark.slow
 def test_a_secret_in_a_failed_check_is_not_told(tmp_path: Path) -> None:
     with PullWorld(tmp_path, settings={"BRIDGE_ADMIN_TOKEN": "hunter2-hunter2-hunter2"}) as world:
         world.bridge.http.headers["Authorization"] = "Bearer hunter2-hunter2-hunter2"

@@ -91,6 +91,7 @@ def test_whoever_takes_the_old_name_is_a_stranger(tmp_path: Path) -> None:
         assert {row[0] for row in of_old} == {1}
 
 
+@pytest.mark.slow
 def test_an_event_from_before_the_rename_is_heard_under_the_new_name(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         issue = world.issue()

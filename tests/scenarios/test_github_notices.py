@@ -80,6 +80,7 @@ def test_a_silent_agent_is_shown_after_a_while_and_its_asker_need_not_have_comme
     assert "Stopped" in world.visible(issue)[-1].body
 
 
+@pytest.mark.slow
 def test_an_answer_after_a_crash_is_given_once_and_its_progress_is_hidden(
     tmp_path: Path,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.github import PullWorld
 
 
@@ -50,6 +52,7 @@ def test_a_pull_request_from_a_fork_is_looked_at_and_nothing_can_be_pushed(tmp_p
         assert list(world.github.git.branches(fork.full_name)) == ["main", "theirs"]
 
 
+@pytest.mark.slow
 def test_a_pull_request_of_a_person_is_worked_on_in_its_own_branch(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         pull = world.pull()

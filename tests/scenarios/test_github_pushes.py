@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.github import PullWorld
 
 WORKFLOW = "run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml"
@@ -41,6 +43,7 @@ def test_workflow_files_are_pushed_only_by_an_app_with_the_permission_and_after_
         assert len(wide) == 1, "other pushes get none of it"
 
 
+@pytest.mark.slow
 def test_where_commits_must_be_signed_people_are_told_what_to_change(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         world.repository.signed = True

@@ -70,6 +70,7 @@ def test_codex_reviews_the_pull_request_of_claude_on_its_lines_and_can_push_noth
         assert world.turns() == 3
 
 
+@pytest.mark.slow
 def test_claude_is_told_to_fix_what_codex_found_and_knows_it(tmp_path: Path) -> None:
     with PullWorld(tmp_path, agents=("claude", "codex")) as world:
         pull = proposed(world)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
@@ -101,6 +103,7 @@ def test_a_bridge_that_dies_after_the_acknowledgement_goes_on_when_it_is_back(
         assert world.turns() == 1
 
 
+@pytest.mark.slow
 def test_an_issue_that_was_taken_away_while_the_bridge_was_down_is_not_worked_on(
     tmp_path: Path,
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import pytest
 
 from tests.support.linear import LinearWorld
 
@@ -61,6 +62,7 @@ def test_an_admin_installs_the_agent_and_it_goes_on_after_a_crash(tmp_path: Path
         assert token.encode() not in kept
 
 
+@pytest.mark.slow
 def test_a_revoked_agent_says_so_and_its_answer_arrives_once_it_is_installed_again(
     tmp_path: Path,
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_pat
         assert [pr["updates"] for pr in here.proposals] == [1]
 
 
+@pytest.mark.slow
 def test_git_runs_in_the_home_of_the_session(tmp_path: Path) -> None:
     with studio(tmp_path, entry={"driver": "demo"}) as here:
         post = here.tell("write a.txt mine")
@@ -69,6 +70,7 @@ def test_git_runs_in_the_home_of_the_session(tmp_path: Path) -> None:
         assert [home.name for home in homes.glob("1-*")] == ["1-demo"]
 
 
+@pytest.mark.slow
 def test_an_agent_may_commit_and_push_by_itself(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell(
@@ -95,6 +97,7 @@ def test_a_refused_push_can_be_read_by_the_agent_and_by_people(tmp_path: Path) -
         assert here.proposals == []
 
 
+@pytest.mark.slow
 def test_a_person_may_allow_workflow_files(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell("run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml")
@@ -107,6 +110,7 @@ def test_a_person_may_allow_workflow_files(tmp_path: Path) -> None:
         assert post.content["note"].endswith(PULL)
 
 
+@pytest.mark.slow
 def test_nothing_happens_where_nothing_changed(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell("say hello")
@@ -116,6 +120,7 @@ def test_nothing_happens_where_nothing_changed(tmp_path: Path) -> None:
         assert here.proposals == []
 
 
+@pytest.mark.slow
 def test_push_names_the_branch_and_none_delivers_nothing(tmp_path: Path) -> None:
     with studio(tmp_path / "push", entry={"ship": "push"}) as here:
         post = here.tell("write a.txt a")
@@ -142,6 +147,7 @@ def test_a_conflict_with_the_base_is_said_with_a_way_out(tmp_path: Path) -> None
         assert "conflicts" not in here.tell(f"run {resolve}").content["note"]
 
 
+@pytest.mark.slow
 def test_unresolved_conflicts_are_never_committed(tmp_path: Path) -> None:
     with studio(tmp_path, files={"a.txt": "old\n"}) as here:
         here.tell("run echo mine > a.txt")
@@ -154,6 +160,7 @@ def test_unresolved_conflicts_are_never_committed(tmp_path: Path) -> None:
         assert here.log(form="%H") == before
 
 
+@pytest.mark.slow
 def test_a_pull_request_that_cannot_be_opened_is_opened_by_the_next_turn(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.forge.change(broken="The forge is away.")
@@ -192,6 +199,7 @@ def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path
         assert here.server.head(REPOSITORY, "feature") == head
 
 
+@pytest.mark.slow
 def test_on_a_fork_an_agent_reads_the_head_of_the_pull_request(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="fork")
@@ -254,6 +262,7 @@ def test_a_folder_is_worked_in_as_it_is(tmp_path: Path) -> None:
         assert (project / "a.txt").read_text() == "in place\n"
 
 
+@pytest.mark.slow
 def test_two_sessions_take_turns_in_one_folder(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -296,6 +305,7 @@ def test_a_repository_that_was_renamed_is_said(tmp_path: Path) -> None:
         assert moved in post.content["note"]
 
 
+@pytest.mark.slow
 def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.tell("say hello")
@@ -323,6 +333,7 @@ def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
         assert ("`.agent-bridge/setup` ended with status 0.\nprepared",) in kept
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
 def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
@@ -338,6 +349,7 @@ def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
         assert b"new\n" in here.server.large[REPOSITORY].values()
 
 
+@pytest.mark.slow
 def test_a_repository_gives_variables_to_its_setup_and_to_agents_in_it(tmp_path: Path) -> None:
     value = "value-of-the-repository-0123456789"
     script = "#!/bin/sh\necho for $STAGE with $APP_TOKEN; echo $HOME > .git/home\n"
@@ -361,6 +373,7 @@ def test_a_repository_gives_variables_to_its_setup_and_to_agents_in_it(tmp_path:
         assert value not in here.world.bridge.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_shallow_repository_is_worked_in_as_any_other(tmp_path: Path) -> None:
     settings = {"REPOSITORIES_JSON": json.dumps({REPOSITORY: {"clone": "shallow"}})}
     with studio(tmp_path, settings=settings) as here:
@@ -429,6 +442,7 @@ def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
         assert not here.workspace(number=2).exists()
 
 
+@pytest.mark.slow
 def test_no_token_is_anywhere_an_agent_could_see(tmp_path: Path) -> None:
     basic = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
     # Looks at every process, again and again, while its own push is under way.
@@ -475,8 +489,10 @@ def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path:
         missing = here.world.bridge.http.get("/workspace/99")
         stranger = here.world.bridge.http.get("/workspace/1", headers={"Authorization": ""})
 
-        assert "+new" in unshipped.text
-        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], "+&lt;b&gt;bold&lt;/b&gt;")
+        assert "Uncommitted" in unshipped.text
+        assert '<span class="l add" data-n="1"><span>new\n' in unshipped.text
+        shown = (REPOSITORY, BRANCH, PULL, here.log(form="%H")[:12], ">&lt;b&gt;bold&lt;/b&gt;\n")
         assert [words for words in shown if words not in page.text] == []
+        assert "Uncommitted" not in page.text
         assert (page.status_code, missing.status_code) == (200, 404)
         assert stranger.status_code == 401

@@ -59,6 +59,7 @@ def test_a_turn_that_runs_while_the_store_is_locked_loses_nothing(tmp_path: Path
         assert len(post.text) == len("go is here.\n\nDone: look; act.\n\n\n\nword-001") + 3000
 
 
+@pytest.mark.slow
 def test_an_ask_that_comes_while_the_store_is_locked_is_asked_afterwards(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.bridge.arm("asks.open", act="pause")
@@ -75,6 +76,7 @@ def test_an_ask_that_comes_while_the_store_is_locked_is_asked_afterwards(tmp_pat
         assert (world.bridge.workspace() / "notes.txt").read_text() == "kept\n"
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_acknowledged_counts_although_the_store_was_locked(
     tmp_path: Path,
 ) -> None:
@@ -186,6 +188,7 @@ def bubblewrap() -> bool:
     return bool(tried) and tried.returncode == 0  # type: ignore[union-attr]  # it ran
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not bubblewrap(), reason="bubblewrap cannot make a file system of a size here")
 def test_a_bridge_on_a_disk_that_is_really_full_refuses_and_recovers(tmp_path: Path) -> None:
     data = tmp_path / "data"

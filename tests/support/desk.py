@@ -46,7 +46,7 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
-from app.core.updates import PromptEnd, TextUpdate
+from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.core.workspaces import Workspace
 from app.server.metrics import Metrics
 from app.store.database import Database
@@ -190,6 +190,10 @@ class ScriptedAgent:
         await self._launcher.cancelling()
         self._cancelled.set()
 
+    @property
+    def choices(self) -> Choices:
+        return Choices((Choice("ask", "Ask"), Choice("free", "Free")), (), "ask")
+
     async def configure(self, *, mode: str | None, model: str | None) -> None:
         self._note("configure", mode or model or "")
 
@@ -239,6 +243,9 @@ class StirringDeliveries:
 
     async def add(self, delivery: Delivery) -> None:
         await self._inner.add(delivery)
+
+    async def outcome(self, adapter: str, delivery_id: str) -> DeliveryState | None:
+        return await self._inner.outcome(adapter, delivery_id)
 
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
         return await self._inner.pending(adapter, after)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Proposal, Repository
+from app.core.workspaces import Author, Head, Judged, Proposal, Repository
 from app.errors import RepositoryError
 from app.vault import Vault
 
@@ -74,11 +74,8 @@ class Forge:
         self.change(proposals=known)
         return str((same or known)[-1 if not same else 0]["link"])
 
-    async def checks(
-        self, repository: Repository, agent: str, commit: str
-    ) -> Literal["", "running", "passed", "failed"]:
-        found: Literal["", "running", "passed", "failed"] = self.state()["checks"]
-        return found
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        return None
 
     async def head(self, session: Session) -> Head | None:
         found = self.state()["heads"].get(str(session.place))

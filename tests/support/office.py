@@ -23,9 +23,12 @@ from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
+from app.core.repositories.picker import RepositoryPicker
 from app.core.session_manager import SessionManager
-from app.core.types import Entry, TurnRef, TurnState
-from app.core.updates import AskOption, AskRequest
+from app.core.types import Entry, Session, TurnRef, TurnState
+from app.core.updates import AskOption, AskRequest, Choice, Choices
+from app.core.workspaces import Repository
+from app.errors import AgentRefused, RepositoryGone
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
@@ -37,7 +40,7 @@ from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import open_stores, opened
-from tests.support.no_git import directory
+from tests.support.no_git import directory, empty_folders
 
 BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
@@ -73,13 +76,31 @@ class Engine:
         raise AssertionError("nobody runs turns here")
 
 
+class Seats:
+    """Agents that offer two modes and take either."""
+
+    def __init__(self) -> None:
+        self.configured: list[tuple[int, str | None]] = []
+
+    def choices(self, _session: Session) -> Choices:
+        """Offer the two."""
+        return Choices((Choice("ask", "Ask first"), Choice("free", "Free")), (), "ask")
+
+    async def configure(self, session: int, *, mode: str | None = None) -> None:
+        """Note the mode; refuse one that is not offered."""
+        if mode not in {"ask", "free"}:
+            raise AgentRefused("claude", -32602, f"it has no mode {mode!r}")
+        self.configured.append((session, mode))
+
+
 class Office:
     """One bridge, and a browser that is signed in."""
 
     def __init__(self, stores: Stores, folder: Path) -> None:
         clock, vault, metrics = SystemClock(), Vault(), Metrics()
         adapters = {f"web:{name}": WebAdapter(name) for name in CARDS}
-        live: Any = None
+        self.seats = Seats()
+        live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions)
@@ -115,6 +136,8 @@ class Office:
             vault=vault,
         )
         self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
+        self.opens: dict[str, tuple[str, ...]] = {}
+        """The repositories that an agent's credentials open."""
         self.parts = Parts(
             agents=CARDS,
             intake=self.intake,
@@ -135,14 +158,25 @@ class Office:
             uploads=folder / "uploads",
             admin_token=ADMIN_TOKEN,
             ready=_ready,
+            picker=RepositoryPicker(
+                directory(folder),
+                stores.sessions,
+                choose=manager.choose,
+                list_repositories=self._list_repositories,
+                reach=_reach,
+            ),
             installs=Installations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
+            workspaces=empty_folders(folder, stores, clock, vault),
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
         )
         self._outbox = outbox
         self.http = self.browser()
         self.csrf = ""
+
+    async def _list_repositories(self, agent: str) -> Sequence[str]:
+        return self.opens.get(agent, ())
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
@@ -168,7 +202,7 @@ class Office:
         await self.intake.close()
         await self._outbox.close(grace=0)
 
-    async def post(self, path: str, files: Any = None, **fields: str) -> httpx.Response:
+    async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
         """Send a form as the page's script does."""
         headers = {"X-CSRF-Token": self.csrf, "Accept": "application/json"}
         return await self.http.post(path, data=fields, files=files, headers=headers)
@@ -264,6 +298,12 @@ async def office(folder: Path) -> AsyncIterator[Office]:
             yield made
         finally:
             await made.close()
+
+
+async def _reach(repository: Repository, _agent: str) -> None:
+    """Act as a remote that has one repository, `acme/public`."""
+    if repository.name != "acme/public":
+        raise RepositoryGone(repository.name, "it does not exist, or this agent has no access")
 
 
 async def _ready() -> Sequence[Any]:

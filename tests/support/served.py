@@ -132,7 +132,7 @@ class Served:
         def listens() -> bool:
             said = self.output.read_bytes()[said_before:]
             assert process.poll() is None, f"the bridge did not start:\n{said[-4000:].decode()}"
-            return b"\nLog in  " in said
+            return b"To open the page" in said
 
         self.wait(listens, "the way to log in", seconds)
         self.url = self.new_link().partition("/login/")[0]

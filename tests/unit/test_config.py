@@ -133,7 +133,6 @@ def test_known_agents_on_path_run_as_the_persons_own(tmp_path: Path) -> None:
     assert configuration.agents["gemini"].command == (f"{tmp_path}/bin/gemini", "--acp")
     assert {one.home for one in configuration.agents.values()} == {"user"}
     assert {one.sandbox for one in configuration.agents.values()} == {"none"}
-    assert not any(one.isolated for one in configuration.agents.values())
 
 
 def test_a_single_command_makes_the_agent_default(tmp_path: Path) -> None:
@@ -255,7 +254,7 @@ def test_an_agent_without_isolation_may_be_asked_for_in_words(tmp_path: Path) ->
     configuration = configured(tmp_path, {"AGENTS_JSON": json.dumps({"mine": entry}), **SLACK})
 
     assert configuration.isolation_required
-    assert not configuration.agents["mine"].isolated
+    assert configuration.agents["mine"].sandbox == "none"
 
 
 def test_services_with_credentials_are_enabled(tmp_path: Path) -> None:

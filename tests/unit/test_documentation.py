@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import module_map
+from app.agents.exposure import AS_YOU
+from tests.support import doctor_table, module_map
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -54,6 +55,34 @@ def test_the_handbook_names_only_what_exists() -> None:
 
     assert {each for each in layers if each and not list(ROOT.glob(f"app/{each}*"))} == set()
     assert {each for each in folders if not (ROOT / each).exists()} == set()
+
+
+def test_troubleshooting_lists_all_that_doctor_finds() -> None:
+    written = doctor_table.PAGE.read_text()
+
+    assert written == doctor_table.insert(written, doctor_table.render()), "run `make map`"
+    assert written.count("\n| ") > 30
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/quick-start.md", "docs/troubleshooting.md", "docs/operate.md"]
+)
+def test_not_isolated_means_the_same_in_the_docs_as_on_the_page(path: str) -> None:
+    assert AS_YOU in (ROOT / path).read_text()
+
+
+@page
+def test_each_link_to_a_part_of_a_page_leads_there(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)", path.read_text())
+
+    assert [link for link in links if link[1] not in parts(path.parent / link[0], path)] == []
+
+
+def parts(linked: Path, own: Path) -> set[str]:
+    """Name the headings of a page as GitHub does."""
+    text = (own if linked.is_dir() else linked).read_text()
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @page

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ordinary import USERS, Server, agents, laid_out
+from tests.support.variants import quick
 
 
 @pytest.fixture(scope="module", params=USERS)
@@ -24,7 +25,7 @@ def test_a_command_runs_as_the_user_with_nothing_of_another(server: Server) -> N
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-@pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])
+@pytest.mark.parametrize("sandbox", quick(1, ["bubblewrap", "none"]))
 def test_a_bridge_is_served_by_the_user_and_runs_an_agent(server: Server, sandbox: str) -> None:
     settings = {"AGENTS_JSON": agents(demo=server.demo(mode="free", sandbox=sandbox))}
 

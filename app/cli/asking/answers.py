@@ -147,8 +147,11 @@ def show(screen: Screen, question: Question) -> None:
 
 
 def _prompt(question: Question) -> str:
-    numbers = f" (1-{len(question.options)})" if question.options else ""
-    return f"Answer{numbers}{', or in words' if question.free_text and numbers else ''}: "
+    last = len(question.options)
+    ways = ["1" if last == 1 else f"1-{last}"] if last else []
+    if ways and question.free_text:
+        ways.append("or in words")
+    return f"Answer ({', '.join(ways)}): " if ways else "Answer: "
 
 
 def _of_kind(options: Sequence[OptionOut], kind: str) -> OptionOut | None:

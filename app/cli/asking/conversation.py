@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from app.cli import lines
+from app.cli.asking import where
 from app.cli.asking.answers import Question, Responder
 from app.cli.asking.screen import Screen
 from app.core.ask_view import kept_view
@@ -62,10 +63,12 @@ class AgentUnknown(BridgeError):
 class Conversation:
     """One prompt and the turn that follows from it."""
 
-    def __init__(self, way: Way, screen: Screen, responder: Responder) -> None:
+    def __init__(self, way: Way, screen: Screen, responder: Responder, hint: str = "") -> None:
+        """Follow a turn; `hint` is shown with where it works."""
         self._way = way
         self._screen = screen
         self._responder = responder
+        self._hint = hint
         self._tasks = Tasks("ask")
         self._items: asyncio.Queue[Item] = asyncio.Queue()
         self._begun = asyncio.Event()
@@ -119,6 +122,8 @@ class Conversation:
             raise Conflict(
                 f"{new.text!r} is a command of the bridge: it was run, and no turn started"
             )
+        if place := where.words(begun.repository):
+            self._screen.line(f"{place}; {self._hint}" if self._hint else place, "dim")
         self._session, self._turn = begun.id, begun.turn
         self._begun.set()
         return begun

@@ -184,12 +184,7 @@ def isolation(entry: AgentEntry, words: str) -> Finding:
             entry.name, reason.rstrip("."), remedy or "Check its home and where secrets are kept."
         )
     reason, _, remedy = words.partition(". ")
-    if not entry.isolated:
-        remedy = (
-            "It can read everything that you can. To isolate it, name it in AGENTS_JSON without "
-            '"sandbox": "none" and "home": "user".'
-        )
-    return warning(entry.name, reason.rstrip("."), remedy or "It can read everything that you can.")
+    return warning(entry.name, reason, remedy)
 
 
 def _node(agent: str, oldest: int, words: str) -> Finding:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from app.core.consent.offers import (
     GO_ON,
     find_option,
+    find_refusing,
     find_short,
     is_short,
     label_options,
@@ -202,6 +203,15 @@ class Ledger:
                 options = [option for option in asks[0].options if not option.on_page]
                 found[session.key.agent] = ask_back(label_options(options), len(asks))
         return found
+
+    def find_rejected(self, sessions: Iterable[Session], ask_id: int) -> Mapping[str, str]:
+        """Find the option that rejects an open ask, by the agent that asks."""
+        for session in sessions:
+            for ask in self._asks.open_in(session.id):
+                refusing = find_refusing(ask.options)
+                if ask.id == ask_id and refusing is not None:
+                    return {session.key.agent: refusing.id}
+        return {}
 
     def unmet(self, session: int) -> str:
         """Say what the bridge needs to know before a session's turn can begin."""

@@ -37,7 +37,7 @@ from app.core.retry import persist, retry
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
 from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
-from app.errors import BridgeError, PostError, SpeakerUnknown
+from app.errors import BridgeError, Conflict, PostError, SpeakerUnknown
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -80,10 +80,13 @@ class Dispatcher:
         self._clock = clock
         self._vault = vault
 
-    def untagged(self, place: PlaceKey) -> Floor:
-        """Tell who would answer a message without a mention, and why."""
+    def untagged(self, place: PlaceKey, usual: Untagged | None = None) -> Floor:
+        """Tell who would answer a message without a mention, and why.
+
+        `usual` stands in for the general setting; what was set for the place counts more.
+        """
         unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
-        return decide(unmentioned, self._decisions.place(place), self._untagged)
+        return decide(unmentioned, self._decisions.place(place), usual or self._untagged)
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
@@ -192,11 +195,15 @@ class Dispatcher:
 
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
+        try:
+            effects = self._manager.choose(heard.place, heard.repository)
+        except Conflict as error:
+            return await self._refuse_choice(delivery, heard, str(error))
         allowed, posts = await self._admit(delivery, heard, floor)
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
         answers = self._answers(heard, here)
-        answering = {answer.request.agent_name for answer in answers}
+        answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
         unclear = self._ledger.find_unclear(waiting, heard.words)
         posts += tuple(_notice(delivery, heard, *each) for each in unclear.items())
@@ -215,6 +222,7 @@ class Dispatcher:
                 ANSWERS if answers else reason,
                 requests,
                 posts,
+                effects if allowed else (),
                 silence=silence,
                 answers=answers,
             )
@@ -222,9 +230,23 @@ class Dispatcher:
         self._ledger.settle(accepted.answered)
         return accepted
 
+    async def _refuse_choice(self, delivery: Delivery, heard: Heard, why: str) -> Accepted:
+        """Start nothing where the repository that came with a message cannot be used."""
+        notice = _notice(delivery, heard, "bridge", why)
+        refused = Decision(delivery.seq, heard, "refused", why, posts=(notice,))
+        return await self._manager.admit(refused)
+
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
-        if heard.speaker.kind == "agent" or heard.files:
+        if heard.speaker.kind == "agent":
+            return ()
+        if heard.rejects is not None:
+            rejected = self._ledger.find_rejected(sessions, heard.rejects)
+            return tuple(
+                AskAnswer(heard.rejects, option, _request(heard, agent), also_told=True)
+                for agent, option in rejected.items()
+            )
+        if heard.files:
             return ()
         found = self._ledger.find_answered(sessions, heard.words)
         return tuple(

@@ -92,19 +92,24 @@ class Intake:
             wake.set()
 
     async def settle(self, delivery: Delivery) -> Accepted:
-        """Store a delivery and wait for its outcome.
+        """Store a delivery and wait for its outcome; one that is known by its id changes nothing.
 
         Raises:
             BridgeError: it could not be stored, or it failed.
         """
         key = (delivery.adapter, delivery.delivery_id)
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._awaited[key] = future
-        try:
-            await self.take(delivery)
-            outcome = await future
-        finally:
-            self._awaited.pop(key, None)
+        if (same := self._awaited.get(key)) is not None:
+            outcome = await asyncio.shield(same)
+        elif await self._deliveries.outcome(*key) in {None, "new"}:
+            future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            self._awaited[key] = future
+            try:
+                await self.take(delivery)
+                outcome = await asyncio.shield(future)
+            finally:
+                self._awaited.pop(key, None)
+        else:
+            outcome = Accepted(repeated=True)
         if isinstance(outcome, BridgeError):
             raise outcome
         return outcome

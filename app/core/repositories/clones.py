@@ -6,10 +6,12 @@ a crash cut off, no commit is lost and nothing is proposed twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from app.core import wording
 from app.core.folders import folder_name
@@ -23,6 +25,7 @@ from app.core.workspaces import (
     Author,
     Checkout,
     Clone,
+    Diff,
     Proposal,
     Repository,
     Ship,
@@ -36,9 +39,12 @@ from app.core.workspaces import (
     link_number,
     proposal_body,
     subject,
+    web_address,
 )
 from app.errors import RepositoryError
 from app.vault import Vault
+
+logger = logging.getLogger(__name__)
 
 Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 """Has a person decide, where one can be asked."""
@@ -119,18 +125,57 @@ class Clones:
         """Tell what people see of a session's clone."""
         record = self._records.latest(session.id)
         if record is None or record.repository != target:
-            return WorkspaceView("clone", target.name)
+            return WorkspaceView("clone", target.name, web=web_address(target))
         return WorkspaceView(
-            "clone", target.name, record.branch, record.base, record.link, record.sent
+            "clone",
+            target.name,
+            record.branch,
+            record.base,
+            record.link,
+            record.sent,
+            web_address(target),
+            record.outcome,
+            record.judged,
+            record.changes,
         )
 
-    async def diff(self, session: Session) -> str:
+    def folder(self, session: Session, target: Repository) -> Path | None:
+        """Return the folder of a session's clone, if there is one."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or record.repository != target:
+            return None
+        return self._folder(session, record)
+
+    async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
-            return ""
+            return ()
         clone = await self._clone(session, record)
-        return self._vault.redact(await self._checkouts.diff(clone, record.commit))
+        found = await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
+        redact = self._vault.redact
+        return [
+            replace(
+                diff,
+                text=redact(diff.text),
+                stat=redact(diff.stat),
+                problem=redact(diff.problem),
+            )
+            for diff in found
+        ]
+
+    async def measure(self, session: Session) -> None:
+        """Record how much a session changed in its clone since it began."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready":
+            return
+        changes = await self._checkouts.count_changes(
+            await self._clone(session, record), record.commit
+        )
+        if changes is not None and changes != record.changes:
+            await persist(
+                self._clock, self._records.measured, record.session, record.number, changes
+            )
 
     async def ship(self, session: Session, target: Repository, work: Work) -> Shipped:
         """Ship the result of a turn as the agent's entry says.
@@ -253,7 +298,7 @@ class Clones:
     async def _clone(self, session: Session, record: Checkout) -> Clone:
         agent = session.key.agent
         return Clone(
-            folder=self._root / f"{folder_name(session)}-{record.number}",
+            folder=self._folder(session, record),
             home=folder_name(session),
             session=session.key,
             repository=record.repository,
@@ -263,6 +308,9 @@ class Clones:
             start=record.start,
         )
 
+    def _folder(self, session: Session, record: Checkout) -> Path:
+        return self._root / f"{folder_name(session)}-{record.number}"
+
     async def _record_sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
@@ -270,14 +318,9 @@ class Clones:
         self, session: Session, record: Checkout, clone: Clone, work: Work
     ) -> Shipped:
         """Return what was pushed and, if configured, propose it."""
-        stat = await self._checkouts.stat(clone, record.told or record.commit, record.sent)
-        pushed = Pushed(
-            record.repository.name,
-            record.branch,
-            files=stat.files,
-            added=stat.added,
-            removed=stat.removed,
-        )
+        changes = await self._checkouts.count_changes(clone, record.told or record.commit)
+        counted = {} if changes is None else asdict(changes)
+        pushed = Pushed(record.repository.name, record.branch, **counted)
         link = record.link
         forge = self._shipping.forge
         if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
@@ -295,8 +338,12 @@ class Clones:
             except RepositoryError as error:
                 return Shipped(pushed, wording.NOT_PROPOSED.format(problem=error))
         if forge and link:
-            checks = await forge.checks(record.repository, session.key.agent, record.sent)
-            pushed = replace(pushed, link=link, number=link_number(link), checks=checks)
+            pushed = replace(
+                pushed,
+                link=link,
+                number=link_number(link),
+                checks=await self._read_checks(forge, session, record),
+            )
         files = await self._checkouts.conflicts(clone, record.base, record.sent)
         await persist(
             self._clock, self._records.told, record.session, record.number, record.sent, link
@@ -304,6 +351,17 @@ class Clones:
         named = wording.some(files)
         conflict = wording.CONFLICT.format(base=record.base, files=named) if files else ""
         return Shipped(pushed, conflict)
+
+    async def _read_checks(
+        self, forge: Forge, session: Session, record: Checkout
+    ) -> Literal["", "running", "passed", "failed"]:
+        """Tell how the checks of a pull request are now; empty if that cannot be read."""
+        try:
+            found = await forge.judged(record.repository, session.key.agent, record.branch)
+        except RepositoryError as error:
+            logger.info("cannot read the checks of %s: %s", record.branch, error)
+            return ""
+        return "" if found is None else found.checks
 
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)

@@ -14,11 +14,9 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from app.core.keys import AreaOf, PlaceKey, no_area
-from app.core.workspaces import Repository, Target
+from app.core.workspaces import FOLDER, NONE, Repository, Target
 from app.errors import Conflict
 
-FOLDER = "folder:"
-NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")
 _HOMES = frozenset({Path("/home"), Path("/Users")})
@@ -112,8 +110,9 @@ class Directory:
                     "A folder on the bridge's machine can be chosen only on its page or in its "
                     "settings."
                 )
-            self.check_folder(self.read(text))
-            return text
+            path = self.read(text)
+            self.check_folder(path)
+            return f"{FOLDER}{path}"
         if not _NAME.fullmatch(text):
             raise Conflict("Write `repo OWNER/NAME`, `repo folder:/PATH` or `repo none`.")
         return text
@@ -135,7 +134,10 @@ class Directory:
             Conflict: it may not.
         """
         if not isinstance(path, Path) or not path.is_absolute() or not path.is_dir():
-            raise Conflict("No such folder. Write `folder:` and an absolute path.")
+            raise Conflict(
+                f"No such folder on the bridge's machine: {path}. Write its whole path, such as "
+                "/home/me/project or ~/project."
+            )
         if objection := self.objection(path):
             raise Conflict(objection)
         return path.resolve()

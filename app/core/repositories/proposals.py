@@ -6,7 +6,7 @@ Nothing starts by itself: after a failure a fix is offered, and a person accepts
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from app.core import wording
 from app.core.adapters import Adapter
@@ -47,7 +47,9 @@ class Proposals:
         adapters: Mapping[str, Adapter],
         clock: Clock,
         offer_seconds: float,
+        look: Callable[[int], None] = lambda _session: None,
     ) -> None:
+        """Follow them; `look` has the state of a session's proposal read again."""
         self._proposals = proposals
         self._checkouts = checkouts
         self._ledger = ledger
@@ -56,6 +58,7 @@ class Proposals:
         self._adapters = adapters
         self._clock = clock
         self._offer_seconds = offer_seconds
+        self._look = look
 
     async def take(self, adapter_name: str, news: News) -> str:
         """Report news about this agent's proposals; returns what the news was about.
@@ -72,9 +75,10 @@ class Proposals:
         proposed = self._proposals.find(adapter.agent, news.repository, news.branch)
         if proposed is None:
             return "nothing that was proposed here"
+        self._look(proposed.session)
         if news.kind == "checked":
             await self._look_at_checks(adapter, news, proposed)
-        else:
+        elif news.kind != "reviewed":
             await self._end(news, proposed)
         return f"news of session {proposed.session}"
 

@@ -27,6 +27,10 @@ class DeliveryStore(Protocol):
         """Store a delivery; one known by id or by signature changes nothing."""
         ...
 
+    async def outcome(self, adapter: str, delivery_id: str) -> DeliveryState | None:
+        """Return what became of a delivery; None if it never arrived."""
+        ...
+
     async def pending(self, adapter: str, after: int) -> Sequence[Delivery]:
         """List the unsettled deliveries, in order of arrival."""
         ...

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from app.core.inbound import Naming, Renamed
 from app.core.updates import AskRequest
-from app.core.workspaces import Checkout, Opened, Proposed
+from app.core.workspaces import Changes, Checkout, Judged, Opened, Proposed
 
 
 class CheckoutStore(Protocol):
@@ -39,6 +39,14 @@ class CheckoutStore(Protocol):
 
     async def told(self, session: int, number: int, commit: str, link: str) -> None:
         """Record that people were told of a commit, and where it is proposed."""
+        ...
+
+    async def measured(self, session: int, number: int, changes: Changes) -> None:
+        """Record how much changed in a clone."""
+        ...
+
+    async def judged(self, session: int, number: int, found: Judged) -> None:
+        """Record what others say about a clone's proposal."""
         ...
 
     async def gone(self, session: int, number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from app.core.keys import PlaceKey, SessionKey
@@ -51,8 +51,16 @@ class SessionStore(Protocol):
         """List places, the one where something happened last first."""
         ...
 
+    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
+        """List the places whose title or recent text has all these words, most recent first."""
+        ...
+
     async def thread(self, place: PlaceKey) -> Thread | None:
         """Read one place as the list shows it."""
+        ...
+
+    async def repositories(self, *, limit: int) -> Sequence[str]:
+        """List the repositories and folders that were chosen, the one used last first."""
         ...
 
     async def active(self, service: str, agent: str, *, since: float) -> Sequence[ActivePlace]:
@@ -196,6 +204,10 @@ class TranscriptStore(Protocol):
 
         Open turns are always included, however long ago they began. 0 means everything.
         """
+        ...
+
+    async def offered(self, session: int) -> Sequence[Mapping[str, str]]:
+        """Return the commands that a session's agent offered last: name, description, hint."""
         ...
 
     async def overheard(self, turn: int, *, limit: int) -> Overheard:

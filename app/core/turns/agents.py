@@ -18,7 +18,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session
-from app.core.updates import AskRequest, BridgeUpdate, StateUpdate
+from app.core.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
 from app.core.workspaces import Target, Workspace
 from app.vault import Vault
 
@@ -82,6 +82,7 @@ class LiveAgents:
         self._idle_seconds = idle_seconds
         self._of_agent = of_agent or {}
         self._live: dict[int, LiveAgent] = {}
+        self._choices: dict[str, Choices] = {}
         self._ending: dict[int, asyncio.Event] = {}
         self._opening: Counter[str] = Counter()
         self._starts: dict[int, deque[float]] = {}
@@ -123,6 +124,7 @@ class LiveAgents:
             )
             live.wishes = (session.mode, session.model)
             self._live[session.id] = live
+            self._choices[session.key.agent] = opened.session.choices
         await self._adjust(session.id, live)
         return live
 
@@ -178,6 +180,13 @@ class LiveAgents:
         live = self._live.get(session_id)
         if live is not None and live.agent.alive:
             await live.agent.configure(mode=mode, model=model)
+
+    def choices(self, session: Session) -> Choices:
+        """Return what a session's agent offers, or what the agent offered when it last started."""
+        live = self._live.get(session.id)
+        if live is not None:
+            self._choices[session.key.agent] = live.agent.choices
+        return self._choices.get(session.key.agent, Choices())
 
     async def _adjust(self, session_id: int, live: LiveAgent) -> None:
         """Apply the mode and model that were chosen while the agent was starting or busy."""

@@ -17,13 +17,13 @@ from app.core.adapters import Adapter
 from app.core.consent.offers import CHOICE
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
-from app.core.repositories.directory import NONE, Directory
+from app.core.repositories.directory import Directory
 from app.core.retry import persist
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import Message, Session
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Repository, Suggestion
+from app.core.workspaces import NONE, Repository, Suggestion, web_address
 from app.errors import PostError, ServiceRefused
 
 logger = logging.getLogger(__name__)
@@ -111,8 +111,7 @@ class RepositoryChoice:
     def _address(self, name: str) -> str:
         """Return the address of a repository on the web; empty if it has none."""
         found = self._directory.read(name)
-        url = found.url if isinstance(found, Repository) else ""
-        return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
+        return web_address(found) if isinstance(found, Repository) else ""
 
     def _is_settled(self, place: PlaceKey) -> bool:
         return self._directory.fixes(place) or any(

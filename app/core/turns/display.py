@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from app.core.files.outgoing import Given, listed
 from app.core.posts import Fact, NewPost, PostContent, Pushed
@@ -102,8 +103,12 @@ class TurnDisplay:
         *,
         pushed: Pushed | None = None,
         on_hold: int = 0,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the end of the turn and everything that shows it, in one commit."""
+        """Write the end of the turn and everything that shows it, in one commit.
+
+        `facts` say how it ended, for a surface with words of its own.
+        """
         context = self._context
         await self.router.close()
         if self.router.title:
@@ -122,7 +127,11 @@ class TurnDisplay:
             self._turn.id,
             state,
             replace(content, files=given.files, outcome=outcome),
-            self._last_entries(shown, _join(pushed_words(pushed) if pushed else "", note), given),
+            self._last_entries(
+                _join(pushed_words(pushed) if pushed else "", note),
+                {"end": shown, **(facts or {})},
+                given,
+            ),
             note if state is TurnState.FAILED else "",
             more=[*self._file_posts(given), *await self._companions.end(state)],
         )
@@ -140,14 +149,14 @@ class TurnDisplay:
         if self._post is not None:
             self._context.outbox.progress(self._post.id, self._post.target, content)
 
-    def _last_entries(self, shown: str, note: str, given: Given) -> list[Entry]:
+    def _last_entries(self, note: str, facts: Mapping[str, Any], given: Given) -> list[Entry]:
         """Write what the page shows at the end of the turn."""
         entries: list[Entry] = []
         if given.files:
             files = [asdict(file) for file in given.files]
             entries.append(Entry("notice", f"Made {listed(given.files)}.", data={"files": files}))
         if note:
-            entries.append(Entry("notice", note, data={"end": shown}))
+            entries.append(Entry("notice", note, data=facts))
         return [replace(entry, session=self._session.id, turn=self._turn.id) for entry in entries]
 
     def _file_posts(self, given: Given) -> list[NewPost]:

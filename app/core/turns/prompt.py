@@ -22,6 +22,8 @@ OUTGOING = (
     "is sent when your turn ends."
 )
 
+_COMMAND = re.compile(r"(?:@[\w-]+[,:]?\s+)?(/[\w.:-]+(?: [^\n]*)?)")
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -74,6 +76,10 @@ def compose(asked: Asked) -> str:
     parts.extend(f"[Attached: {_one_line(str(file))}]" for file in asked.files)
     parts.extend(_format_answer(ask) for ask in asked.answers)
     words = _words(asked.messages)
+    if (command := _COMMAND.fullmatch(words)) and not asked.continued:
+        # An agent recognises its own commands only at the beginning of a prompt.
+        begins = asked.workspace is not None
+        return "\n".join([command[1], *parts[0 if begins else 1 :]])
     parts.append(_quote(words) if asked.continued else words)
     return "\n".join(parts)
 

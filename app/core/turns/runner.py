@@ -21,6 +21,7 @@ from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
 from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
+from app.core.turns.failure import Failure, failure_of
 from app.core.turns.limits.budget import GRACE_SECONDS, Budget
 from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
@@ -100,6 +101,7 @@ class TurnRun:
                 await self._finish(end)
         finally:
             await self._context.live.give_back(self._session.id)
+            self._context.look(self._session.id)
 
     async def stop(self) -> None:
         """End the turn now, if it was stopped; nothing that the agent still does is shown."""
@@ -278,11 +280,11 @@ class TurnRun:
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
-            await self._fail("")
+            await self._fail("", Failure("overdue"))
         elif self._course.phase is Phase.UNASKED:
             # The next turn begins with a new process, and with settings that ask.
             await self._context.live.end(self._session.id)
-            await self._fail(wording.STOPPED_UNASKED.format(agent=self._name))
+            await self._fail(wording.STOPPED_UNASKED.format(agent=self._name), Failure("unasked"))
         elif self._budget.has_ended(end):
             await self._pause(self._budget.pause())
         elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
@@ -302,14 +304,15 @@ class TurnRun:
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError):
-            await self._fail(wording.failure(error, self._name, self._session.key.agent))
+            words = wording.failure(error, self._name, self._session.key.agent)
+            await self._fail(words, failure_of(error))
         elif isinstance(error, RepositoryError):
-            await self._fail(str(error))
+            await self._fail(str(error), failure_of(error))
         else:
             logger.error("turn %d failed", self._turn.id, exc_info=error)
             await self._context.live.end(self._session.id)
             known = str(error) if isinstance(error, BridgeError) else type(error).__name__
-            await self._fail(wording.BROKE.format(cause=known))
+            await self._fail(wording.BROKE.format(cause=known), failure_of(error))
 
     def _obstacle(self, error: Exception) -> Obstacle | None:
         told_to_end = self._course.phase in {Phase.STOPPING, Phase.OVERDUE}
@@ -325,14 +328,17 @@ class TurnRun:
         if not await self._pauses.ask(request, until=self._context.clock.now(), note=note):
             await self._end_stopped()
 
-    async def _fail(self, words: str) -> None:
+    async def _fail(self, words: str, failure: Failure) -> None:
         if self._course.phase is Phase.STOPPING:
             await self._end_stopped()
             return
         if self._course.phase is Phase.OVERDUE:
             minutes = self._terms.turn_seconds / 60
             words = wording.TOOK_TOO_LONG.format(minutes=minutes)
-        await self._display.end(TurnState.FAILED, "failed", self._context.vault.redact(words))
+            failure = Failure("overdue", log=failure.log)
+        redact = self._context.vault.redact
+        facts = {"failure": failure.data(redact)}
+        await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""
@@ -343,9 +349,12 @@ class TurnRun:
 
     async def _end_stopped(self) -> None:
         turns, session = self._context.turns, self._session.id
+        facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)
+        facts = {"held": held}
         if turns.next_turn(session) is not None:
-            words, held = wording.INTERRUPTED, 0
+            # A stop holds what is queued; what is free to run took the place of this turn.
+            words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
         elif held:
             words = wording.on_hold(held)
-        await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held)
+        await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held, facts=facts)

@@ -60,6 +60,8 @@ class TurnContext:
     """Adds agent and session to every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
     """What the operator has set for each agent."""
+    look: Callable[[int], None] = lambda _session: None
+    """Has the state of a session's work read again, after a turn."""
 
     def name_of(self, agent: str) -> str:
         """Return the name people see of an agent."""

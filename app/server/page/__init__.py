@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from app.server.page import actions, assets, routes, uploads, workspace
+from app.server.page import (
+    actions,
+    assets,
+    browse,
+    menu,
+    repositories,
+    routes,
+    uploads,
+    workspace,
+)
 
 
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
-    for part in (routes, actions, uploads, assets, workspace):
+    for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)

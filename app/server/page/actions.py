@@ -1,9 +1,13 @@
-"""Handles page actions: send a message, answer an ask, stop an agent, run or drop the queue."""
+"""Handles page actions: send a message, answer an ask, stop an agent, run or drop the queue.
+
+A message has an id that the page made. The same id is taken once, however often it is sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -11,9 +15,11 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.errors import Conflict, StoreUnavailable
+from app.core.commands import parse
+from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
+from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
 from app.server.page.view.views import path_of, stoppable
 from app.server.parts import Parts, PartsOf
@@ -22,15 +28,13 @@ from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
 """How long a page waits for the outcome of a message; the message is stored in any case."""
-TITLE_CHARACTERS: Final = 70
-"""The longest title: what the list and the header can show."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 """The size limit of one message with its files."""
 
 
-_MARKS: Final = re.compile(r"[`*#>]+")
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class FormRoute(SignedInRoute):
@@ -55,15 +59,41 @@ async def send(request: Request, parts: PartsOf, who: Who) -> Response:
     async with request.form(
         max_files=uploads.FILES, max_fields=FIELDS, max_part_size=TEXT_BYTES
     ) as form:
-        said = await _read_message(parts, who, form)
-    await _settle(parts, said)
+        name = _read_id(form)
+        said = await _read_message(parts, who, form, name)
+    await _settle(parts, said, name)
+    await _make_way(parts, said)
     path = path_of(events.place_key(said.thread))
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"path": path}, headers={"Cache-Control": "no-store"})
     return RedirectResponse(path, 303)
 
 
-async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Said:
+@router.post("/repeat/t/web/{thread}")
+async def repeat(parts: PartsOf, who: Who, request: Request, thread: str) -> Response:
+    """Send an earlier message again: one that no agent answered, or the messages of a turn."""
+    async with request.form(max_files=0, max_fields=FIELDS + len(parts.agents)) as form:
+        name = _read_id(form)
+        to = tuple(agent for agent in form.getlist("to") if agent in parts.agents)
+        message, turn = _number(form, "message"), _number(form, "turn")
+    found = await queries.words_of(parts, events.place_key(thread), message=message, turn=turn)
+    if found is None or not to:
+        raise Conflict("there is no message to send again")
+    said = events.Said(
+        thread=thread,
+        text=found.text,
+        spoken=queries.cast_of(parts).names.after(found.text),
+        speaker_id=who.name,
+        speaker_name=who.name,
+        mentions=to,
+        files=found.files,
+        repeats=events.SaidBefore(message=found.message, turn=turn),
+    )
+    await _settle(parts, said, name)
+    return Response(status_code=204)
+
+
+async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -> events.Said:
     """Read a message from a form, and store its files."""
     text, thread = _read_text(form), _field(form, "thread")
     sent = [
@@ -73,20 +103,25 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData) -> events.Sa
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
+    names = queries.cast_of(parts).names
+    mentions = await _find_agents(parts, names, text, _field(form, "to"), thread)
+    repository = await _find_repository(parts, form, thread, mentions)
     try:
         files = await uploads.keep(parts.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    names = queries.cast_of(parts).names
     return events.Said(
-        thread=thread or uuid4().hex[:12],
+        # From the id: a first message that is sent twice begins one thread.
+        thread=thread or name[:12],
         text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
         spoken=names.after(text),
         speaker_id=who.name,
         speaker_name=who.name,
-        mentions=await _find_agents(parts, names, text, _field(form, "to"), new=not thread),
+        mentions=mentions,
+        repository=repository,
         files=files,
-        title=_title(names, text) or text or files[0].name,
+        rejects=_number(form, "rejects"),
+        title=headline(names.after(text)) or text or files[0].name,
     )
 
 
@@ -121,25 +156,76 @@ async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "d
     return Response(status_code=204)
 
 
-async def _settle(parts: Parts, said: events.Said) -> None:
+@router.post("/set/{session}/{kind}")
+async def configure(
+    parts: PartsOf,
+    _who: Who,
+    session: int,
+    kind: Literal["mode", "model"],
+    value: Annotated[str, Form(max_length=200)],
+) -> Response:
+    """Set the mode or model of an agent in a thread."""
+    try:
+        await parts.manager.configure(session, kind, value)
+    except AgentError as error:
+        raise Conflict(str(error)) from None
+    return Response(status_code=204)
+
+
+async def _settle(parts: Parts, said: events.Said, name: str) -> None:
     """Send a message through the same intake as messages from platforms, for the default agent."""
-    carrier = next(card.name for card in parts.agents.values() if card.default)
+    delivery = events.delivery(said, _carrier(parts), now=parts.clock.now(), name=name)
     try:
         async with asyncio.timeout(SETTLE_SECONDS):
-            await parts.intake.settle(events.delivery(said, carrier, now=parts.clock.now()))
+            await parts.intake.settle(delivery)
     except TimeoutError:
         raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
+async def _make_way(parts: Parts, said: events.Said) -> None:
+    """Let words that reject an ask interrupt the work they are about."""
+    if said.rejects is None:
+        return
+    session = parts.ledger.session(said.rejects)
+    if parts.turns.next_turn(session.id) is not None:
+        await parts.manager.queue(session.id, "now")
+
+
+def _carrier(parts: Parts) -> str:
+    return next(card.name for card in parts.agents.values() if card.default)
+
+
 async def _find_agents(
-    parts: Parts, names: Names, text: str, to: str, *, new: bool
+    parts: Parts, names: Names, text: str, to: str, thread: str
 ) -> tuple[str, ...]:
-    """Return the agents a message is for: mentioned, picked, or in a new thread the usual one."""
+    """Return the agents a message is for: mentioned, picked, else the usual ones of the page."""
     if mentioned := names.mentioned(text):
         return mentioned
     if to in parts.agents:
         return (to,)
-    return (await queries.usual_agent(parts),) if new else ()
+    if not thread:
+        return (await queries.usual_agent(parts),)
+    # A command without a mention is for the whole thread.
+    return () if parse(names.after(text)) else queries.listeners(parts, events.place_key(thread))
+
+
+def _read_id(form: FormData) -> str:
+    """Return the id that the page gave a message; a plain form has none."""
+    name = _field(form, "id")
+    return name if _ID.fullmatch(name) else uuid4().hex
+
+
+def _number(form: FormData, name: str) -> int | None:
+    value = _field(form, name)
+    return int(value) if value.isdecimal() and len(value) < 16 else None
+
+
+async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Sequence[str]) -> str:
+    """Return where a new thread is to work, checked for the first of its agents."""
+    chosen = _field(form, "repository").strip()
+    if thread or not chosen or not agents:
+        return ""
+    return await parts.picker.check(events.place_key(""), agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:
@@ -149,14 +235,6 @@ def _read_text(form: FormData) -> str:
             413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
         )
     return text
-
-
-def _title(names: Names, text: str) -> str:
-    """Return the first line, without Markdown marks, cut between two words."""
-    line = _MARKS.sub("", names.after(text).partition("\n")[0]).strip()
-    if len(line) <= TITLE_CHARACTERS:
-        return line
-    return line[:TITLE_CHARACTERS].rpartition(" ")[0].rstrip(" ,;:.") + " …"
 
 
 def _field(form: FormData, name: str) -> str:

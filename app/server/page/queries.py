@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import Session, TurnState
+from app.core.types import OPEN_TURN_STATES, File, Session, TurnState
 from app.errors import NotFound
+from app.server.page.view.activity import describe
+from app.server.page.view.listing import found_list, thread_list, title_of
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
+    NOTHING,
     STOPPABLE,
     Agent,
     Cast,
     Decided,
+    Doing,
     Member,
     Place,
+    Steps,
     ThreadList,
     Trouble,
     Waiting,
     shown_state,
     stoppable,
-    thread_list,
     tokens,
 )
+from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
 from app.services import label_of
+from app.services.web.events import SaidFile
 
 ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
+FOUND = 30
+"""Threads that a search shows: whoever needs more adds a word."""
+QUERY_WORDS = 8
+"""Words of a query that count."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -41,6 +52,15 @@ class Reading:
 
     fold: Fold
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaidWords:
+    """What a person said, to be said again."""
+
+    message: int
+    text: str
+    files: tuple[SaidFile, ...]
 
 
 def place_key(service: str, name: str) -> PlaceKey:
@@ -91,12 +111,54 @@ async def usual_agent(parts: Parts) -> str:
     return next(card.name for card in parts.agents.values() if card.default)
 
 
+def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:
+    """Return the agents that a message on the page without a mention is for.
+
+    Among several it is the one addressed last, unless the thread was told otherwise.
+    """
+    settled = parts.dispatcher.untagged(key).agents
+    return () if settled else parts.dispatcher.untagged(key, "latest").agents
+
+
+async def words_of(
+    parts: Parts, key: PlaceKey, *, message: int | None, turn: int | None
+) -> SaidWords | None:
+    """Find what a person said: one message of a place, or all that became part of a turn."""
+    if turn is not None:
+        kept = parts.turns.turn(turn)
+        session = parts.sessions.session(kept.session) if kept is not None else None
+        if session is None or session.place != key:
+            return None
+        said = parts.turns.messages(turn)
+        files = tuple(file for each in said for file in each.files)
+        text = "\n\n".join(each.text for each in said)
+        return SaidWords(said[0].number, text, _said_files(files)) if said else None
+    rows = await parts.transcript.read_place(key, after=(message or 0) - 1, limit=1)
+    if not rows or rows[0].id != message or rows[0].kind != "message":
+        return None
+    stored = (File(**file) for file in rows[0].data.get("files", ()))
+    return SaidWords(rows[0].id, rows[0].text, _said_files(stored))
+
+
+def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
+    return tuple(
+        SaidFile(name=file.name, media_type=file.media_type, url=file.url) for file in files
+    )
+
+
 async def threads_of(
     parts: Parts, cast: Cast, current: PlaceKey | None, limit: int, more: str
 ) -> ThreadList:
     """List the threads."""
     found = await parts.sessions.threads(limit=limit)
     return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
+
+
+async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
+    """List the threads that a search finds."""
+    words = query.split()[:QUERY_WORDS]
+    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    return found_list(found, cast, words)
 
 
 async def read_thread(
@@ -124,10 +186,10 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
     return Place(
         service=label_of(key.service),
         key=key,
-        title=thread.title or key.name,
+        title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(session, cast, fold) for session in sessions),
+        members=tuple(_member(parts, session, cast, fold) for session in sessions),
         waiting=tuple(
             [
                 wait
@@ -136,8 +198,9 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
                 for wait in await _waiting(parts, session, cast)
             ]
         ),
-        decisions=_decisions(fold),
-        untagged=parts.dispatcher.untagged(key).agents,
+        decisions=decisions_of(fold),
+        untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
+        work=_work(parts, cast, sessions),
     )
 
 
@@ -155,18 +218,45 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _member(session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
+    turn = fold.latest(session.id)
+    choices = parts.manager.choices(session)
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
         state=shown_state(session),
         stoppable=stoppable(session),
-        mode=session.mode or "",
-        model=session.model or "",
+        failed=session.failed and not stoppable(session),
+        updated=session.updated_at,
+        mode=session.mode or choices.mode,
+        model=session.model or choices.model,
+        modes=choices.modes,
+        models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
         cost=money(usage.get("cost"), usage.get("currency")),
+        doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
+        plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )
+
+
+def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+    """Describe where the agents of a thread work, from what the store knows."""
+    if parts.workspaces is None:
+        return ()
+    found = (
+        work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
+    )
+    return tuple({each.key: each for each in found}.values())
+
+
+def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
+    """Describe what an agent does; a turn without a row has only the time of its message."""
+    turn = fold.latest(session.id)
+    stored = parts.turns.turn(turn.number) if turn is not None else None
+    if turn is None or stored is None or stored.state not in OPEN_TURN_STATES:
+        return Doing(fold.told(session.key.agent) or session.updated_at)
+    return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
 async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
@@ -191,8 +281,9 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
     ]
 
 
-def _decisions(fold: Fold) -> tuple[Decided, ...]:
+def decisions_of(fold: Fold) -> tuple[Decided, ...]:
+    """List what people decided, and what a rule refused; the latest first."""
     answered = [each for each in fold.questions.values() if each.state == "answered"]
-    return tuple(
-        Decided(each.closed, each.title, each.note) for each in answered[-DECISIONS:][::-1]
-    )
+    made = [Decided(each.closed, each.title, each.note) for each in answered]
+    made += [Decided(each.ended or each.began, each.title, each.decided) for each in fold.refusals]
+    return tuple(sorted(made, key=lambda each: each.at)[-DECISIONS:][::-1])

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 from app.errors import NotFound
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
+from app.server.page.repositories import NEW
 from app.server.page.stream import Stream
 from app.server.page.view import render
 from app.server.page.view.blocks import Call
@@ -44,18 +45,24 @@ HEADERS: Final = {
 router = APIRouter(include_in_schema=False)
 Who = Annotated[Visitor, Depends(visitor)]
 Threads = Annotated[int, Query(ge=1, le=5_000)]
+Words = Annotated[str, Query(max_length=200)]
 Articles = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/")
-async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREADS) -> HTMLResponse:
-    """Show the list of threads and an empty message box."""
+async def begin(
+    parts: PartsOf, who: Who, to: str = "", q: Words = "", threads: Threads = THREADS
+) -> HTMLResponse:
+    """Show the list of threads, or those that a search finds, and an empty message box."""
     cast = queries.cast_of(parts)
     picked = to if to in cast.agents else await queries.usual_agent(parts)
     listed = await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
+    found = await queries.find_threads(parts, cast, q) if q else None
     shown = Page(
         cast=cast,
         threads=listed,
+        query=q,
+        found=found,
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
@@ -64,8 +71,17 @@ async def begin(parts: PartsOf, who: Who, to: str = "", threads: Threads = THREA
         troubles=queries.troubles_of(parts),
         examples=cast[picked].examples or EXAMPLES,
         picked=picked,
+        repository=parts.picker.default(NEW),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
+
+
+@router.get("/threads")
+async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
+    """List the threads that a search finds, without a page around them."""
+    cast = queries.cast_of(parts)
+    listed = await queries.find_threads(parts, cast, q)
+    return HTMLResponse(render.threads_panel(listed, cast), headers=HEADERS)
 
 
 @router.get("/t/{service}/{name:path}")
@@ -89,6 +105,9 @@ async def read_thread(
     place = await queries.place_of(parts, cast, key, reading.fold)
     if place is None:
         return await _not_found(parts, who, cast, threads)
+    if parts.standing is not None:
+        for member in place.members:
+            parts.standing.look_if_old(member.session)
     renderer = Renderer(cast, place.path)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
@@ -150,6 +169,31 @@ async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: in
     renderer = Renderer(queries.cast_of(parts), path_of(key))
     made = await asyncio.to_thread(renderer.call_whole, call)
     return HTMLResponse(made, headers=HEADERS)
+
+
+@router.get("/log/t/{service}/{name:path}")
+async def read_log(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
+    """Show the log that was kept of a failed turn."""
+    key = queries.place_key(service, name)
+    found = await parts.transcript.read_place(key, after=row - 1, limit=1)
+    log = found[0].data.get("failure", {}).get("log") if found and found[0].id == row else None
+    if log is None:
+        raise NotFound("log", row)
+    renderer = Renderer(queries.cast_of(parts), path_of(key))
+    return HTMLResponse(renderer.log_tail(log), headers=HEADERS)
+
+
+@router.get("/words/t/web/{thread}")
+async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONResponse:
+    """Return what a turn was asked, for the message box."""
+    found = await queries.words_of(parts, queries.place_key("web", thread), message=None, turn=turn)
+    if found is None:
+        raise NotFound("message of turn", turn)
+    files = [
+        {"name": file.name, "type": file.media_type, "source": render.source_of(file.model_dump())}
+        for file in found.files
+    ]
+    return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
 async def _not_found(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HTMLResponse:

@@ -23,11 +23,13 @@ from app.server.page.view.views import Cast, path_of
 from app.server.parts import Parts
 
 LOOK_SECONDS = 2.0
-"""How often a page checks the other threads, if anything happened anywhere."""
+"""How often a page checks the other threads, if anything happened anywhere; its own at once."""
 QUIET_LOOKS = 7
 """Checks without news after which a stream sends a keep-alive: below the timeouts of proxies."""
 SETTLE_SECONDS = 0.1
 """How long a message takes to become a running turn: until then it would flash up as waiting."""
+ATTEMPTS = 3
+"""How often panels are read again because a state changed meanwhile."""
 NOWHERE = PlaceKey("web", "")
 """A place without messages, for a page without a thread."""
 
@@ -50,7 +52,7 @@ class Stream:
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n"
+        yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
         cast = queries.cast_of(self.parts)
         fold = Fold(lambda _session: "")
         if self.key is not None:
@@ -74,21 +76,38 @@ class Stream:
 
     async def _state(self, fold: Fold, cast: Cast) -> list[bytes]:
         """Return the panels around the thread that changed."""
-        made: dict[str, str] = {}
-        if self.key is not None:
-            place = await queries.place_of(self.parts, cast, self.key, fold)
-            made = render.place_panels(place, cast) if place is not None else {}
-        now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
-        if stirs != self._stirs and now >= self._next_list:
-            self._stirs, self._next_list = stirs, now + LOOK_SECONDS
-            listed = await queries.threads_of(self.parts, cast, self.key, self.threads, self.more)
-            made["threads"] = render.threads_panel(listed, cast)
+        made = await self._read(fold, cast)
         fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
         self._panels.update(fresh)
         self._quiet = 0 if fresh else self._quiet + 1
         if fresh:
             return [_event("state", fresh)]
         return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
+
+    async def _read(self, fold: Fold, cast: Cast) -> dict[str, str]:
+        """Render the panels; the list says of its own thread what the head says of it."""
+        for _ in range(ATTEMPTS):
+            made: dict[str, str] = {}
+            states = self._states()
+            if self.key is not None:
+                place = await queries.place_of(self.parts, cast, self.key, fold)
+                made = render.place_panels(place, cast) if place is not None else {}
+            now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
+            due = stirs != self._stirs and now >= self._next_list
+            if due or made.get("state") != self._panels.get("state"):
+                listed = await queries.threads_of(
+                    self.parts, cast, self.key, self.threads, self.more
+                )
+                made["threads"] = render.threads_panel(listed, cast)
+                self._stirs, self._next_list = stirs, now + LOOK_SECONDS
+            if states == self._states():
+                break
+        return made
+
+    def _states(self) -> list[str]:
+        if self.key is None:
+            return []
+        return [each.state for each in self.parts.sessions.in_place(self.key)]
 
 
 async def _to_events(news: News, patches: Patches) -> list[bytes]:

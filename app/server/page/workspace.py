@@ -1,38 +1,74 @@
-"""Serves the page of a workspace: repository, branch, changes, and what was shipped."""
+"""Serves the changes of a workspace, file by file as a reader gets to them.
+
+The parts of one page must fit together although an agent goes on working: a page names the digest
+of the changes it shows, and gets its later parts from those.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections import OrderedDict
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
-from app.errors import NotFound
+from app.core.types import Session
 from app.server.login import Visitor, visitor
-from app.server.page.assets import addresses
+from app.server.page.browse import list_scratch, workspace_of
 from app.server.page.routes import HEADERS
 from app.server.page.view import render
-from app.server.page.view.views import path_of
-from app.server.page.view.workspace import Workspace, lines_of
-from app.server.parts import PartsOf
+from app.server.page.view.workspace import Changes, piece, read
+from app.server.parts import Parts, PartsOf
+
+KEPT: Final = 8
+"""Changes that are kept for pages that are being read, each at most some megabytes."""
 
 router = APIRouter(include_in_schema=False)
+_kept: OrderedDict[str, Changes] = OrderedDict()
+Who = Annotated[Visitor, Depends(visitor)]
 
 
 @router.get("/workspace/{session}")
-async def read_workspace(
-    parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], session: int
+async def read_workspace(parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
+    """Show what changed where a session works; without a repository, its files."""
+    found, shown = workspace_of(parts, session)
+    if shown.view.kind == "empty":
+        folder = await list_scratch(parts, found)
+        return HTMLResponse(render.files(shown, folder), headers=HEADERS)
+    made = await _changes(parts, found)
+    page = await asyncio.to_thread(render.changes, shown, made)
+    return HTMLResponse(page, headers=HEADERS)
+
+
+@router.get("/workspace/{session}/change")
+async def read_change(
+    parts: PartsOf,
+    _who: Who,
+    session: int,
+    of: str,
+    file: Annotated[int, Query(ge=0)],
+    after: Annotated[int, Query(ge=0)] = 0,
 ) -> HTMLResponse:
-    """Show where a session works and what changed there."""
-    found = parts.sessions.session(session)
-    if found is None or parts.workspaces is None:
-        raise NotFound("session", session)
-    shown = Workspace(
-        title=found.title or str(found.key),
-        agent=found.key.agent,
-        thread=path_of(found.place),
-        view=parts.workspaces.describe(found),
-        lines=lines_of(await parts.workspaces.diff(found)),
-        assets=addresses(),
-    )
-    return HTMLResponse(render.workspace(shown), headers=HEADERS)
+    """Show the lines of one changed file, of the changes that a page has the digest of."""
+    found, shown = workspace_of(parts, session)
+    made = _kept.get(of) or await _changes(parts, found)
+    if made.digest != of or file >= len(made.files):
+        return HTMLResponse(render.change_gone(shown), headers=HEADERS)
+
+    def rendered() -> str:
+        return render.change_lines(shown, of, file, piece(made.files[file], after))
+
+    return HTMLResponse(await asyncio.to_thread(rendered), headers=HEADERS)
+
+
+async def _changes(parts: Parts, session: Session) -> Changes:
+    """Read the changes of a session, and keep them for the later parts of a page."""
+    assert parts.workspaces is not None
+    found = await parts.workspaces.changes(session)
+    made = await asyncio.to_thread(read, found)
+    _kept[made.digest] = made
+    _kept.move_to_end(made.digest)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
+    return made

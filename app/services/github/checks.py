@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.core.inbound import News
-from app.core.workspaces import Checked
+from app.core.workspaces import Checked, Judged
 from app.errors import PostRejected
 from app.services.github.api import GithubApi
-from app.services.github.names import Identities
-from app.services.github.payloads import Annotation, CheckRun, Output, Status
+from app.services.github.names import Identities, Spot
+from app.services.github.payloads import Annotation, CheckRun, Output, Review, Status
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +30,15 @@ LOG_LINES = 20
 LOG_CHARACTERS = 1_000
 """The longest excerpt of the end of a log."""
 ANNOTATIONS = 10
+VERDICTS = {"approved", "changes_requested", "dismissed"}
+"""The states of reviews that replace an earlier one of the same reviewer."""
 WORKFLOWS = "github-actions"
 """The App whose checks are jobs with a log."""
 ERROR = "##[error]"
 """Marks the error that ended a job in its log; what follows is cleanup."""
+
+Checks = Literal["", "running", "passed", "failed"]
+Verdict = Literal["", "approved", "changes"]
 
 _TIME = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -76,25 +81,48 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
     return Checked(news.mark, pull.html_url, names, excerpt(said))
 
 
-async def read_state(
-    api: GithubApi, repository: str, commit: str, us: Identities
-) -> Literal["", "running", "passed", "failed"]:
-    """Tell how the checks of a commit are now; empty if it has none.
+async def read_judgement(
+    api: GithubApi, repository: str, branch: str, us: Identities
+) -> Judged | None:
+    """Read the checks and the review of the open pull request of a branch; None without one.
 
     Raises:
-        PostError: GitHub does not tell.
+        PostError: GitHub does not say.
     """
-    runs = [each for each in await api.check_runs(repository, commit) if not us.is_app(each.app)]
-    statuses = await api.statuses(repository, commit)
-    ended = {each.conclusion for each in runs if each.status == "completed"}
-    ended |= {each.state for each in statuses if each.state != "pending"}
-    if ended - PASSED:
+    pull = await api.find_pull(repository, branch)
+    if pull is None:
+        return None
+    try:
+        found = await api.check_runs(repository, pull.head.sha)
+        runs = [each for each in found if not us.is_app(each.app)]
+        statuses = await api.statuses(repository, pull.head.sha)
+    except PostRejected as error:
+        logger.info("cannot read the checks of %s: %s", branch, error)
+        runs, statuses = [], []
+    reviews = await api.reviews(Spot(repository, pull.number))
+    return Judged(_checks_of(runs, statuses), _review_of(reviews))
+
+
+def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:
+    ended = [each for each in runs if each.status == "completed"]
+    ended += [_as_check(each) for each in statuses if each.state != "pending"]
+    if any(each.conclusion not in PASSED for each in ended):
         return "failed"
-    total = sum(each.status == "completed" for each in runs)
-    total += sum(each.state != "pending" for each in statuses)
-    if total < len(runs) + len(statuses):
+    if len(ended) < len(runs) + len(statuses):
         return "running"
-    return "passed" if total else ""
+    return "passed" if ended else ""
+
+
+def _review_of(reviews: Iterable[Review]) -> Verdict:
+    """Return what reviewers say: the last verdict of each counts, and a request above all."""
+    last = {
+        each.user.id: each.state.lower()
+        for each in reviews
+        if each.user is not None and each.state.lower() in VERDICTS
+    }
+    if "changes_requested" in last.values():
+        return "changes"
+    return "approved" if "approved" in last.values() else ""
 
 
 def excerpt(said: Iterable[Said]) -> str:

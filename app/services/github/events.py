@@ -57,7 +57,7 @@ _OF_PULL = re.compile(r"([0-9]{1,12}):.*")
 
 E = TypeVar("E", bound=Event)
 Handler = Callable[[E, Reader], Inbound | None]
-Kind = Literal["checked", "merged", "closed", "reopened", "moved"]
+Kind = Literal["checked", "merged", "closed", "reopened", "moved", "reviewed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,14 @@ def _hear_reopening(event: PullEvent, reader: Reader) -> News | None:
     return _news("reopened", event, event.issue.head.ref, event.issue.updated_at)
 
 
+def _hear_verdict(event: ReviewEvent, reader: Reader) -> News | None:
+    """Hear a review without words, which starts nothing."""
+    pull = event.pull
+    if reader.us.agent(pull.user) != reader.agent or pull.head.repo is None:
+        return None
+    return _news("reviewed", event, pull.head.ref, str(event.part.id))
+
+
 def _is_proposal(event: PullEvent, reader: Reader) -> bool:
     """Tell whether an agent opened a pull request, from a branch of the repository itself."""
     home = event.issue.head.repo
@@ -241,7 +249,11 @@ ROUTES: Mapping[str, Route] = {
     ),
     "pull_request_review": _route(
         ReviewEvent,
-        {"submitted": hear_piece, "edited": _first(hear_edit, correct_piece)},
+        {
+            "submitted": _first(hear_piece, _hear_verdict),
+            "dismissed": _hear_verdict,
+            "edited": _first(hear_edit, correct_piece),
+        },
     ),
     "pull_request_review_comment": _route(
         LineCommentEvent,

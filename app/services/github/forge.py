@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import httpx
 from cachetools import TTLCache
@@ -20,12 +20,12 @@ from pydantic import ValidationError
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Proposal, Repository
+from app.core.workspaces import Author, Head, Judged, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
-from app.services.github.checks import read_state
+from app.services.github.checks import read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
@@ -116,6 +116,20 @@ class GithubForge:
                 "`repo OWNER/NAME` or `repo none`, or send the message again later."
             ) from error
 
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: GitHub does not say.
+        """
+        api = self._api(repository, agent)
+        if api is None:
+            return None
+        return await self._retry(
+            f"the pull request of {branch} cannot be read",
+            lambda: read_judgement(api, repository.name, branch, self._directory.us),
+        )
+
     async def author(self, agent: str) -> Author | None:
         """Return the name and address for an agent's commits; None leaves them to the bridge.
 
@@ -151,20 +165,6 @@ class GithubForge:
         spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return pull.html_url
-
-    async def checks(
-        self, repository: Repository, agent: str, commit: str
-    ) -> Literal["", "running", "passed", "failed"]:
-        """Tell how the checks of a commit are now; empty without any, or if that cannot be read."""
-        api = self._api(repository, agent)
-        if api is None:
-            return ""
-        try:
-            call = partial(read_state, api, repository.name, commit, self._directory.us)
-            return await retry_github(self._clock, call, brief=True)
-        except (PostError, ValidationError) as error:
-            logger.info("cannot read the checks of %s: %s", commit, error)
-            return ""
 
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places.

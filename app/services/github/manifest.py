@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from html import escape
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from app.config import AgentEntry, Configuration
-from app.config.fields import is_loopback
 from app.config.location import default_settings_file
-from app.errors import ConfigurationError, ServiceRefused
+from app.errors import BridgeError, ConfigurationError, ServiceRefused
+from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES
 from app.services.github.settings import NAME, GithubSettings
 from app.services.service import ManifestRequest
@@ -81,6 +82,8 @@ def lacking(app: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 CALL_SECONDS: Final = 30.0
 """How long GitHub may take to return the credentials of a new App."""
+WAIT_SECONDS: Final = 900.0
+"""How long a person may take to create the App: a form, a password and a second factor."""
 IDLE_SECONDS: Final = 1.0
 """How long a connection may say nothing: browsers open some that they never use."""
 OWNER_ONLY: Final = 0o600
@@ -88,16 +91,32 @@ PAGE: Final = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <body style="font: 16px sans-serif; margin: 4em auto; max-width: 40em">
 <h1>{title}</h1>{body}"""
 FORM: Final = """<p>GitHub will show you the App for {agent}: its permissions and its webhook.
-You choose its name there.</p>
+Its name has to be free on all of GitHub; you can
+change it there.</p>
 <form method="post" action="{action}"><input type="hidden" name="manifest" value="{manifest}">
 <button style="font: inherit; padding: .5em 1em">Create the App on GitHub</button></form>"""
+
+
+class NoBrowser(BridgeError):
+    """No browser came back from GitHub in time."""
+
+    def __init__(self, seconds: float, port: int) -> None:
+        super().__init__(
+            f"no browser came back from GitHub within {seconds / 60:.0f} minutes. Run the command "
+            "again. If your browser is on another machine, choose a port with --port and forward "
+            f"it there first: ssh -L {port}:127.0.0.1:{port} <this machine>"
+        )
 
 
 class Desk:
     """The page on loopback, until GitHub has sent the browser back with a code."""
 
-    def __init__(self, form: Callable[[str, str], str]) -> None:
-        """Show a form, built from the address to return to and a random state."""
+    def __init__(self, form: Callable[[str, str], str], port: int = 0) -> None:
+        """Show a form, built from the address to return to and a random state.
+
+        Raises:
+            ConfigurationError: the port is in use.
+        """
         self._state = secrets.token_urlsafe(24)
         self._code: str | None = None
         desk = self
@@ -117,14 +136,28 @@ class Desk:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
                 pass
 
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        try:
+            self._server = HTTPServer(("127.0.0.1", port), Handler)
+        except OSError as error:
+            raise ConfigurationError(
+                "--port", f"cannot listen on {port}: {error.strerror}", "Choose another one."
+            ) from error
+        self.port: int = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self._form = form(f"{self.url}/made", self._state)
 
-    def code(self) -> str:
-        """Serve until the browser comes back."""
+    def code(self, seconds: float) -> str:
+        """Serve until the browser comes back.
+
+        Raises:
+            NoBrowser: it did not come back in time.
+        """
+        deadline = time.monotonic() + seconds
         try:
             while self._code is None:
+                self._server.timeout = deadline - time.monotonic()
+                if self._server.timeout <= 0:
+                    raise NoBrowser(seconds, self.port)
                 self._server.handle_request()
         finally:
             self._server.server_close()
@@ -150,15 +183,21 @@ def register(request: ManifestRequest) -> None:
     """Create the App of an agent and keep its credentials in `.env`.
 
     Raises:
-        ConfigurationError: it has an App, or GitHub could not reach it.
+        ConfigurationError: it has an App, or GitHub cannot reach the bridge.
+        NoBrowser: the App was not created in time.
         ServiceRefused: GitHub did not return the credentials.
     """
     configuration, entry = request.configuration, request.agent
     settings = configuration.settings_of(GithubSettings)
     _check(configuration, settings, entry)
-    desk = Desk(lambda back, state: _form(request, settings, back, state))
+    desk = Desk(lambda back, state: _form(request, settings, back, state), request.port or 0)
     request.write(f"Open this page in a browser on this machine:\n\n  {desk.url}/\n")
-    made = _exchange(settings, desk.code())
+    if request.port is None:
+        request.explain("A browser on another machine needs a port to forward: see --port.")
+    else:
+        forward = f"ssh -L {desk.port}:127.0.0.1:{desk.port} <this machine>"
+        request.explain(f"For a browser on another machine, run there first: {forward}")
+    made = _exchange(settings, desk.code(WAIT_SECONDS))
     dotenv = configuration.dotenv or default_settings_file(configuration.home)
     store(dotenv, _settings(entry, made))
     request.write(
@@ -187,14 +226,8 @@ def _check(configuration: Configuration, settings: GithubSettings, entry: AgentE
             "is set: this agent already has an App",
             "To create a new one, remove the agent's GITHUB_ settings first.",
         )
-    reached = urlsplit(configuration.base_url).hostname or ""
-    elsewhere = not is_loopback(urlsplit(settings.web_url).hostname or "")
-    if elsewhere and is_loopback(reached):
-        raise ConfigurationError(
-            "BRIDGE_BASE_URL",
-            "is not an address at which GitHub can reach the bridge",
-            "Set it to a public https address of this bridge; a tunnel works too.",
-        )
+    if urlsplit(settings.web_url).scheme == "https":
+        require_public(configuration.base_url, "GitHub")
 
 
 def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: str) -> str:
@@ -202,7 +235,7 @@ def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: 
     owner = f"organizations/{request.organization}/" if request.organization else ""
     action = f"{settings.web_url}/{owner}settings/apps/new?state={state}"
     described = manifest(
-        entry.display_name or entry.name,
+        propose_name(entry.name, request.organization),
         base_url=configuration.base_url,
         path=configuration.webhook_paths(NAME, entry.name)[-1],
         redirect_url=back,
@@ -214,6 +247,13 @@ def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: 
         manifest=escape(json.dumps(described), quote=True),
     )
     return _page(f"A GitHub App for {entry.name}", form)
+
+
+def propose_name(agent: str, organization: str | None) -> str:
+    """Propose a name for an App that is not taken: GitHub's names are unique world-wide."""
+    if organization is None:
+        return f"{agent[: NAME_CHARACTERS - 7]}-{secrets.token_hex(3)}"
+    return f"{organization[: NAME_CHARACTERS - len(agent) - 1]}-{agent}"[:NAME_CHARACTERS]
 
 
 def _exchange(settings: GithubSettings, code: str) -> dict[str, Any]:

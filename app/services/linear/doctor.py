@@ -14,10 +14,11 @@ from app.core.clock import SystemClock
 from app.core.findings import Finding, ok, problem, warning
 from app.core.keys import adapter_name
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
+from app.services.common.addresses import REMEDY, is_public
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grant, Grants
-from app.services.linear.manifest import install_address, is_public
+from app.services.linear.manifest import install_address
 from app.services.linear.scopes import lacking, may_write
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
 from app.services.service import CheckContext
@@ -167,8 +168,4 @@ def webhook(base_url: str) -> Finding | None:
     """Check that Linear can reach the bridge: it sends only to public https addresses."""
     if is_public(base_url):
         return None
-    return warning(
-        "linear",
-        f"Linear cannot send webhooks to {base_url}",
-        "Set BRIDGE_BASE_URL to the https address where Linear can reach the bridge.",
-    )
+    return warning("linear", f"Linear cannot reach {base_url}", REMEDY)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from app.config.fields import is_loopback
+from app.services.common.addresses import require_public
 from app.services.linear.auth import SCOPES
 from app.services.linear.settings import NAME
 from app.services.service import ManifestRequest
@@ -50,16 +50,15 @@ def install_address(base_url: str, agent: str) -> str:
     return f"{base_url}/install/linear/{agent}"
 
 
-def is_public(base_url: str) -> bool:
-    """Tell whether Linear sends webhooks there: only to https addresses of other machines."""
-    parts = urlsplit(base_url)
-    return parts.scheme == "https" and not is_loopback(parts.hostname or "")
-
-
 def show(request: ManifestRequest) -> None:
-    """Print the manifest on stdout, and the steps on stderr."""
+    """Print the manifest on stdout, and the steps on stderr.
+
+    Raises:
+        ConfigurationError: Linear cannot reach the bridge.
+    """
     configuration, agent = request.configuration, request.agent
     base_url = configuration.base_url
+    require_public(base_url, "Linear")
     made = manifest(
         agent.name,
         name=request.title,
@@ -74,7 +73,7 @@ def show(request: ManifestRequest) -> None:
 def manifest(
     agent: str, *, name: str, description: str, base_url: str, path: str
 ) -> dict[str, Any]:
-    """Write the manifest; without a public address Linear accepts no webhook in it."""
+    """Write the manifest; Linear accepts only a public address in it."""
     made: dict[str, Any] = {
         "$schema": SCHEMA,
         "schemaVersion": "1.0.0",
@@ -86,15 +85,14 @@ def manifest(
             "redirect_uris": [f"{install_address(base_url, agent)}/callback"],
             "grant_types": ["authorization_code", "client_credentials"],
         },
-    }
-    if description:
-        made["display"] = {"description": description[:DESCRIPTION_CHARACTERS]}
-    if is_public(base_url):
-        made["webhook"] = {
+        "webhook": {
             "enabled": True,
             "url": f"{base_url}{path}",
             "resourceTypes": list(EVENTS),
-        }
+        },
+    }
+    if description:
+        made["display"] = {"description": description[:DESCRIPTION_CHARACTERS]}
     return made
 
 
@@ -108,16 +106,11 @@ def steps(agent: str, made: dict[str, Any], *, base_url: str, suffix: str) -> st
     """List what to do, and which settings the bridge gets from it."""
     name, install = made["oauth"]["client_name"], install_address(base_url, agent)
     labels = ", ".join(label for label, _ in EVENTS.values())
-    missing = [
-        f"   Linear sends no webhooks to {base_url}: set BRIDGE_BASE_URL to a public https address",
-        "   and run this command again.",
-    ]
     return "\n".join(
         [
             f"To add {agent} to Linear:",
             "1. As an admin of the workspace, open this address. It fills in Linear's form:",
             f"   {creation_address(made)}",
-            *([] if "webhook" in made else missing),
             "   Check that client credentials and webhooks are on, with the events",
             f"   {labels}; then create the application.",
             "2. Copy from the application into .env:",

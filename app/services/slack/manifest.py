@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
+from app.services.common.addresses import REMEDY, is_public
 from app.services.service import ManifestRequest
 from app.services.slack.events import SHORTCUT
 
@@ -49,6 +51,9 @@ NAME_CHARACTERS: Final = 35
 DESCRIPTION_CHARACTERS: Final = 140
 AGENT_DESCRIPTION_CHARACTERS: Final = 300
 SHORTCUT_CHARACTERS: Final = 24
+NEW_APP: Final = "https://api.slack.com/apps?new_app=1"
+ADDRESS_CHARACTERS: Final = 8000
+"""Longer addresses are refused by common servers and proxies."""
 
 
 def manifest(name: str, description: str) -> dict[str, Any]:
@@ -88,22 +93,38 @@ def manifest(name: str, description: str) -> dict[str, Any]:
     }
 
 
+def creation_address(made: dict[str, Any]) -> str | None:
+    """Return the address of Slack's form, filled in from a manifest; None if it is too long."""
+    compact = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    address = f"{NEW_APP}&manifest_json={quote(compact, safe='')}"
+    return address if len(address) <= ADDRESS_CHARACTERS else None
+
+
 def show(request: ManifestRequest) -> None:
     """Print the manifest on stdout, and the steps on stderr."""
     made = manifest(request.title, request.agent.description or "")
     request.write(json.dumps(made, indent=2, ensure_ascii=False))
-    request.explain(steps(request.title, request.agent.setting("")))
+    request.explain(steps(request.title, made, request.agent.setting("")))
+    base_url = request.configuration.base_url
+    if not is_public(base_url):
+        request.explain(
+            "\nSlack itself needs no public address, but people on other machines cannot reach\n"
+            f"{base_url} when they follow a link to the page. {REMEDY}"
+        )
 
 
-def steps(agent: str, suffix: str) -> str:
-    """Say what to do with the manifest, and why the app needs its scopes and events."""
-    reasons = [f"  {scope}: {reason}" for scope, reason in SCOPES.items()]
-    heard = [f"  {event}: {reason}" for event, reason in EVENTS.items()]
+def steps(agent: str, made: dict[str, Any], suffix: str) -> str:
+    """Say how to create the app, and why it needs its scopes and events."""
+    reasons = [f"   {scope}: {reason}" for scope, reason in SCOPES.items()]
+    heard = [f"   {event}: {reason}" for event, reason in EVENTS.items()]
+    address = creation_address(made)
+    by_hand = f"{NEW_APP}, choose From a manifest and paste the manifest above."
+    filled_in = ["1. Open this address. It fills in Slack's form:", f"   {address}"]
     return "\n".join(
         [
             f"To add {agent} to Slack:",
-            "1. Open https://api.slack.com/apps, choose Create New App, From a manifest,",
-            "   and paste the manifest.",
+            *([*filled_in, f"   Or open {by_hand}"] if address else [f"1. Open {by_hand}"]),
+            "   Choose the workspace, then Create.",
             "2. Under Basic Information, App-Level Tokens, generate a token with the scope",
             f"   {APP_SCOPE}. It is SLACK_APP_TOKEN{suffix}.",
             "3. Under Install App, install the app in the workspace.",

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.core.inbound import Delivery, Heard
+from app.core.inbound import Delivery, Heard, Repeat
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
@@ -24,6 +24,15 @@ class SaidFile(BaseModel):
     url: str
 
 
+class SaidBefore(BaseModel):
+    """The earlier message that is sent again, and the turn that failed with it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    message: int
+    turn: int | None = None
+
+
 class Said(BaseModel):
     """One message in a page thread."""
 
@@ -38,6 +47,11 @@ class Said(BaseModel):
     title: str = ""
     spoken: str | None = None
     """The words after the mentions that the text begins with."""
+    repository: str = ""
+    """Where the thread that it begins is to work: as in the command `repo`, or empty."""
+    repeats: SaidBefore | None = None
+    rejects: int | None = None
+    """The open ask that these words reject."""
 
 
 def place_key(thread: str) -> PlaceKey:
@@ -50,11 +64,14 @@ def session_key(thread: str, agent: str) -> SessionKey:
     return SessionKey(SERVICE, thread, agent)
 
 
-def delivery(said: Said, agent: str, *, now: float) -> Delivery:
-    """Make a delivery of a message to one agent; every call is a separate message."""
+def delivery(said: Said, agent: str, *, now: float, name: str = "") -> Delivery:
+    """Make a delivery of a message to one agent.
+
+    Two with the same name are one message, however often it was sent.
+    """
     return Delivery(
         adapter=adapter_name(SERVICE, agent),
-        delivery_id=uuid4().hex,
+        delivery_id=name or uuid4().hex,
         signature=None,
         headers={},
         body=said.model_dump_json().encode(),
@@ -81,5 +98,8 @@ def heard(stored: Delivery) -> Heard:
         spoken=said.spoken,
         mentions=said.mentions,
         title=said.title,
+        repository=said.repository,
         files=tuple(File(file.name, file.media_type, file.url) for file in said.files),
+        repeats=Repeat(said.repeats.message, said.repeats.turn) if said.repeats else None,
+        rejects=said.rejects,
     )

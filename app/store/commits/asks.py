@@ -103,6 +103,7 @@ def _entry(
         "ask": ask_id,
         "state": "open",
         "kind": request.kind,
+        "tool_kind": request.tool_kind,
         "options": [asdict(option) for option in request.options],
         "free_text": request.free_text,
         "call": request.call,
@@ -112,6 +113,8 @@ def _entry(
         data["resume_at"] = resume_at
     if request.whole is not None:
         data["view"] = asdict(request.whole)
+    if request.until is not None:
+        data["until"] = request.until
     if request.url:
         data["url"] = request.url
     return Entry(kind="ask", text=request.title, data=data, session=ref.session, turn=ref.turn)

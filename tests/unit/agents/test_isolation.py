@@ -80,8 +80,8 @@ def test_on_the_own_machine_an_agent_runs_unisolated_and_that_is_said(tmp_path: 
     shelter = shelter_all(configured(tmp_path))["demo"]
 
     assert isinstance(shelter.sandbox, Plain)
-    assert shelter.words.startswith("not isolated")
-    assert shelter.remedy == "Install it."
+    assert shelter.words.startswith("not isolated (bubblewrap is not installed): it runs as ")
+    assert shelter.words.endswith(". Install it.")
 
 
 @pytest.mark.usefixtures("without_bubblewrap")

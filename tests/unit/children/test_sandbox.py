@@ -321,7 +321,7 @@ def test_bubblewrap_is_asked_for_by_name_where_it_is_missing(tmp_path: Path) -> 
 
     assert isinstance(found, Unavailable)
     assert found.reason == "bubblewrap is not installed"
-    assert "Install the package `bubblewrap`" in found.remedy
+    assert "install the package `bubblewrap`" in found.remedy
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ async def test_the_end_of_the_input_rejects(
 async def test_words_answer_a_question_that_takes_them(desk: Desk) -> None:
     free = Question("demo", "Which colour?", CHOICE, free_text=True)
     answer = asyncio.create_task(desk.person.choose(free))
-    await desk.sees("Answer (1-2), or in words: ")
+    await desk.sees("Answer (1-2, or in words): ")
     desk.type("a light blue\n")
 
     assert await answer == "a light blue"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from app.agents.exposure import AS_ROOT, AS_YOU
 from app.cli.commands import app
 from app.core.inbound import Decision, Delivery, Heard
 from app.core.keys import PlaceKey
@@ -83,6 +85,27 @@ def test_every_command_has_help(run: Run, words: tuple[str, ...]) -> None:
     assert "Usage: " in result.stdout
 
 
+@pytest.mark.parametrize("words", [(), ("agents",), ("sessions",)])
+def test_every_line_of_help_is_whole_and_h_is_enough(run: Run, words: tuple[str, ...]) -> None:
+    result = run(*words, "-h")
+
+    assert result.exit_code == 0
+    assert "Commands:" in result.stdout
+    assert "...\n" not in result.stdout.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("command", ["serve", "ask", "doctor", "manifest"])
+def test_help_has_examples_that_can_be_copied(run: Run, command: str) -> None:
+    shown = run(command, "-h").stdout.partition("Examples:\n")[2]
+
+    assert shown
+    assert all(line.startswith(f"    agent-bridge {command}") for line in shown.splitlines())
+
+
+def test_the_shell_can_complete_commands(run: Run) -> None:
+    assert "--install-completion" in run("-h").stdout
+
+
 def test_the_version_is_told(run: Run) -> None:
     assert run("--version").stdout.startswith("agent-bridge 0.")
 
@@ -148,6 +171,39 @@ def test_agents_are_listed_without_a_bridge_and_nothing_is_made(run: Run, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_an_unisolated_agent_can_read_and_the_remedy_are_told_below_the_list(
+    run: Run,
+) -> None:
+    entry = {"command": "no-such", "sandbox": "none"}
+
+    told = run("agents", "list", settings={"AGENTS_JSON": json.dumps({"a": entry, "b": entry})})
+
+    risk = AS_ROOT if os.geteuid() == 0 else AS_YOU
+    assert told.stderr == (
+        f"! a, b: not isolated: it {risk}. "
+        'To isolate it, remove "sandbox": "none" from its entry in AGENTS_JSON.\n'
+    )
+
+
+def test_lists_and_doctor_are_json_for_scripts(run: Run, tmp_path: Path) -> None:
+    settings = {"AGENTS_JSON": json.dumps({"x": {"command": "no-such", "sandbox": "none"}})}
+
+    agents = run("agents", "list", "--json", settings=settings)
+    sessions = run("sessions", "list", "--json", settings=settings)
+    broken = run("doctor", "--json", settings={"PORT": "eighty"})
+
+    (agent,) = json.loads(agents.stdout)
+    assert (agent["name"], agent["found"], agent["probe"]) == ("x", False, "not yet")
+    assert agents.stderr == ""
+    assert json.loads(sessions.stdout) == []
+    assert broken.exit_code == 1
+    assert json.loads(broken.stdout)["healthy"] is False
+    problem = json.loads(broken.stdout)["findings"][-1]
+    assert set(problem) == {"verdict", "what", "reason", "remedy"}
+    assert problem["verdict"] == "problem"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_before_the_first_start_there_are_no_sessions(run: Run, tmp_path: Path) -> None:
     listed, shown = run("sessions", "list"), run("sessions", "show", "1")
 
@@ -185,9 +241,14 @@ def test_conversations_are_listed_from_the_store(run: Run, tmp_path: Path) -> No
 
     listed = run("sessions", "list", "--agent", "demo", "--state", "queued")
     others = run("sessions", "list", "--agent", "other")
+    shown = run("sessions", "show", "1", "--json")
 
     assert [line.split()[:4] for line in listed.stdout.splitlines()] == [
         ["ID", "STATE", "AGENT", "THREAD"],
         ["1", "queued", "demo", "t1"],
     ]
+    row = listed.stdout.splitlines()[1]
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d [A-Z+-]", row), "a time has its zone"
+    assert json.loads(shown.stdout)["thread"] == "t1"
+    assert [row["text"] for row in json.loads(shown.stdout)["transcript"]] == ["hi"]
     assert others.stdout == ""

@@ -333,7 +333,10 @@ async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path
 
     assert [finding.what for finding in found] == ["demo"] * 6
     assert found[-1].verdict is Verdict.WARNING
-    assert "not isolated: it can read DATA_DIR" in found[-1].reason
+    assert found[-1].reason.startswith("not isolated: it runs as ")
+    assert found[-1].remedy == (
+        'To isolate it, remove "sandbox": "none" from its entry in AGENTS_JSON.'
+    )
 
 
 async def test_agents_are_tried_without_a_data_folder_and_none_is_made(

@@ -22,7 +22,16 @@ from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
 from app.services import registered_services
 from app.services.github.doctor import checks
-from app.services.github.manifest import EVENTS, PERMISSIONS, lacking, manifest, store
+from app.services.github.manifest import (
+    EVENTS,
+    PERMISSIONS,
+    Desk,
+    NoBrowser,
+    lacking,
+    manifest,
+    propose_name,
+    store,
+)
 from tests.sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
@@ -47,6 +56,14 @@ def configuration(folder: Path, url: str, **more: str) -> Configuration:
         services=registered_services(),
         home=folder / "home",
     )
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 class Browser:
@@ -135,8 +152,41 @@ def test_an_agent_that_has_an_app_gets_no_second_one(tmp_path: Path) -> None:
 
 
 def test_an_address_that_github_does_not_reach_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="BRIDGE_BASE_URL"):
+    with pytest.raises(ConfigurationError) as refusal:
         show(configuration(tmp_path, "https://github.example"), "github", "claude", None)
+
+    assert str(refusal.value) == (
+        "BRIDGE_BASE_URL: GitHub cannot reach http://127.0.0.1:8000. "
+        "Set BRIDGE_BASE_URL to the public https address of this bridge; a tunnel works too."
+    )
+
+
+def test_a_name_is_proposed_that_no_other_app_has() -> None:
+    assert propose_name("codex", "acme") == "acme-codex"
+    assert propose_name("codex", "an-organisation-with-a-long-name") == (
+        "an-organisation-with-a-long--codex"
+    )
+    assert re.fullmatch(r"codex-[0-9a-f]{6}", propose_name("codex", None))
+
+
+def test_a_page_to_which_no_browser_comes_back_ends_and_says_how_to_reach_it() -> None:
+    desk = Desk(lambda back, _state: back)
+
+    with pytest.raises(NoBrowser, match=f"ssh -L {desk.port}:127.0.0.1:{desk.port}"):
+        desk.code(0.01)
+
+
+def test_the_page_is_on_the_port_that_was_asked_for(free_port: int) -> None:
+    desk = Desk(lambda back, _state: back, free_port)
+
+    with pytest.raises(ConfigurationError, match=f"cannot listen on {free_port}"):
+        Desk(lambda back, _state: back, free_port)
+    assert desk.answer("/", f"127.0.0.1:{free_port}") == (
+        200,
+        f"http://127.0.0.1:{free_port}/made",
+    )
+    with pytest.raises(NoBrowser):
+        desk.code(0.0)
 
 
 def test_what_stands_in_the_file_stays(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, Verdict
 from app.core.inbound import Delivery
-from app.errors import NotFound
+from app.errors import ConfigurationError, NotFound
 from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES
@@ -95,14 +95,17 @@ def test_the_manifest_of_another_agent_has_its_own(
     assert "LINEAR_WEBHOOK_SECRET__OTHER_ONE\n" in words
 
 
-def test_a_bridge_that_linear_cannot_reach_gets_a_manifest_without_a_webhook(
+def test_an_address_that_linear_cannot_reach_is_refused(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(configure(BRIDGE_BASE_URL="http://127.0.0.1:8000"), "linear", "demo", None)
-    out, words = capsys.readouterr()
+    with pytest.raises(ConfigurationError) as refusal:
+        show(configure(BRIDGE_BASE_URL="http://127.0.0.1:8000"), "linear", "demo", None)
 
-    assert "webhook" not in json.loads(out)
-    assert "BRIDGE_BASE_URL" in words
+    assert capsys.readouterr().out == ""
+    assert str(refusal.value) == (
+        "BRIDGE_BASE_URL: Linear cannot reach http://127.0.0.1:8000. "
+        "Set BRIDGE_BASE_URL to the public https address of this bridge; a tunnel works too."
+    )
 
 
 def test_the_manifest_of_nobody_is_an_error(configure: Configure) -> None:

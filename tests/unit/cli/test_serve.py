@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.agents.catalog import known_agents
+from app.agents.exposure import describe_exposure
 from app.agents.registry import Registry
+from app.cli.listing import show_command
 from app.cli.serve import addresses, missing, welcome
 from app.config import Configuration, load
 from app.server.parts import AgentCard
@@ -62,6 +66,35 @@ def test_the_table_shows_agents_isolation_and_services_but_no_token(
     assert "claude (default)  claude-agent-acp (not found)  isolated (bubblewrap)  web" in shown
     assert "Listening on http://127.0.0.1:8000\n" in shown
     assert TOKEN not in shown
+
+
+def test_agents_without_isolation_are_told_once_with_what_they_can_read(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configuration = configure(AGENTS_JSON=AGENTS)
+    words = describe_exposure("", "Do this.")
+    told = {name: replace(card, isolation=words) for name, card in cards(configuration).items()}
+
+    welcome(configuration, told)
+
+    shown = capsys.readouterr().out
+    assert f"\n! claude, own: {words}\n" in shown
+    assert re.search(r"own +no-such \(not found\) +not isolated +web\n", shown)
+
+
+def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
+    configure: Configure, tmp_path: Path
+) -> None:
+    for name in ("python3", "agent"):
+        (tmp_path / name).touch(mode=0o755)
+    agents = {
+        "script": {"command": ["python3", "-u", "/opt/agents/mine.py", "--key", "hidden"]},
+        "plain": {"command": ["agent", "hidden"]},
+    }
+    configuration = configure(AGENTS_JSON=json.dumps(agents))
+
+    assert show_command(configuration, "script", "python3") == "python3 mine.py"
+    assert show_command(configuration, "plain", "agent") == "agent"
 
 
 def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:

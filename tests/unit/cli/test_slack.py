@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -16,7 +18,14 @@ from app.core.findings import Finding, Verdict
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
-from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, manifest
+from app.services.slack.manifest import (
+    EVENTS,
+    OPTIONAL,
+    SCOPES,
+    creation_address,
+    manifest,
+    steps,
+)
 from app.sim.slack_model import EVENTS as ALL_EVENTS
 from app.sim.slack_model import SCOPES as ALL_SCOPES
 from app.sim.slack_model import App
@@ -82,6 +91,42 @@ def test_the_manifest_can_be_piped_and_the_steps_are_told_aside(
     assert shown["settings"]["socket_mode_enabled"]
     assert "SLACK_BOT_TOKEN__CODEX" in printed.err
     assert all(f"{scope}: {reason}" in printed.err for scope, reason in SCOPES.items())
+
+
+def test_one_address_fills_in_the_form_with_the_whole_manifest(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(configure(), "slack", "codex", None)
+
+    printed = capsys.readouterr()
+    (address,) = re.findall(r"https://api\.slack\.com/apps\?new_app=1&\S+", printed.err)
+    (filled_in,) = parse_qs(urlsplit(address).query)["manifest_json"]
+    assert json.loads(filled_in) == json.loads(printed.out)
+    assert "paste the manifest" in printed.err
+
+
+def test_a_manifest_too_long_for_an_address_is_pasted() -> None:
+    made = manifest("日" * 35, "語" * 300)
+    assert creation_address(made) is not None
+
+    made["long"] = "語" * 200
+
+    assert creation_address(made) is None
+    assert "manifest_json" not in (told := steps("Codex", made, ""))
+    assert "paste the manifest" in told
+
+
+def test_a_local_address_is_no_obstacle_but_said(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(configure(BRIDGE_BASE_URL="https://bridge.example.com"), "slack", "codex", None)
+    assert "BRIDGE_BASE_URL" not in capsys.readouterr().err
+
+    show(configure(), "slack", "codex", None)
+
+    assert capsys.readouterr().err.endswith(
+        "Set BRIDGE_BASE_URL to the public https address of this bridge; a tunnel works too.\n"
+    )
 
 
 def test_the_manifest_keeps_to_the_lengths_that_slack_accepts() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.keys import SessionKey
 from app.core.turns.prompt import Asked, Said, compose
 from app.core.types import Entry, Message, Speaker
+from app.core.workspaces import WorkspaceView
 
 SURFACE = SessionKey("web", "t1", "demo")
 
@@ -65,6 +67,24 @@ def test_what_only_an_agent_would_see_of_others_words_is_gone_and_counted() -> N
     assert "evil" not in prompt
     assert "Seen." in prompt
     assert "hidden parts removed: 2" in prompt
+
+
+@pytest.mark.parametrize("words", ["/compact", "/review:pr 12 please", "@claude /compact"])
+def test_a_command_of_the_agent_stands_first(words: str) -> None:
+    others = [Said("Bob", "Seen.")]
+    began = WorkspaceView("empty", "")
+
+    alone = compose(Asked(SURFACE, [said(words)]))
+    first = compose(Asked(SURFACE, [said(words)], said=others, workspace=began))
+
+    assert alone == words.removeprefix("@claude ")
+    assert first.startswith(f"{alone}\n[")
+    assert "Seen." in first
+
+
+@pytest.mark.parametrize("words", ["/etc/hosts is broken", "/one\ntwo", "go /on", "@claude no"])
+def test_other_words_follow_the_line_of_the_bridge(words: str) -> None:
+    assert compose(Asked(SURFACE, [said(words)])).endswith(f"]\n{words}")
 
 
 @given(st.text(), st.text())

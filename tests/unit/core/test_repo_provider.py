@@ -181,6 +181,7 @@ async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped
         assert [each.session for each in left] == [2]
 
 
+@pytest.mark.slow
 async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +216,7 @@ async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> No
         assert folder.exists()
 
 
+@pytest.mark.slow
 async def test_a_clone_that_cannot_be_used_is_kept_and_another_is_made(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
         folder = await here.open()
@@ -249,9 +251,13 @@ async def test_what_a_workspace_is_can_be_told_before_and_after(tmp_path: Path) 
 
         assert (before.kind, before.name, before.branch) == ("clone", "acme/app", "")
         assert (after.branch, after.base) == ("agent/demo/web-t1", "main")
-        assert "+changed" in await here.provider.diff(here.session)
+        (diff,) = await here.provider.changes(here.session)
+        assert diff.scope == "uncommitted"
+        assert "+changed" in diff.text
+        assert here.provider.folder(here.session) == folder
 
 
+@pytest.mark.slow
 async def test_a_question_outside_of_a_turn_is_answered_with_no(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
         folder = await here.open()
@@ -278,6 +284,7 @@ class Yes:
         return request.options[0].id
 
 
+@pytest.mark.slow
 async def test_a_clone_of_another_repository_is_another_folder(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
         first = await here.open()

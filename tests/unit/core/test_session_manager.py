@@ -233,3 +233,17 @@ async def test_a_stop_where_nothing_runs_or_waits_says_so(tmp_path: Path, comman
 
         await desk.until(lambda: desk.posts()[-1].content.note == "Nothing is running here.")
         assert desk.turn(1).state == TurnState.DONE
+
+
+async def test_the_list_of_threads_says_where_each_one_works(tmp_path: Path) -> None:
+    async with running_desk(tmp_path) as desk:
+        await desk.hear(to_demo("hello"))
+        await desk.hear(to_demo("hello", "t2"))
+        await desk.hear(to_demo("repo acme/widget", "t2"))
+
+        listed = await desk.stores.sessions.threads(limit=5)
+
+        assert {each.place.name: each.repository for each in listed} == {
+            "t1": "",
+            "t2": "acme/widget",
+        }

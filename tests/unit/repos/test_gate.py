@@ -5,15 +5,88 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from app.core.workspaces import Author
 from app.repos.inspection import Inspector, Update
 from tests.support.git_server import git
+from tests.support.variants import quick
 from tests.support.yard import BOT, READ, SECRET, WRITE, Yard, open_yard
 
 BRANCH = "agent/demo/web-t1"
+
+
+REFUSED: Final = [
+    ("git push origin HEAD:main", f"This session can push only to {BRANCH}"),
+    ("git push origin HEAD:refs/heads/other", ", not to refs/heads/other"),
+    ("git push origin HEAD:refs/tags/v1", "not to refs/tags/v1"),
+    ("git push origin HEAD:refs/pull/1/head", "not to refs/pull/1/head"),
+    ("git push origin HEAD HEAD:refs/heads/main", "not to refs/heads/main"),
+    ("git push --mirror origin", "This session can push only to"),
+    ("git push origin 'HEAD:refs/heads/a\u2028b\u0085c'", "not to refs/heads/a?b?c"),
+    ("git push origin HEAD:refs/replace/0123", "refs/replace"),
+    ("git push origin HEAD:refs/notes/commits", "not to refs/notes/commits"),
+    ("git push origin HEAD:HEAD", "not to refs/heads/HEAD"),
+    ("git push origin HEAD:refs/HEAD", "not to refs/HEAD"),
+    (
+        "git push origin HEAD:refs/heads/--upload-pack=x",
+        "not to refs/heads/--upload-pack=x",
+    ),
+    ("git push origin 'HEAD:refs/heads/a\u202eb'", "not to refs/heads/a?b"),
+    ("git push origin HEAD:refs/heads/agent/demo/web-t2", "refs/heads/agent/demo/web-t2"),
+    ("git push origin HEAD:refs/agent-bridge/begun", "not to refs/agent-bridge/begun"),
+    (
+        "git cherry-pick --allow-empty --keep-redundant-commits origin/main; git push",
+        "names Ann <ann@example.com> as its author",
+    ),
+    (
+        "git push -q; git commit -q --amend -m Other; git push --force",
+        "Force pushes are not allowed",
+    ),
+    ("git push -q; git push origin :$(git branch --show-current)", "deleted"),
+    (
+        "git push -q; git checkout -q --orphan x; git commit -qm x; git push -f origin HEAD:"
+        + BRANCH,
+        "Force pushes are not allowed",
+    ),
+    (
+        "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
+        "git commit -qm ci; git push",
+        "need a person's approval and did not get it: .github/workflows/ci.yml",
+    ),
+    (
+        "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
+        "git commit -qm ci; git rm -qr .github; git commit -qm no; git push",
+        "Changes to workflow files need a person's approval",
+    ),
+    (
+        "mkdir -p .GitHub/Workflows; echo on > .GitHub/Workflows/ci.yml; git add .; "
+        "git commit -qm ci; git push",
+        "Changes to workflow files need a person's approval",
+    ),
+    (f"echo {SECRET} > s; git add .; git commit -qm s; git push", "s holds a secret"),
+    (
+        f"echo {SECRET} > s; git add .; git commit -qm s; git rm -q s; git commit -qm t; git push",
+        "s holds a secret",
+    ),
+    (f"git commit -q --allow-empty -m {SECRET}; git push", "The message of commit"),
+    (f"echo > {SECRET}; git add .; git commit -qm s; git push", "A file name holds"),
+    (
+        f"printf %s {SECRET} | base64 > s; git add .; git commit -qm s; git push",
+        "s holds a secret",
+    ),
+    (
+        f"printf %s {SECRET} | sed 's/./&\\x00/g' > s; git add .; git commit -qm s; git push",
+        "s holds a secret",
+    ),
+    (
+        "head -c 60000000 /dev/zero > big; git add .; git commit -qm big; git push",
+        "big has 57 MiB",
+    ),
+]
+"""What is pushed, and what its agent reads."""
 
 
 @pytest.fixture
@@ -52,75 +125,7 @@ async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
     assert yard.server.log("acme/app", BRANCH, "%s %p") == f"Two {yard.sent[0][:7]}"
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("git push origin HEAD:main", f"This session can push only to {BRANCH}"),
-        ("git push origin HEAD:refs/heads/other", ", not to refs/heads/other"),
-        ("git push origin HEAD:refs/tags/v1", "not to refs/tags/v1"),
-        ("git push origin HEAD:refs/pull/1/head", "not to refs/pull/1/head"),
-        ("git push origin HEAD HEAD:refs/heads/main", "not to refs/heads/main"),
-        ("git push --mirror origin", "This session can push only to"),
-        ("git push origin 'HEAD:refs/heads/a\u2028b\u0085c'", "not to refs/heads/a?b?c"),
-        ("git push origin HEAD:refs/replace/0123", "refs/replace"),
-        ("git push origin HEAD:refs/notes/commits", "not to refs/notes/commits"),
-        ("git push origin HEAD:HEAD", "not to refs/heads/HEAD"),
-        ("git push origin HEAD:refs/HEAD", "not to refs/HEAD"),
-        ("git push origin HEAD:refs/heads/--upload-pack=x", "not to refs/heads/--upload-pack=x"),
-        ("git push origin 'HEAD:refs/heads/a\u202eb'", "not to refs/heads/a?b"),
-        ("git push origin HEAD:refs/heads/agent/demo/web-t2", "refs/heads/agent/demo/web-t2"),
-        ("git push origin HEAD:refs/agent-bridge/begun", "not to refs/agent-bridge/begun"),
-        (
-            "git cherry-pick --allow-empty --keep-redundant-commits origin/main; git push",
-            "names Ann <ann@example.com> as its author",
-        ),
-        (
-            "git push -q; git commit -q --amend -m Other; git push --force",
-            "Force pushes are not allowed",
-        ),
-        ("git push -q; git push origin :$(git branch --show-current)", "deleted"),
-        (
-            "git push -q; git checkout -q --orphan x; git commit -qm x; git push -f origin HEAD:"
-            + BRANCH,
-            "Force pushes are not allowed",
-        ),
-        (
-            "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
-            "git commit -qm ci; git push",
-            "need a person's approval and did not get it: .github/workflows/ci.yml",
-        ),
-        (
-            "mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; git add .; "
-            "git commit -qm ci; git rm -qr .github; git commit -qm no; git push",
-            "Changes to workflow files need a person's approval",
-        ),
-        (
-            "mkdir -p .GitHub/Workflows; echo on > .GitHub/Workflows/ci.yml; git add .; "
-            "git commit -qm ci; git push",
-            "Changes to workflow files need a person's approval",
-        ),
-        (f"echo {SECRET} > s; git add .; git commit -qm s; git push", "s holds a secret"),
-        (
-            f"echo {SECRET} > s; git add .; git commit -qm s; git rm -q s; git commit -qm t; "
-            "git push",
-            "s holds a secret",
-        ),
-        (f"git commit -q --allow-empty -m {SECRET}; git push", "The message of commit"),
-        (f"echo > {SECRET}; git add .; git commit -qm s; git push", "A file name holds"),
-        (
-            f"printf %s {SECRET} | base64 > s; git add .; git commit -qm s; git push",
-            "s holds a secret",
-        ),
-        (
-            f"printf %s {SECRET} | sed 's/./&\\x00/g' > s; git add .; git commit -qm s; git push",
-            "s holds a secret",
-        ),
-        (
-            "head -c 60000000 /dev/zero > big; git add .; git commit -qm big; git push",
-            "big has 57 MiB",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("script", "reason"), quick(14, REFUSED))
 async def test_what_may_not_be_pushed_is_refused_with_a_reason_the_agent_reads(
     yard: Yard, script: str, reason: str
 ) -> None:
@@ -165,6 +170,7 @@ async def test_people_are_not_asked_about_workflow_files_that_the_remote_never_t
     assert yard.questions == []
 
 
+@pytest.mark.slow
 async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -181,6 +187,7 @@ async def test_merging_a_workflow_that_is_on_main_needs_no_question(yard: Yard) 
     assert yard.server.show("acme/app", BRANCH, ".github/workflows/ci.yml") == "on"
 
 
+@pytest.mark.slow
 async def test_a_workflow_that_changed_on_main_meanwhile_needs_no_question(yard: Yard) -> None:
     yard.server.commit("acme/app", {".github/workflows/ci.yml": "old"}, "CI")
     clone = yard.clone()
@@ -194,6 +201,7 @@ async def test_a_workflow_that_changed_on_main_meanwhile_needs_no_question(yard:
     assert yard.questions == []
 
 
+@pytest.mark.slow
 async def test_a_workflow_that_was_allowed_once_is_not_asked_about_again(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -257,6 +265,7 @@ async def test_what_an_agent_left_is_committed_by_the_bot_whatever_its_configura
     assert yard.server.log("acme/app", BRANCH, "%an %cn") == "demo[bot] demo[bot]"
 
 
+@pytest.mark.slow
 async def test_an_agent_commits_under_its_new_name_once_its_clone_is_opened_again(
     yard: Yard,
 ) -> None:
@@ -341,6 +350,7 @@ async def test_a_token_that_only_reads_does_not_push(yard: Yard) -> None:
     assert READ not in said
 
 
+@pytest.mark.slow
 async def test_a_push_that_was_cut_off_after_the_remote_took_it_is_simply_repeated(
     yard: Yard,
 ) -> None:

@@ -16,6 +16,7 @@ from app.children.sandbox import Unavailable
 from app.core.workspaces import Clone, is_branch
 from app.errors import RepositoryError
 from tests.support.git_server import git
+from tests.support.variants import quick
 from tests.support.yard import FOUND, Yard, open_yard
 
 BRANCH = "agent/demo/web-t1"
@@ -161,7 +162,7 @@ async def live_with(yard: Yard, clone: Clone) -> None:
     checkouts = yard.checkouts
     base = yard.server.head("acme/app", "main")
     with suppress(RepositoryError):
-        await checkouts.diff(clone, base)
+        await checkouts.changes(clone, start=base, sent="")
     with suppress(RepositoryError):
         gathered = await checkouts.gather(clone, "What was left")
         await checkouts.push(clone, gathered.commit)
@@ -186,7 +187,7 @@ def outside_of(folder: Path) -> Path:
     return outside
 
 
-@pytest.mark.parametrize("script", PLANTS.values(), ids=PLANTS)
+@pytest.mark.parametrize("script", quick(6, PLANTS))
 async def test_nothing_that_is_planted_in_a_clone_reaches_the_bridge(
     tmp_path: Path, script: str
 ) -> None:
@@ -256,6 +257,7 @@ ODD_BRANCHES = [
 ]
 
 
+@pytest.mark.slow
 async def test_a_branch_with_an_odd_name_is_only_a_name(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
         head, bare = yard.server.head("acme/app", "main"), yard.server.path("acme/app")

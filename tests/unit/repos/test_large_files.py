@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from app.core.workspaces import Clone
 from app.repos.lfs import Pointer, parse_pointer
 from tests.support.git_server import GitServer, pointer
+from tests.support.variants import quick
 from tests.support.yard import READ, SECRET, WRITE, Yard, open_yard
 
 APP = "acme/app"
@@ -77,6 +78,7 @@ async def test_a_clone_opens_with_the_content_of_large_files(yard: Yard) -> None
     assert visits(yard, "download", "get") == [("download", WRITE, 200), ("get", "", 200)]
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_second_clone_takes_large_files_from_the_mirror(yard: Yard) -> None:
     await opened(yard)
@@ -86,6 +88,7 @@ async def test_a_second_clone_takes_large_files_from_the_mirror(yard: Yard) -> N
     assert len(visits(yard, "get")) == 1
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_large_file_that_came_later_is_there_after_a_merge(yard: Yard) -> None:
     clone = await opened(yard)
@@ -112,6 +115,7 @@ async def test_new_large_files_of_an_agent_are_sent_on_before_their_commits(yard
     assert {token for what, token, _ in sent if what == "put"} == {""}
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_large_files_left_uncommitted_are_delivered_with_the_rest(yard: Yard) -> None:
     clone = await opened(yard)
@@ -125,6 +129,7 @@ async def test_large_files_left_uncommitted_are_delivered_with_the_rest(yard: Ya
     assert yard.server.show(APP, BRANCH, "b.bin") == pointer(b"left\n").strip()
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_what_no_push_points_to_never_leaves(yard: Yard) -> None:
     clone = await opened(yard)
@@ -152,6 +157,7 @@ async def test_a_large_file_with_a_secret_in_it_is_refused_in_words(yard: Yard) 
     assert set(yard.server.large[APP]) == {oid(CONTENT)}
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_reviewer_reads_large_files_and_sends_none(yard: Yard) -> None:
     head = yard.server.head(APP, "main")
@@ -202,6 +208,7 @@ async def test_without_git_lfs_pointers_stay_and_that_is_said(
     assert status == 0, words
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_an_lfs_server_on_another_host_is_not_gone_to(yard: Yard) -> None:
     yard.server.commit(APP, {".lfsconfig": "[lfs]\n\turl = https://evil.example.com/x\n"}, "Evil")
@@ -213,6 +220,7 @@ async def test_an_lfs_server_on_another_host_is_not_gone_to(yard: Yard) -> None:
     assert visits(yard, "download") == []
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_server_named_for_pushes_alone_is_not_gone_to(yard: Yard) -> None:
     named = "[lfs]\n\tpushurl = http://127.0.0.1:9/x\n\tskipdownloaderrors = true\n"
@@ -225,6 +233,7 @@ async def test_a_server_named_for_pushes_alone_is_not_gone_to(yard: Yard) -> Non
     assert yard.server.large[APP][oid(b"new\n")] == b"new\n"
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_whoever_the_server_sends_us_to_gets_no_token(yard: Yard, tmp_path: Path) -> None:
     with GitServer(tmp_path / "elsewhere") as elsewhere:
@@ -235,6 +244,7 @@ async def test_whoever_the_server_sends_us_to_gets_no_token(yard: Yard, tmp_path
         assert {visit.token for visit in elsewhere.visits} <= {""}
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_file_that_does_not_end_where_it_should_is_not_written_on(yard: Yard) -> None:
     yard.server.endless.add(oid(CONTENT))
@@ -247,6 +257,7 @@ async def test_a_file_that_does_not_end_where_it_should_is_not_written_on(yard: 
     assert large_parts(yard) == []
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_failure_leaves_no_token_on_the_disk(yard: Yard) -> None:
     yard.server.large.clear()
@@ -277,18 +288,21 @@ async def test_no_token_is_in_the_reach_of_an_agent_that_uses_large_files(yard: 
 
 @pytest.mark.parametrize(
     "question",
-    [
-        b"",
-        b"\n",
-        b"{}\n",
-        b"[" * 70000,
-        b'{"what": "get", "oid": "../../x", "size": 1}\n',
-        b'{"what": "get", "oid": 7, "size": 1}\n',
-        json.dumps({"what": "put", "oid": "0" * 64, "size": 10**15}).encode() + b"\n",
-        json.dumps({"what": "put", "oid": "0" * 64, "size": -1}).encode() + b"\n",
-        json.dumps({"what": "put", "oid": "0" * 64, "size": 3}).encode() + b"\nabc",
-        json.dumps({"what": "put", "oid": "0" * 64, "size": 9}).encode() + b"\nshort",
-    ],
+    quick(
+        3,
+        [
+            b"",
+            b"\n",
+            b"{}\n",
+            b"[" * 70000,
+            b'{"what": "get", "oid": "../../x", "size": 1}\n',
+            b'{"what": "get", "oid": 7, "size": 1}\n',
+            json.dumps({"what": "put", "oid": "0" * 64, "size": 10**15}).encode() + b"\n",
+            json.dumps({"what": "put", "oid": "0" * 64, "size": -1}).encode() + b"\n",
+            json.dumps({"what": "put", "oid": "0" * 64, "size": 3}).encode() + b"\nabc",
+            json.dumps({"what": "put", "oid": "0" * 64, "size": 9}).encode() + b"\nshort",
+        ],
+    ),
 )
 async def test_odd_questions_at_the_door_are_refused_and_leave_nothing(
     yard: Yard, question: bytes

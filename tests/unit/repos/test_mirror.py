@@ -32,6 +32,7 @@ def damage(yard: Yard) -> None:
     (mirror / "HEAD").write_text("ref: refs/heads/main\n")
 
 
+@pytest.mark.slow
 async def test_a_damaged_mirror_is_rebuilt_and_the_clone_goes_on(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -46,6 +47,7 @@ async def test_a_damaged_mirror_is_rebuilt_and_the_clone_goes_on(yard: Yard) -> 
     assert yard.server.show("acme/app", BRANCH, "one") == "1"
 
 
+@pytest.mark.slow
 async def test_what_only_a_clone_still_needs_survives_the_rebuilding(yard: Yard) -> None:
     forgotten = yard.server.commit("acme/app", {"old.txt": "old\n"}, "Old", branch="feature")
     clone = yard.clone(way="existing", branch="feature")
@@ -187,6 +189,7 @@ async def test_a_plain_path_works_without_any_server(yard: Yard, tmp_path: Path)
     assert yard.tokens.asked == []
 
 
+@pytest.mark.slow
 async def test_a_clone_says_what_would_be_lost_with_it(yard: Yard) -> None:
     clone = yard.clone()
     opened = await yard.open(clone)

@@ -16,6 +16,7 @@ from app.errors import RepositoryError
 from app.repos import partial
 from app.repos.gate import _read_names
 from tests.support.git_server import git
+from tests.support.variants import quick
 from tests.support.yard import WRITE, Yard, create_private, link, open_yard
 
 APP = "acme/app"
@@ -83,12 +84,15 @@ async def test_all_that_a_checkout_needs_comes_in_one_request(yard: Yard) -> Non
 
 @pytest.mark.parametrize(
     ("script", "words"),
-    [
-        ("git log -p", f"-{OLD}"),
-        ("git blame HEAD~2 -- old.txt", OLD),
-        ("git checkout -q HEAD~2 && cat old.txt", OLD),
-        ("git -c protocol.version=0 show HEAD~2:old.txt", OLD),
-    ],
+    quick(
+        2,
+        [
+            ("git log -p", f"-{OLD}"),
+            ("git blame HEAD~2 -- old.txt", OLD),
+            ("git checkout -q HEAD~2 && cat old.txt", OLD),
+            ("git -c protocol.version=0 show HEAD~2:old.txt", OLD),
+        ],
+    ),
 )
 async def test_the_agents_git_gets_what_it_misses(yard: Yard, script: str, words: str) -> None:
     await yard.open(yard.clone())
@@ -99,6 +103,7 @@ async def test_the_agents_git_gets_what_it_misses(yard: Yard, script: str, words
     assert words in said
 
 
+@pytest.mark.slow
 async def test_without_isolation_it_is_the_same(yard: Yard) -> None:
     object.__setattr__(yard.isolation, "sandbox", Plain())
     clone = yard.clone()
@@ -127,6 +132,7 @@ async def test_only_the_bridge_goes_to_the_remote_and_once_for_each_object(yard:
     assert (status, said, fetches(yard)) == (0, OLD, again)
 
 
+@pytest.mark.slow
 async def test_many_may_ask_at_once(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -152,6 +158,7 @@ async def test_work_is_pushed_fetched_merged_and_pushed_again(yard: Yard) -> Non
     git(yard.server.path(APP), "fsck", "--connectivity-only")
 
 
+@pytest.mark.slow
 async def test_a_push_brings_only_what_is_new_when_the_base_has_moved_on(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -169,6 +176,7 @@ async def test_a_push_brings_only_what_is_new_when_the_base_has_moved_on(yard: Y
     assert fetches(yard) - before == 1
 
 
+@pytest.mark.slow
 async def test_a_push_goes_on_when_the_base_was_rewritten(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -184,6 +192,7 @@ async def test_a_push_goes_on_when_the_base_was_rewritten(yard: Yard) -> None:
     assert await lacks(yard, f"{old}:old.txt")
 
 
+@pytest.mark.slow
 async def test_a_push_on_history_that_the_remote_threw_away_is_refused_with_a_way_out(
     yard: Yard,
 ) -> None:
@@ -206,6 +215,7 @@ async def test_a_push_on_history_that_the_remote_threw_away_is_refused_with_a_wa
     assert yard.server.show(APP, BRANCH, "one") == "1"
 
 
+@pytest.mark.slow
 async def test_commits_made_without_a_checkout_are_pushed(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -238,6 +248,7 @@ async def test_secrets_and_force_pushes_are_seen(yard: Yard) -> None:
     assert "holds a secret" in secret[1]
 
 
+@pytest.mark.slow
 async def test_conflicts_with_the_base_are_seen_although_its_files_are_not_there(
     yard: Yard,
 ) -> None:
@@ -251,6 +262,7 @@ async def test_conflicts_with_the_base_are_seen_although_its_files_are_not_there
     assert found == (yard.sent[-1], ("a.txt",))
 
 
+@pytest.mark.slow
 async def test_conflicts_are_not_told_when_the_remote_is_away(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -275,6 +287,7 @@ async def test_an_existing_branch_and_a_reviewers_commit_are_opened(yard: Yard) 
     assert head == (await yard.do(existing, "git rev-parse HEAD"))[1].strip()
 
 
+@pytest.mark.slow
 async def test_a_damaged_mirror_is_rebuilt_and_the_clone_goes_on(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -331,6 +344,7 @@ async def test_a_server_that_cannot_is_fetched_from_whole_and_that_is_said(
     assert (await yard.do(clone, f"git log -p >/dev/null && echo 1 > one; {PUSH}"))[0] == 0
 
 
+@pytest.mark.slow
 async def test_what_is_on_no_branch_is_opened_from_a_server_that_gives_out_no_single_files(
     yard: Yard,
 ) -> None:
@@ -348,6 +362,7 @@ async def test_what_is_on_no_branch_is_opened_from_a_server_that_gives_out_no_si
     assert fetches(yard) - fetched <= 1
 
 
+@pytest.mark.slow
 async def test_what_a_server_does_not_have_at_the_moment_is_said_and_not_all_is_fetched(
     yard: Yard,
 ) -> None:
@@ -364,6 +379,7 @@ async def test_what_a_server_does_not_have_at_the_moment_is_said_and_not_all_is_
     await yard.open(yard.clone(2, branch="agent/demo/web-t2"))
 
 
+@pytest.mark.slow
 async def test_an_old_server_will_do_if_it_leaves_out_and_gives_out(yard: Yard) -> None:
     yard.server.is_old = True
     clone = yard.clone()
@@ -376,6 +392,7 @@ async def test_an_old_server_will_do_if_it_leaves_out_and_gives_out(yard: Yard) 
     assert yard.server.show(APP, BRANCH, "back.txt") == OLD.strip()
 
 
+@pytest.mark.slow
 async def test_everything_is_fetched_once_that_is_wanted(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -399,6 +416,7 @@ async def test_everything_is_fetched_once_that_is_wanted(yard: Yard) -> None:
     assert (reader.folder / "theirs.txt").read_text() == "theirs\n"
 
 
+@pytest.mark.slow
 async def test_what_is_whole_stays_whole(yard: Yard) -> None:
     yard.partial.clear()
     clone = yard.clone()
@@ -424,6 +442,7 @@ async def test_what_the_remote_does_not_have_is_told_to_the_agent(yard: Yard) ->
     assert "Could not fetch missing objects: The repository acme/app cannot be" in said
 
 
+@pytest.mark.slow
 async def test_without_room_nothing_more_is_fetched(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -435,6 +454,7 @@ async def test_without_room_nothing_more_is_fetched(yard: Yard) -> None:
     assert "The disk is nearly full" in said
 
 
+@pytest.mark.slow
 async def test_a_submodule_is_whole_although_it_was_fetched_in_part_before(yard: Yard) -> None:
     create_private(yard, "acme/lib")
     yard.server.commit("acme/lib", {"lib.txt": "later\n"}, "Later")
@@ -453,6 +473,7 @@ async def test_a_submodule_is_whole_although_it_was_fetched_in_part_before(yard:
     assert yard.mirrors.is_partial(yard.repository())
 
 
+@pytest.mark.slow
 async def test_the_setup_of_the_default_branch_is_run_wherever_a_clone_begins(yard: Yard) -> None:
     yard.server.commit(APP, {"c.txt": "c\n"}, "Feature", branch="feature")
     await yard.open(yard.clone())
@@ -466,6 +487,7 @@ async def test_the_setup_of_the_default_branch_is_run_wherever_a_clone_begins(ya
     assert said == "`.agent-bridge/setup` ended with status 0.\nready"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
 async def test_large_files_are_there_and_new_ones_are_sent(yard: Yard) -> None:
     kept = yard.server.keep_large(APP, b"large\n")

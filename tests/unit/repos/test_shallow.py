@@ -60,6 +60,7 @@ async def test_work_in_a_shallow_clone_is_pushed_fetched_and_pushed_again(yard: 
     assert yard.server.show(APP, BRANCH, "theirs") == "theirs"
 
 
+@pytest.mark.slow
 async def test_a_force_push_from_a_shallow_clone_is_refused(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -72,6 +73,7 @@ async def test_a_force_push_from_a_shallow_clone_is_refused(yard: Yard) -> None:
     assert "This push would overwrite commits on" in said
 
 
+@pytest.mark.slow
 async def test_conflicts_with_the_base_are_seen_in_a_shallow_clone(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -81,6 +83,7 @@ async def test_conflicts_with_the_base_are_seen_in_a_shallow_clone(yard: Yard) -
     assert await yard.checkouts.conflicts(clone, "main", yard.sent[-1]) == ("README.md",)
 
 
+@pytest.mark.slow
 async def test_all_history_is_fetched_once_that_is_wanted(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)
@@ -95,6 +98,7 @@ async def test_all_history_is_fetched_once_that_is_wanted(yard: Yard) -> None:
     assert old[0] == 0, old[1]
 
 
+@pytest.mark.slow
 async def test_a_shallow_mirror_is_rebuilt_and_the_clone_goes_on(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

@@ -64,6 +64,7 @@ async def test_a_repository_behind_ssh_is_cloned_and_delivered_to(
     assert yard.tokens.asked == []
 
 
+@pytest.mark.slow
 async def test_an_agent_has_neither_the_key_nor_the_way_to_use_it(
     yard: Yard, ssh: SshServer
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from app.core.workspaces import Repository
 from app.repos.submodules import DEPTH, Submodule, parse, source
 from tests.support.git_server import git
+from tests.support.variants import quick
 from tests.support.yard import WRITE, Yard, create_private, link, open_yard
 
 APP = Repository("acme/app", "https://git.example.com/acme/app.git")
@@ -22,12 +23,15 @@ def add_submodule(yard: Yard, url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "../lib.git",
-        "{server}/acme/lib.git",
-        "git@127.0.0.1:acme/lib.git",
-        "ssh://git@127.0.0.1/acme/lib.git",
-    ],
+    quick(
+        2,
+        [
+            "../lib.git",
+            "{server}/acme/lib.git",
+            "git@127.0.0.1:acme/lib.git",
+            "ssh://git@127.0.0.1/acme/lib.git",
+        ],
+    ),
 )
 async def test_a_private_submodule_on_the_host_of_the_repository_is_there(
     tmp_path: Path, url: str
@@ -54,6 +58,7 @@ async def test_a_private_submodule_on_the_host_of_the_repository_is_there(
         assert "token-of" not in seen
 
 
+@pytest.mark.slow
 async def test_a_private_submodule_of_a_submodule_is_there(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
         create_private(yard, "acme/core")
@@ -88,6 +93,7 @@ async def test_a_branch_cannot_have_a_private_repository_fetched(tmp_path: Path)
         assert list((clone.folder / "vault").iterdir()) == []
 
 
+@pytest.mark.slow
 async def test_submodules_that_hold_themselves_come_to_an_end(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
         for _ in range(DEPTH + 2):
@@ -101,6 +107,7 @@ async def test_submodules_that_hold_themselves_come_to_an_end(tmp_path: Path) ->
         assert said == f"The submodule {deepest} is left out: there are too many."
 
 
+@pytest.mark.slow
 async def test_a_commit_that_is_on_no_branch_of_a_submodule_is_fetched_by_its_name(
     tmp_path: Path,
 ) -> None:
@@ -121,10 +128,13 @@ async def test_a_commit_that_is_on_no_branch_of_a_submodule_is_fetched_by_its_na
 
 @pytest.mark.parametrize(
     "url",
-    [
-        *("ext::sh -c touch% x", "file:///etc", "/etc", "ssh://git@example.com/x"),
-        *("http://e.com/x", "git@example.com:x/y", "fd::17"),
-    ],
+    quick(
+        3,
+        [
+            *("ext::sh -c touch% x", "file:///etc", "/etc", "ssh://git@example.com/x"),
+            *("http://e.com/x", "git@example.com:x/y", "fd::17"),
+        ],
+    ),
 )
 async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
     tmp_path: Path, url: str

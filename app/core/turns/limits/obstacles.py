@@ -96,7 +96,7 @@ def pause(agent: str, found: Obstacle, now: float, *, resumes: bool, name: str =
     else:
         until = wording.limit_reset(found.until, now, resumes=resumes)
         words = wording.LIMITED.format(agent=name or agent, until=until)
-    return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause")
+    return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause", until=found.until)
 
 
 def _until(message: str, facts: Mapping[str, Any], now: float) -> float | None:

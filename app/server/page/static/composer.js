@@ -1,40 +1,8 @@
-// The message box: sending, names after @, files, drafts; and the keys and drawers of the page.
+// The message box: sending, names after @, files, drafts.
 "use strict";
 (() => {
   const form = document.getElementById("composer");
   const text = document.getElementById("text");
-  const drawers = ["left", "right"];
-
-  // Drawers on small screens.
-  const veil = document.getElementById("veil");
-  const show = (which) => {
-    for (const each of drawers) {
-      document.body.classList.toggle(`open-${each}`, each === which);
-      document.querySelector(`[data-drawer=${each}]`)?.setAttribute("aria-expanded", String(each === which));
-    }
-    veil.hidden = !which;
-    if (which) document.getElementById(which).querySelector("a, button")?.focus();
-  };
-  const opened = () => drawers.find((each) => document.body.classList.contains(`open-${each}`));
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-drawer]");
-    if (button) show(opened() === button.dataset.drawer ? null : button.dataset.drawer);
-    if (event.target === veil) show(null);
-  });
-
-  const typing = (element) => element.matches("input, textarea, select, [contenteditable]");
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && opened()) {
-      const which = opened();
-      show(null);
-      document.querySelector(`[data-drawer=${which}]`)?.focus();
-      return;
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-    if (event.key === "n" || event.key === "N") { event.preventDefault(); location.href = "/"; }
-    if (event.key === "/" && text) { event.preventDefault(); text.focus(); }
-  });
-
   if (!form) return;
   const thread = form.querySelector("[name=thread]")?.value || "";
   const to = document.getElementById("to");
@@ -124,7 +92,7 @@
       event.preventDefault();
       choose(chosen);
     } else if (event.key === "Escape") {
-      if (names.hidden) text.blur(); else hideNames();
+      if (names.hidden) document.getElementById("scroll").focus(); else hideNames();
     } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       form.requestSubmit();
@@ -179,9 +147,47 @@
 
   // Sending. The text stays in the box until the bridge has stored it.
   let sending = false;
-  form.addEventListener("submit", async (event) => {
+  const clear = () => {
+    text.value = "";
+    files = [];
+    keepDraft();
+    drawFiles();
+    grow();
+  };
+
+  // While an agent waits for an answer, words for it are not sent without a choice.
+  const instead = document.getElementById("instead");
+  const COMMAND = /^(stop( all)?|status|help|queue( now| drop)?)$/i;
+  const openAsk = () => {
+    const said = text.value.trim();
+    const names = [...said.matchAll(/(?:^|[\s(])@([\w-]+)/g)].map((each) => each[1].toLowerCase());
+    const meant = names.length ? names : (to?.value || to?.options[0]?.dataset.agents || "").split(" ");
+    return [...document.querySelectorAll(".ask[data-rejects]:not([data-words])")].find((ask) =>
+      (meant.includes(ask.dataset.agent) || meant.includes(ask.dataset.title.toLowerCase())) && !COMMAND.test(said)
+      && ![...ask.querySelectorAll("button")].some((button) => button.textContent.trim().toLowerCase() === said.toLowerCase()));
+  };
+  const offer = (ask) => {
+    instead.hidden = !ask;
+    if (!ask) return;
+    instead.dataset.ask = ask.dataset.ask;
+    instead.firstElementChild.textContent = `${ask.dataset.title} is waiting for your answer.`;
+    instead.querySelector("button").focus();
+  };
+  instead.addEventListener("click", (event) => {
+    const how = event.target.dataset.instead;
+    if (how) send(how === "reject" ? instead.dataset.ask : "");
+  });
+  instead.addEventListener("keydown", (event) => { if (event.key === "Escape") { offer(null); text.focus(); } });
+  text.addEventListener("input", () => offer(null));
+
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (sending || (!text.value.trim() && !files.length)) return;
+    const ask = openAsk();
+    if (ask) offer(ask); else send("");
+  });
+  const send = async (rejects) => {
+    offer(null);
     sending = true;
     form.classList.add("sending");
     window.bridge.complain("");
@@ -189,14 +195,13 @@
     fields.set("text", text.value);
     fields.set("thread", thread);
     fields.set("to", to?.value || "");
+    for (const each of form.querySelectorAll("[data-send]")) fields.set(each.name, each.value);
+    if (rejects) fields.set("rejects", rejects);
     for (const file of files) fields.append("files", file);
     try {
-      const answer = await window.bridge.post("/send", fields);
-      text.value = "";
-      files = [];
-      keepDraft();
-      drawFiles();
-      grow();
+      const answer = await window.bridge.deliver("/send", fields);
+      clear();
+      if (!answer) return;
       if (thread) {
         if (to) to.value = "";
         window.bridge.toEnd();
@@ -209,6 +214,25 @@
       sending = false;
       form.classList.remove("sending");
       text.focus();
+    }
+  };
+
+  // Edit and resend: what a failed turn was asked comes back into the box.
+  document.addEventListener("click", async (event) => {
+    const address = event.target.closest("button[data-edit]")?.dataset.edit;
+    if (!address) return;
+    try {
+      const found = await (await fetch(address)).json();
+      const sent = await Promise.all(found.files.filter(({ source }) => source).map(async ({ name, type, source }) =>
+        new File([await (await fetch(source)).blob()], name, { type })));
+      text.value = found.text;
+      files = [];
+      add(sent);
+      keepDraft();
+      grow();
+      text.focus();
+    } catch {
+      window.bridge.complain("The message could not be read. Try again in a moment.");
     }
   });
 
@@ -223,7 +247,7 @@
     const button = event.target.closest("button");
     if (button?.dataset.pick) { to.value = button.dataset.pick; pressed(); text.focus(); }
     if (button?.dataset.example) { text.value = button.dataset.example; grow(); keepDraft(); text.focus(); }
-    if (button?.dataset.mention) { show(null); mention(button.dataset.mention); }
+    if (button?.dataset.mention) { window.bridge.drawer(null); mention(button.dataset.mention); }
   });
 
   pressed();

@@ -25,16 +25,42 @@
   };
 
   // Times are written in UTC; people read them in their own zone.
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
   const localise = (root) => {
     const today = new Date().toDateString();
-    for (const time of root.querySelectorAll("time[datetime]")) {
+    for (const time of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const moment = new Date(time.dateTime);
       time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
       time.title = moment.toLocaleString();
     }
   };
+
+  // How long something has been going on is counted here, by the clock of the bridge.
+  let ahead = 0;
+  const lasted = (from) => {
+    const seconds = Math.max(0, Math.floor(Date.now() / 1000 + ahead - from));
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    if (hours) return `${hours}h ${minutes}m`;
+    return minutes ? `${minutes}m ${seconds % 60}s` : `${seconds}s`;
+  };
+  const tick = () => {
+    if (!connection.hidden) return;
+    for (const each of document.querySelectorAll("[data-from]")) each.textContent = lasted(each.dataset.from);
+    const running = new Set();
+    for (const line of document.querySelectorAll("#status [data-turn]")) running.add(`${line.dataset.turn}-head`);
+    for (const took of log.querySelectorAll(".took.on")) {
+      if (running.has(took.closest(".who").id)) continue;
+      took.classList.remove("on");
+      took.textContent = took.dataset.took;
+    }
+    for (const id of running) {
+      const took = document.getElementById(id)?.querySelector(".took");
+      took?.classList.add("on");
+      if (took) took.textContent = ` · ${lasted(took.dataset.began)}`;
+    }
+  };
+  setInterval(tick, 1000);
 
   // A block that a person opened or closed stays so when it is replaced.
   const keepFolds = (old, fresh) => {
@@ -52,10 +78,14 @@
 
   const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR;
   const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+  // Only a person scrolls up; what grows below, such as a picture that loads, is followed.
+  let top = 0;
   scroll.addEventListener("scroll", () => {
-    following = atEnd();
-    latest.hidden = following;
+    following = atEnd() || (following && scroll.scrollTop >= top);
+    top = scroll.scrollTop;
+    latest.hidden = following || !log.childElementCount;
   }, { passive: true });
+  new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
 
   const place = ({ id, home, html }) => {
@@ -78,7 +108,9 @@
   const keepingView = (change) => {
     const stay = following;
     change();
-    if (stay) toEnd(); else latest.hidden = atEnd();
+    hint();
+    document.dispatchEvent(new Event("bridge:changed"));
+    if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
   const takeBlocks = (patches) => keepingView(() => {
@@ -89,6 +121,7 @@
       if (!place(patch)) { reload(); return; }
     }
     hideWaiting();
+    tick();
   });
 
   const takeLive = (patches) => keepingView(() => {
@@ -126,7 +159,9 @@
     if (element.innerHTML === html) return;
     const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const chosen = element.tagName === "SELECT" ? element.value : null;
+    const before = element.cloneNode(true);
     element.innerHTML = html;
+    keepFolds(before, element);
     if (chosen !== null) element.value = chosen;
     if (element.tagName === "SELECT" && element.selectedIndex < 0) element.selectedIndex = 0;
     hint();
@@ -135,8 +170,10 @@
   };
 
   const hint = () => {
-    const words = document.querySelector("#to option[data-hint]")?.dataset.hint;
-    if (words) document.getElementById("text").placeholder = words;
+    const box = document.getElementById("text");
+    const ask = document.querySelector(".ask[data-ask]");
+    const words = ask ? `Answer ${ask.dataset.title}` : document.querySelector("#to option[data-hint]")?.dataset.hint;
+    if (box && words && box.placeholder !== words) box.placeholder = words;
   };
 
   const takeState = (panels) => keepingView(() => {
@@ -145,13 +182,12 @@
       if (element) fill(element, html);
     }
     hideWaiting();
-    showInTitle();
+    showBusy();
+    tick();
   });
 
-  const title = document.title;
-  const showInTitle = () => {
+  const showBusy = () => {
     const dot = document.querySelector("#state > .dot");
-    document.title = (dot?.classList.contains("wait") ? "● " : "") + title;
     log.setAttribute("aria-busy", String(Boolean(dot?.classList.contains("work"))));
   };
 
@@ -175,7 +211,11 @@
     source = new EventSource(`${address}&after=${after}`);
     source.addEventListener("open", () => {
       failures = 0;
-      connection.hidden = true;
+      away(false);
+    });
+    source.addEventListener("now", (event) => {
+      ahead = Number(event.data) - Date.now() / 1000;
+      tick();
     });
     source.addEventListener("blocks", (event) => {
       takeBlocks(JSON.parse(event.data));
@@ -191,13 +231,27 @@
       takeBackLive();
       const wait = WAITS[Math.min(failures, WAITS.length - 1)];
       failures += 1;
-      if (failures > 1) {
-        connection.textContent = "The bridge is not responding. Retrying …";
-        connection.hidden = false;
-      }
+      if (failures > 1) away(true);
       if (failures === 2 || failures % 5 === 0) askWhy();
       connectIn(wait * (0.8 + Math.random() * 0.4));
     });
+  };
+
+  const away = (gone) => {
+    const came = body.classList.contains("away") && !gone;
+    body.classList.toggle("away", gone);
+    connection.textContent = "Connection lost. Reconnecting …";
+    connection.hidden = !gone;
+    if (came) complain("");
+    if (!gone) document.dispatchEvent(new Event("bridge:back"));
+  };
+
+  // What was sent did not arrive: the stream may be cut off as well and not know it yet.
+  const lost = () => {
+    source?.close();
+    takeBackLive();
+    away(true);
+    connectIn(WAITS[2]);
   };
 
   // A browser holds six connections per host. A hidden page closes its connection and only polls,
@@ -231,10 +285,12 @@
       method: "POST",
       headers: { "X-CSRF-Token": csrf, Accept: "application/json" },
       body: fields,
-    });
+    }).catch(() => { throw Object.assign(new Error("No connection to the bridge."), { away: true }); });
     if (!answer.ok) {
-      const problem = await answer.json().catch(() => ({}));
-      throw new Error(problem.detail || `The bridge answered ${answer.status}.`);
+      const { detail } = await answer.json().catch(() => ({}));
+      // A proxy answers in place of a bridge that is away, without the bridge's words.
+      const gone = [502, 503, 504].includes(answer.status) && !detail;
+      throw Object.assign(new Error(detail || `The bridge answered ${answer.status}.`), { away: gone, status: answer.status });
     }
     return answer;
   };
@@ -263,10 +319,12 @@
         await post("/send", fields);
         return;
       }
-      for (const name of ["option", "session"]) {
+      for (const name of ["option", "session", "message", "turn"]) {
         if (button.dataset[name] !== undefined) fields.set(name, button.dataset[name]);
       }
-      await post(button.dataset.post, fields);
+      for (const name of button.dataset.to?.split(" ") || []) fields.append("to", name);
+      await window.bridge.deliver(button.dataset.post, fields);
+      button.dispatchEvent(new Event("bridge:posted", { bubbles: true }));
     } catch (error) {
       complain(error.message);
     } finally {
@@ -274,12 +332,12 @@
     }
   });
 
-  window.bridge = { post, complain, toEnd: () => { following = true; toEnd(); } };
+  window.bridge = { post, complain, lost, toEnd: () => { following = true; toEnd(); } };
 
   localise(document);
   hint();
   hideWaiting();
-  showInTitle();
+  showBusy();
   if (log.childElementCount && !location.hash) toEnd();
   following = atEnd();
   connect();

@@ -6,6 +6,7 @@ made from stored numbers, so that every page gives a block the same id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from app.core.ask_view import AskView
 
 NOTHING = AskView("")
+_WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
 LOG = "log"
 """The element that holds the whole thread."""
 
@@ -27,7 +29,37 @@ class Said:
     at: float
     files: tuple[Mapping[str, str], ...] = ()
     to: tuple[str, ...] = ()
+    repeats: Mapping[str, int | None] | None = None
+    """The earlier message that was sent again with it."""
     home: str = LOG
+
+
+@dataclass(slots=True)
+class Silence:
+    """A message that no agent answers, and the agents that could."""
+
+    id: str
+    message: int
+    agents: tuple[str, ...]
+    over: bool = False
+    """Whether an agent was asked since."""
+    home: str = LOG
+
+
+@dataclass(slots=True)
+class Failed:
+    """The failure of a turn."""
+
+    id: str
+    row: int
+    turn: int
+    agent: str
+    text: str
+    facts: Mapping[str, Any]
+    """The kind of failure, and what is known of it."""
+    home: str
+    over: bool = False
+    """Whether the conversation went on since."""
 
 
 @dataclass(slots=True)
@@ -38,11 +70,11 @@ class Note:
     text: str
     home: str = LOG
     agent: str = ""
-    failed: bool = False
-    silence: bool = False
-    """Whether it says why no agent answers."""
     files: tuple[Mapping[str, str], ...] = ()
     """Files that an agent made for people."""
+    code: str = ""
+    """The code of what happened, where it has one."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,6 +85,8 @@ class Words:
     kind: Literal["text", "thought"]
     text: str
     home: str
+    files: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    """The files in the text, each with the line that names it there."""
 
 
 @dataclass(slots=True)
@@ -76,6 +110,13 @@ class Call:
     """Its kind when it began: a later update does not move it."""
     decided: str = ""
     """Who or what allowed or refused it."""
+    rejected: str = ""
+    """Who or what refused it, if it was; that is no failure."""
+    began: float = 0.0
+    """When it could begin: at its first row, or when it was allowed."""
+    ended: float = 0.0
+    stopped: bool = False
+    """Whether its turn is over although it has not ended."""
     inside: list[Block] = field(default_factory=list)
 
     @property
@@ -86,12 +127,19 @@ class Call:
     @property
     def title(self) -> str:
         """The title of the call."""
-        return str(self.data.get("title") or self.data.get("kind") or "tool")
+        title = str(self.data.get("title") or self.data.get("kind") or "tool")
+        # The words of a command stay as they are.
+        return title if self.kind == "execute" else _WORKSPACE.sub("", title)
 
     @property
     def status(self) -> str:
         """The status of the call."""
         return str(self.data.get("status") or "pending")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has come to its end."""
+        return self.status in {"completed", "failed"}
 
 
 @dataclass(slots=True)
@@ -117,6 +165,13 @@ class Question:
     home: str
     free_text: bool = False
     """Whether it takes any text."""
+    kind: str = ""
+    tool: str = ""
+    """The kind of call that would run."""
+    until: float | None = None
+    """When the limit that it is about resets."""
+    resumes: bool = False
+    """Whether the work goes on then by itself."""
     view: AskView = NOTHING
     """The question, and what it is about word for word."""
     url: str = ""
@@ -149,8 +204,11 @@ class Turn:
     id: str
     agent: str
     head: Head
+    session: int
+    number: int
     home: str = LOG
     body: list[Block] = field(default_factory=list)
+    plan: Plan | None = None
 
     @property
     def place(self) -> str:
@@ -158,4 +216,4 @@ class Turn:
         return f"{self.id}-body"
 
 
-Block = Said | Note | Words | Plan | Call | Batch | Question | Head | Turn
+Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.diff import Line, compare
+from app.core.diff import compare
+from app.server.page.view import diffs, highlight
+from app.server.page.view.diffs import HIDDEN, Row
 
 LINES = 60
 """Lines that a card shows at first: a screen. The rest is one click away."""
@@ -20,10 +22,9 @@ CHARACTERS = 8_000
 DIFF_LINES = 200
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
 _WORKSPACE = re.compile(r"^.*/workspaces/\d+-[a-z0-9-]+/")
+_PATH_NAMES = frozenset({"path", "file_path", "filePath", "abs_path", "notebook_path"})
+"""What agents call the file that a tool works on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Change:
     """One file before and after, as lines."""
 
     path: str
-    lines: tuple[Line, ...]
+    lines: tuple[Row, ...]
     added: int
     removed: int
     left: int = 0
@@ -47,7 +48,10 @@ class Change:
 
 def visible(text: str) -> str:
     """Remove colours and make characters visible that hide or reorder others."""
-    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    text = text.replace("\r\n", "\n")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def short_path(path: str) -> str:
@@ -67,8 +71,11 @@ def excerpt(text: str, *, whole: bool = False) -> Excerpt:
     return Excerpt(shown[:CHARACTERS], max(1, len(lines) - shown[:CHARACTERS].count("\n") - 1))
 
 
-def given(value: Any) -> str:
-    """Write the input of a tool: its command alone, else one line per name."""
+def given(value: Any, title: str = "") -> str:
+    """Write the input of a tool: its command alone, else one line per name.
+
+    A file that the title names is not named again.
+    """
     if value is None or value == {} or value == "":
         return ""
     if not isinstance(value, Mapping):
@@ -79,7 +86,9 @@ def given(value: Any) -> str:
     if isinstance(command, list):
         return " ".join(map(str, command))
     return "\n".join(
-        f"{name}: {each if isinstance(each, str) else _json(each)}" for name, each in value.items()
+        f"{name}: {short_path(each) if isinstance(each, str) else _json(each)}"
+        for name, each in value.items()
+        if not (name in _PATH_NAMES and isinstance(each, str) and short_path(each) in title)
     )
 
 
@@ -87,9 +96,10 @@ def change(diff: Mapping[str, Any], *, whole: bool = False) -> Change:
     """Compare a file before and after."""
     lines = compare(diff.get("old"), diff.get("new"))
     most = len(lines) if whole else DIFF_LINES
+    path = short_path(str(diff.get("path", "")))
     return Change(
-        path=short_path(str(diff.get("path", ""))),
-        lines=tuple(Line(line.kind, visible(line.text)) for line in lines[:most]),
+        path=path,
+        lines=tuple(diffs.rows(lines[:most], highlight.language_of(path))),
         added=sum(line.kind == "add" for line in lines),
         removed=sum(line.kind == "del" for line in lines),
         left=max(0, len(lines) - most),

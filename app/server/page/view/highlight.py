@@ -80,6 +80,8 @@ _LANGUAGES: Final = {
 }
 """The lexer of each name that people write after a fence, and of each suffix of a file."""
 
+_LEXERS: Final = frozenset(_LANGUAGES.values())
+
 CLASSES: Final = {
     "Comment": "hl-c",
     "Keyword": "hl-k",
@@ -108,8 +110,8 @@ def language_of(path: str) -> str:
 
 def lines(code: str, language: str) -> list[str]:
     """Return each line as HTML; escaped and plain where the language or the size says so."""
-    lexer = _LANGUAGES.get(language.lower())
-    if lexer is None or len(code) > CHARACTERS:
+    lexer = _LANGUAGES.get(language.lower(), language)
+    if lexer not in _LEXERS or len(code) > CHARACTERS:
         return _plain(code)
     if any(len(line) > LINE_CHARACTERS for line in code.split("\n")):
         return _plain(code)

@@ -2,20 +2,26 @@
 
 Two walls: the parser lets no HTML through, and its output is cleaned against an allow-list. Nothing
 is ever loaded from elsewhere: a picture becomes a link, a link without an address becomes text.
+Characters that reorder others are made visible, and each block has its own direction.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from html import escape
 from itertools import pairwise
+from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+
+from app.server.page.view import fences, footnotes
+from app.server.page.view.direction import direct
 
 CACHED = 500
 """Pieces of text whose HTML is cached: the pages that are open, a few megabytes."""
@@ -29,22 +35,52 @@ SCHEMES = {"http", "https", "mailto"}
 TAGS = {
     *("p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "s", "a", "span"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li"),
-    *("table", "thead", "tbody", "tr", "th", "td"),
+    *("table", "thead", "tbody", "tr", "th", "td", "sup", "div", "button"),
 }
-ATTRIBUTES = {"a": {"href"}, "span": {"title"}, "ol": {"start"}}
+DIRECTED = {
+    "p",
+    "blockquote",
+    "ul",
+    "ol",
+    "li",
+    "table",
+    "th",
+    "td",
+    *(f"h{n}" for n in range(1, 7)),
+}
+ATTRIBUTES = {
+    **{tag: {"dir"} for tag in DIRECTED},
+    "a": {"href"},
+    "button": {"data-copy", "type"},
+    "div": {"tabindex"},
+    "ol": {"dir", "start"},
+    "span": {"title"},
+}
 ALIGNED = {"center", "right"}
-CLASSES = {"span": {"at", "path"}, "th": ALIGNED, "td": ALIGNED}
+CLASSES = {
+    "button": {"copy"},
+    "div": {"code", "table"},
+    "p": {footnotes.CLASS},
+    "pre": {fences.PATCH},
+    "span": {"at", "path", *fences.SPANS},
+    "td": ALIGNED,
+    "th": ALIGNED,
+}
 
 _ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^]+", re.IGNORECASE)
 _AFTER_ADDRESS = ".,;:!?*_~"
 _MARK = re.compile(r"[\[\]<>*_`~|&!\\]")
 _TASK = re.compile(r"\[([ xX])\] ")
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Embeddings, overrides and isolates; a mark such as U+200F is part of ordinary writing."""
 
 
 @lru_cache(CACHED)
 def html(text: str, at: re.Pattern[str] | None = None, *, breaks: bool = False) -> str:
     """Render a text; `at` finds the names to highlight, `breaks` keeps line ends as typed."""
+    if not text.isascii():
+        text = _REORDERING.sub("\N{REPLACEMENT CHARACTER}", text)
     if _is_overloaded(text):
         return f"<pre>{escape(text)}</pre>"
     return _clean(_parser(breaks).render(text, {"at": at}))
@@ -101,13 +137,25 @@ class _Parser(MarkdownIt):
 def _parser(breaks: bool) -> MarkdownIt:
     parser = _Parser("commonmark", {"html": False, "breaks": breaks})
     parser.enable(["table", "strikethrough"])
+    footnotes.add_to(parser)
     parser.core.ruler.push("show_only", _show_only)
+    parser.core.ruler.push("direct", direct)
+    parser.add_render_rule("fence", fences.render)
+    parser.add_render_rule("code_block", fences.render)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser
+
+
+def _open_table(self: RendererHTML, tokens: Sequence[Token], index: int, *more: Any) -> str:
+    """Put a table into a box that can be scrolled, also by keyboard."""
+    return f'<div class="table" tabindex="0">{self.renderToken(tokens, index, *more)}'
 
 
 @cache
 def _block_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    footnotes.add_to(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 

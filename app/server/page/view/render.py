@@ -5,10 +5,10 @@ All outside text is escaped, or has gone through `markdown`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,15 +16,20 @@ from markupsafe import Markup
 
 from app.core import amounts
 from app.core.consent import wording
+from app.core.files.names import size_words
 from app.core.visible import reveal_line
-from app.server.page.view import cards, markdown, views
-from app.server.page.view.blocks import Block, Call
+from app.server.page.view import cards, markdown, notices, views
+from app.server.page.view.blocks import Block, Call, Said, Words
+from app.server.page.view.files import Folder, address_of
 from app.server.page.view.views import Cast, Page, Place, ThreadList
-from app.server.page.view.workspace import Workspace
+from app.server.page.view.work import short_name
+from app.server.page.view.workspace import Changes, Piece, Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
+_OF_A_WORKSPACE = "changes"
+"""The style and script that only the pages of a workspace load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
 
@@ -38,11 +43,19 @@ class Renderer:
         self._place = place
         self._at = cast.names.pattern
         self._macros: Any = _environment().get_template("blocks.html").module
+        self._talk: Any = _environment().get_template("talk.html").module
 
     def block(self, block: Block) -> str:
         """Render one block with its content."""
-        macro = getattr(self._macros, type(block).__name__.lower())
+        name = type(block).__name__.lower()
+        if isinstance(block, Said) and block.repeats is not None:
+            name = "said_again"
+        macro = getattr(self._macros, name, None) or getattr(self._talk, name)
         return str(macro(block, self))
+
+    def log_tail(self, text: str) -> str:
+        """Render the log of a failed turn."""
+        return str(self._talk.log_tail(text))
 
     def call_whole(self, call: Call) -> str:
         """Render the full input and output of a call."""
@@ -52,6 +65,20 @@ class Renderer:
         """Render a message."""
         return Markup(markdown.html(text, self._at, breaks=breaks))  # noqa: S704 - cleaned there
 
+    def parts(self, words: Words) -> Iterator[Markup | Mapping[str, Any]]:
+        """Render a text, with the files that are named in it between its parts."""
+        left, lines = list(words.files), []
+        for line in words.text.split("\n") if left else ():
+            found = next((each for each in left if each[0] == line), None)
+            if found is None:
+                lines.append(line)
+                continue
+            left.remove(found)
+            yield self.markdown("\n".join(lines))
+            yield found[1]
+            lines = []
+        yield self.markdown("\n".join(lines) if words.files else words.text)
+
     def agent(self, name: str) -> views.Agent:
         """Look up an agent."""
         return self._cast[name]
@@ -59,6 +86,20 @@ class Renderer:
     def mentions(self, text: str) -> bool:
         """Return whether a message mentions an agent."""
         return self._at.search(text) is not None
+
+    def others(self, name: str) -> list[views.Agent]:
+        """List the other agents."""
+        return [agent for agent in self._cast.agents.values() if agent.name != name]
+
+    def among(self, names: tuple[str, ...]) -> list[views.Agent]:
+        """List the agents with these names, or all if none has one."""
+        agents = self._cast.agents
+        return [agents[name] for name in names if name in agents] or list(agents.values())
+
+    @property
+    def is_own(self) -> bool:
+        """Whether messages can be sent from this page."""
+        return self._place.startswith("/t/web/")
 
     @property
     def place(self) -> str:
@@ -80,9 +121,28 @@ def missing_page(shown: Page, words: str) -> str:
     return _environment().get_template("page.html").render(page=shown, lost=words)
 
 
-def workspace(shown: Workspace) -> str:
-    """Render the page of a workspace."""
-    return _environment().get_template("workspace.html").render(shown=shown)
+def changes(shown: Workspace, made: Changes) -> str:
+    """Render the page with the changes of a workspace."""
+    return (
+        _environment().get_template("changes.html").render(shown=shown, changes=made, on="changes")
+    )
+
+
+def change_lines(shown: Workspace, digest: str, number: int, piece: Piece) -> str:
+    """Render some lines of one changed file."""
+    macros: Any = _environment().get_template("diff.html").module
+    return str(macros.piece(shown, digest, number, piece))
+
+
+def change_gone(shown: Workspace) -> str:
+    """Render that the changes of a page are no longer those of its workspace."""
+    macros: Any = _environment().get_template("diff.html").module
+    return str(macros.gone(shown))
+
+
+def files(shown: Workspace, folder: Folder) -> str:
+    """Render the page with the files of a workspace."""
+    return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
@@ -110,17 +170,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
+        ago=_ago,
         clock=_clock,
         duration=amounts.duration,
+        size=_size,
         excerpt=cards.excerpt,
         given=cards.given,
+        file_address=_file_address,
         fact_gap=wording.gap,
         fact_label=wording.label,
         reveal=reveal_line,
         scripts=_scripts,
         short_path=cards.short_path,
+        state_words=notices.state_words,
         styles=_styles,
         visible=cards.visible,
+        where=short_name,
     )
     made.globals.update(
         money=amounts.money,
@@ -128,9 +193,18 @@ def _environment() -> Environment:
         noun_of=_noun_of,
         tone_of=_tone_of,
         opened=_opened,
-        source_of=_source_of,
+        source_of=source_of,
         is_picture=_is_picture,
         notes=wording.notes,
+        notice=notices.notice,
+        failure_title=notices.failure_title,
+        failure_cause=notices.failure_cause,
+        failure_details=notices.failure_details,
+        in_order=notices.in_order,
+        option_name=notices.option_name,
+        rejects=notices.rejects,
+        title_adds=notices.title_adds,
+        wish=notices.wish,
     )
     return made
 
@@ -141,13 +215,22 @@ def _styles(assets: Mapping[str, str]) -> list[str]:
 
 
 def _scripts(assets: Mapping[str, str]) -> list[str]:
-    """Return the scripts in the order in which they run: the one that others use first."""
-    return [assets[name] for name in _in_order(assets, ".js", first="live.js")]
+    """Return the scripts in the order in which they run: the one that others use first.
+
+    The theme is not among them: it has to be known before anything is shown.
+    """
+    names = _in_order(assets, ".js", first="live.js")
+    return [assets[name] for name in names if name != "theme.js"]
 
 
 def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
-    names = sorted(name for name in assets if name.endswith(suffix))
+    own = f"{_OF_A_WORKSPACE}{suffix}"
+    names = sorted(name for name in assets if name.endswith(suffix) and name != own)
     return sorted(names, key=lambda name: name != first)
+
+
+def _file_address(path: str) -> str:
+    return address_of(PurePosixPath(path))
 
 
 def _clock(at: float) -> Markup:
@@ -155,6 +238,14 @@ def _clock(at: float) -> Markup:
     moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(), moment.strftime("%H:%M")
+    )
+
+
+def _ago(at: float) -> Markup:
+    """Render a time, for the page to show as how long ago it was."""
+    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
+    return Markup('<time class="ago" datetime="{}">{}</time>').format(
+        moment.isoformat(), moment.strftime("%d %b")
     )
 
 
@@ -180,12 +271,17 @@ def _tone_of(option: Mapping[str, str], options: tuple[Mapping[str, str], ...]) 
     return "main" if allowing and option is allowing[0] else ""
 
 
-def _source_of(file: Mapping[str, str]) -> str:
+def source_of(file: Mapping[str, str]) -> str:
     """Return the address of an attachment; only files uploaded to the page have one."""
     folder, _, name = file.get("url", "").partition("/")
     if not (folder.isalnum() and name) or "/" in name:
         return ""
     return f"/uploads/{folder}/{views.in_path(name)}"
+
+
+def _size(file: Mapping[str, Any]) -> str:
+    """Return how large a file is, if that is known."""
+    return size_words(int(file["size"])) if file.get("size") else ""
 
 
 def _is_picture(file: Mapping[str, str]) -> bool:

@@ -6,24 +6,28 @@ opened later shows the same as one that stayed open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from app.core.ask_view import kept_view
 from app.core.consent import record
 from app.core.feed import Unfinished
+from app.core.files.names import size_words
 from app.core.types import Entry
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
+    LOG,
     Batch,
     Block,
     Call,
+    Failed,
     Head,
     Note,
     Plan,
     Question,
     Said,
+    Silence,
     Turn,
     Words,
 )
@@ -34,6 +38,10 @@ HARMLESS = {"read", "search", "fetch", "think", "other"}
 """Kinds of calls that are shown together; a call that changes something is always shown alone."""
 PREVIEW_CHARACTERS = 30_000
 """The largest growing text that is shown between two rows, some ten times a second."""
+
+
+NAMED = ("[image: ", "[audio: ", "[file: ")
+"""How a text names a file that came with it."""
 
 
 class Fold:
@@ -47,13 +55,18 @@ class Fold:
         self.questions: dict[int, Question] = {}
         self._agent_of = agent_of
         self._whole = whole
+        self.refusals: list[Call] = []
+        """The calls that a rule refused."""
         self._turns: dict[int, Turn] = {}
-        self._plans: dict[str, Plan] = {}
+        self._latest: dict[int, Turn] = {}
         self._broken: set[str] = set()
         self._calls: dict[tuple[int, str], Call] = {}
         self._told: dict[str, float] = {}
         self._seen: dict[int, float] = {}
         self._spent: dict[int, float] = {}
+        self._failures: dict[int, Failed] = {}
+        self._unanswered: dict[int, Silence] = {}
+        self._last_message = 0
         self._up: dict[str, Block] = {}
         self._changed: dict[str, Block] = {}
 
@@ -85,6 +98,28 @@ class Fold:
             None,
         )
 
+    def latest(self, session: int) -> Turn | None:
+        """Return the last turn of a session that has a row."""
+        return self._latest.get(session)
+
+    def told(self, agent: str) -> float | None:
+        """Return when an agent got its last message."""
+        return self._told.get(agent)
+
+    def running(self, turn: Turn) -> Call | None:
+        """Return the call that runs in a turn, the last if there are several."""
+        return max(self._unended(turn), key=_row, default=None)
+
+    def _unended(self, turn: Turn) -> list[Call]:
+        calls = (call for (number, _), call in self._calls.items() if number == turn.number)
+        return [each for each in calls if not each.has_ended]
+
+    def _close(self, turn: Turn) -> None:
+        """End a turn: what has not come to its end by now never will."""
+        for call in self._unended(turn):
+            call.stopped = True
+            self._mark(call)
+
     def _take(self, row: Entry) -> None:
         if row.kind == "message":
             self._take_message(row)
@@ -96,14 +131,40 @@ class Fold:
             self._clock(turn, row)
         elif row.kind == "notice" and row.text:
             agent = self._agent_of(row.session) if row.session is not None else row.speaker
-            silence = bool(row.data.get("silence"))
-            self._put(self.blocks, Note(f"n{row.id}", row.text, agent=agent, silence=silence))
+            if row.data.get("silence"):
+                self._take_silence(row)
+            else:
+                self._put(self.blocks, _note(row, agent))
 
     def _take_message(self, row: Entry) -> None:
         to = tuple(row.data.get("to", ()))
         self._told.update(dict.fromkeys(to, row.at))
         files = tuple(row.data.get("files", ()))
-        self._put(self.blocks, Said(f"m{row.id}", row.speaker, row.text, row.at, files, to))
+        repeats = row.data.get("repeats")
+        self._go_on(to, repeats or {})
+        self._last_message = row.id
+        if not row.data.get("answers"):  # else the card of the ask shows the answer
+            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats)
+            self._put(self.blocks, said)
+
+    def _take_silence(self, row: Entry) -> None:
+        known = Silence(f"n{row.id}", self._last_message, tuple(sorted(self._told)))
+        self._unanswered[known.message] = known
+        self._put(self.blocks, known)
+
+    def _go_on(self, to: tuple[str, ...], repeats: Mapping[str, Any]) -> None:
+        """Put away the offers that a new message took or made pointless."""
+        taken: list[Failed | Silence] = [
+            failed
+            for failed in self._failures.values()
+            if failed.agent in to or failed.turn == repeats.get("turn")
+        ]
+        if (silence := self._unanswered.get(repeats.get("message", 0))) is not None:
+            taken.append(silence)
+        for each in taken:
+            if not each.over:
+                each.over = True
+                self._mark(each)
 
     def _take_work(self, turn: Turn, row: Entry) -> None:
         match row.kind:
@@ -118,10 +179,38 @@ class Fold:
             case "usage":
                 self._take_usage(turn, row)
             case "notice":
-                failed = row.data.get("end") == "failed"
-                files = tuple(row.data.get("files", ()))
-                note = Note(f"n{row.id}", row.text, turn.place, turn.agent, failed, files=files)
-                self._put(turn.body, note, turn)
+                if "end" in row.data:
+                    self._close(turn)
+                self._take_notice(turn, row)
+
+    def _take_notice(self, turn: Turn, row: Entry) -> None:
+        if row.data.get("end") == "failed":
+            facts = row.data.get("failure") or {}
+            failed = Failed(
+                f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
+            )
+            self._failures[failed.turn] = failed
+            self._put(turn.body, failed, turn)
+            return
+        files = tuple(self._place_files(turn, row.data.get("files", ())))
+        if row.data.get("files") and not files:
+            return  # each is shown where the text names it
+        note = _note(row, turn.agent, turn.place)
+        # The card of a file says what it is.
+        self._put(turn.body, replace(note, text="", files=files) if files else note, turn)
+
+    def _place_files(
+        self, turn: Turn, files: Iterable[Mapping[str, Any]]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Show files where the text names them; yield the others."""
+        words = [each for each in turn.body if isinstance(each, Words) and each.kind == "text"]
+        for file in files:
+            line, home = next(_named_places(words, file), ("", None))
+            if home is None:
+                yield file
+            else:
+                home.files.append((line, file))
+                self._mark(home)
 
     def _turn(self, row: Entry) -> Turn:
         assert row.turn is not None
@@ -129,6 +218,9 @@ class Fold:
         turn = self._turns.get(row.turn)
         if turn is None:
             turn = self._turns[row.turn] = self._begin(row.session, row.turn, at=row.at)
+            if row.session in self._latest:
+                self._close(self._latest[row.session])
+            self._latest[row.session] = turn
             self._put(self.blocks, turn)
             self._up[turn.head.id] = turn
         return turn
@@ -139,7 +231,8 @@ class Fold:
         known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
         began = min(at, max(known, default=at))
         name = f"t{number}"
-        return Turn(name, agent, Head(f"{name}-head", agent, began, began, name))
+        head = Head(f"{name}-head", agent, began, began, name)
+        return Turn(name, agent, head, session, number)
 
     def _clock(self, turn: Turn, row: Entry) -> None:
         assert row.session is not None
@@ -177,15 +270,13 @@ class Fold:
         assert row.turn is not None
         key = (row.turn, str(row.data["call"]))
         known = self._calls.get(key)
-        decided = record.words(row.data.get("decided"))
         if known is not None:
-            known.row, known.data = row.id, row.data
-            known.decided = decided or known.decided
-            self._mark(known)
+            self._update_call(known, row)
             return
         parent = self._calls.get((row.turn, str(row.data.get("parent"))))
         kind = row.data.get("kind") or "other"
-        call = Call(f"c{row.id}", row.id, row.data, turn.place, kind, decided)
+        call = Call(f"c{row.id}", row.id, row.data, turn.place, kind, began=row.at)
+        self._update_call(call, row)
         if parent is None:
             self._put_call(turn.body, call, turn)
         else:
@@ -194,6 +285,19 @@ class Fold:
             if len(parent.inside) == 1:
                 self._mark(parent)
         self._calls[key] = call
+
+    def _update_call(self, call: Call, row: Entry) -> None:
+        if row.data.get("status") == "in_progress" and call.status == "pending":
+            call.began = row.at
+        call.row, call.data = row.id, row.data
+        call.ended = (call.ended or row.at) if call.has_ended else 0.0
+        decided = row.data.get("decided")
+        call.decided = record.words(decided) or call.decided
+        if isinstance(decided, Mapping) and decided.get("allowed") is False:
+            if not call.rejected and decided.get("how") == "rule":
+                self.refusals.append(call)
+            call.rejected = _rejected(decided)
+        self._mark(call)
 
     def _put_call(self, into: list[Block], call: Call, up: Turn | Call) -> None:
         if call.kind not in HARMLESS:
@@ -211,14 +315,13 @@ class Fold:
 
     def _take_plan(self, turn: Turn, row: Entry) -> None:
         steps = tuple(row.data.get("steps", ()))
-        known = self._plans.get(turn.id)
-        if known is not None:
-            known.steps = steps
+        if turn.plan is not None:
+            turn.plan.steps = steps
             self._broken.add(turn.id)
-            self._mark(known)
+            self._mark(turn.plan)
             return
-        known = self._plans[turn.id] = Plan(f"{turn.id}-plan", steps, turn.place)
-        self._put(turn.body, known, turn)
+        turn.plan = Plan(f"{turn.id}-plan", steps, turn.place)
+        self._put(turn.body, turn.plan, turn)
 
     def _take_question(self, turn: Turn, row: Entry) -> None:
         data = row.data
@@ -235,6 +338,10 @@ class Fold:
                 row.at,
                 turn.place,
                 bool(data.get("free_text")),
+                str(data.get("kind", "")),
+                str(data.get("tool_kind", "")),
+                data.get("until"),
+                data.get("resume_at") is not None,
                 kept_view(row.text, data),
                 str(data.get("url", "")),
             )
@@ -248,6 +355,7 @@ class Fold:
             known.carded = True
             self._mark(known)
             call.decided = known.note if known.state == "answered" else ""
+            call.began = row.at
             self._mark(call)
 
     def _take_usage(self, turn: Turn, row: Entry) -> None:
@@ -286,6 +394,38 @@ class Fold:
         while up is not None and up.id not in self._changed:
             up = self._up.get(up.id)
         return up is not None
+
+
+def _row(call: Call) -> int:
+    return call.row
+
+
+def _rejected(decided: Mapping[str, Any]) -> str:
+    """Say who refused a call."""
+    match decided.get("how"):
+        case "person":
+            return f"Rejected by {decided.get('who')}"
+        case "rule":
+            return "Rejected by a rule"
+    return "Not allowed: no answer"
+
+
+def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[tuple[str, Words]]:
+    """Find the lines that stand for a file, by its size or its name, and that no other took."""
+    ends = (f", {size_words(int(file.get('size') or 0))}]", f"/{file.get('name')}]")
+    for each in words:
+        lines = each.text.split("\n") if any(end in each.text for end in ends) else []
+        taken = [line for line, _ in each.files]
+        for line in lines:
+            named = line.startswith(NAMED) and line.endswith(ends)
+            if named and lines.count(line) > taken.count(line):
+                yield line, each
+
+
+def _note(row: Entry, agent: str, home: str = LOG) -> Note:
+    files = tuple(row.data.get("files", ()))
+    code = str(row.note.code) if row.note is not None else ""
+    return Note(f"n{row.id}", row.text, home, agent, files, code, row.data)
 
 
 def _clocked(head: Head, at: float) -> tuple[int, int]:

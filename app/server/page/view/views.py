@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from app.core.keys import PlaceKey
-from app.core.types import Entry, Session, SessionState, Thread
+from app.core.types import Entry, Session, SessionState
+from app.core.updates import Choice
 from app.server.page.view.mentions import Names
+from app.server.page.view.work import Work
 
 COLOURS = 8
 """Colours of agents in the style sheet."""
-LAST_WORDS = 90
-"""Characters of the last message in the list: a little more than one line shows."""
 
-Dot = Literal["wait", "work", "limit", ""]
-GROUPS: tuple[tuple[Dot, str], ...] = (
-    ("wait", "Needs you"),
-    ("work", "Working"),
-    ("limit", "Waiting for a limit"),
-    ("", "Earlier"),
-)
+Dot = Literal["wait", "work", "limit", "fail", ""]
+MARKS: Mapping[Dot, str] = {
+    "wait": "Needs you",
+    "work": "Working",
+    "limit": "Rate-limited",
+    "fail": "Failed",
+    "": "Done",
+}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
 STOPPABLE = {
@@ -117,6 +118,18 @@ class ThreadLine:
     words: str
     dot: Dot
     current: bool = False
+    at: float = 0.0
+    last: int = 0
+    """The number of its last row, by which a browser knows what is new."""
+    repository: str = ""
+    """Where its agents work, as short as a chip is."""
+    found: tuple[str, str, str] = ("", "", "")
+    """What a search found in it: the text before the word, the word, and the text after it."""
+
+    @property
+    def mark(self) -> str:
+        """Its state in words."""
+        return MARKS[self.dot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,39 @@ class ThreadList:
 
 
 @dataclass(frozen=True, slots=True)
+class Doing:
+    """What an agent does right now."""
+
+    since: float = 0.0
+    turn: str = ""
+    """The element of its turn; empty as long as nothing came of it."""
+    verb: str = ""
+    what: str = ""
+    """What it does, such as `running` and `pytest`; empty while no tool runs."""
+
+
+NOTHING = Doing()
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The plan of an agent's last turn."""
+
+    steps: tuple[Mapping[str, str], ...]
+
+    @property
+    def done(self) -> int:
+        """How many steps are completed."""
+        return sum(step.get("status") == "completed" for step in self.steps)
+
+    @property
+    def current(self) -> int:
+        """The number of the step that is in progress, or the next."""
+        at = [step.get("status") for step in self.steps]
+        return at.index("in_progress") + 1 if "in_progress" in at else min(self.done + 1, len(at))
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """An agent that is in a thread."""
 
@@ -136,10 +182,17 @@ class Member:
     agent: Agent
     state: str
     stoppable: bool
+    failed: bool = False
+    """Whether its last turn failed."""
+    updated: float = 0.0
     mode: str = ""
     model: str = ""
+    modes: tuple[Choice, ...] = ()
+    models: tuple[Choice, ...] = ()
     tokens: str = ""
     cost: str = ""
+    doing: Doing = NOTHING
+    plan: Steps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +230,8 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
+    work: tuple[Work, ...] = ()
+    """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
     @property
     def path(self) -> str:
@@ -186,7 +241,7 @@ class Place:
     @property
     def dot(self) -> Dot:
         """The worst of its members' states."""
-        return _dot(member.state for member in self.members)
+        return dot_of((each.state, each.failed, each.updated) for each in self.members)
 
     @property
     def busy(self) -> tuple[Member, ...]:
@@ -211,7 +266,12 @@ class Page:
     missing: tuple[Missing, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     examples: tuple[str, ...] = field(default_factory=tuple)
+    query: str = ""
+    found: ThreadList | None = None
+    """What a search for the query found."""
     picked: str = ""
+    repository: str = ""
+    """Where a new thread works if nothing is chosen; empty for a scratch folder."""
 
 
 def path_of(place: PlaceKey) -> str:
@@ -224,15 +284,6 @@ def in_path(name: str) -> str:
     return _UNSAFE.sub(lambda sign: "".join(f"%{byte:02X}" for byte in sign[0].encode()), name)
 
 
-def thread_list(
-    threads: Sequence[Thread], cast: Cast, *, current: PlaceKey | None = None, more: str = ""
-) -> ThreadList:
-    """Group threads; those that wait for a person come first."""
-    lines = [_line(thread, cast, current) for thread in threads]
-    groups = ((title, tuple(line for line in lines if line.dot == dot)) for dot, title in GROUPS)
-    return ThreadList(tuple((title, group) for title, group in groups if group), more)
-
-
 def tokens(used: int | None, size: int | None) -> str:
     """Format how full an agent's context is."""
     if used is None:
@@ -240,26 +291,18 @@ def tokens(used: int | None, size: int | None) -> str:
     return f"{_short(used)} of {_short(size)}" if size else _short(used)
 
 
-def _line(thread: Thread, cast: Cast, current: PlaceKey | None) -> ThreadLine:
-    agents = ", ".join(cast[session.key.agent].title for session in thread.sessions)
-    service = cast.label_of(thread.place.service)
-    words = " ".join(thread.last.text.replace("`", "").replace("**", "").split())[:LAST_WORDS]
-    return ThreadLine(
-        path=path_of(thread.place),
-        title=thread.title or thread.place.name,
-        words=" · ".join(filter(None, (service, agents, words))),
-        dot=_dot(shown_state(session) for session in thread.sessions),
-        current=thread.place == current,
-    )
-
-
-def _dot(states: Iterable[str]) -> Dot:
-    seen = set(states)
+def dot_of(agents: Iterable[tuple[str, bool, float]]) -> Dot:
+    """Mark a thread by the state of its agents, and by how the last of them ended."""
+    listed = list(agents)
+    seen = {state for state, _, _ in listed}
     if seen & {SessionState.WAITING, HELD}:
         return "wait"
     if seen & _WORKING:
         return "work"
-    return "limit" if SessionState.LIMITED in seen else ""
+    if SessionState.LIMITED in seen:
+        return "limit"
+    _, failed, _ = max(listed, key=lambda each: each[2], default=("", False, 0.0))
+    return "fail" if failed else ""
 
 
 def shown_state(session: Session) -> str:

@@ -1,51 +1,145 @@
-"""Describes a workspace for the page: repository, branch, changes, what was shipped; pure."""
+"""Describes a workspace for the page: where it is, what changed in it, what was pushed; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
 
-from app.core.workspaces import WorkspaceView
+from app.core.workspaces import Diff, Scope, WorkspaceView
+from app.server.page.view import changes, diffs, highlight
+from app.server.page.view.changes import FileChange
 
 SHORT_COMMIT = 12
 """Digits of a commit id: enough to find it in any repository."""
+FIRST_LINES = 250
+"""Lines of changes that come with the page: several screens. The others follow as one scrolls."""
+LINES_AT_ONCE = 1_500
+"""Lines of one file that are shown at once; the next ones are one click away."""
+TITLES: Mapping[Scope, str] = {
+    "uncommitted": "Uncommitted",
+    "committed": "Committed, not pushed",
+    "pushed": "Pushed",
+}
+_NUMBER = re.compile(r"/(\d{1,12})/?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a diff."""
+class Piece:
+    """Some lines of a file's change."""
 
-    kind: Literal["add", "del", "file", "same"]
-    text: str
+    blocks: tuple[diffs.Block, ...]
+    after: int = 0
+    """Where the next piece begins; 0 if this is the last one."""
+    left: int = 0
+    """Lines that follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A changed file in the list."""
+
+    number: int
+    change: FileChange
+    piece: Piece | None = None
+    """Its first lines, if they come with the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Changes that got equally far."""
+
+    title: str
+    files: tuple[ShownFile, ...]
+    lead: tuple[str, ...] = ()
+    """What git says besides."""
+    problem: str = ""
+    listed: bool = False
+    """Whether there is too much to show, so only names and counts are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All changes of a workspace."""
+
+    parts: tuple[Part, ...]
+    digest: str
+
+    @property
+    def files(self) -> tuple[FileChange, ...]:
+        """All changed files in order."""
+        return tuple(file.change for part in self.parts for file in part.files)
+
+    @property
+    def added(self) -> int:
+        """The number of lines that were added."""
+        return sum(file.added for file in self.files)
+
+    @property
+    def removed(self) -> int:
+        """The number of lines that were removed."""
+        return sum(file.removed for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A workspace as the page shows it."""
 
+    session: int
     title: str
     agent: str
+    """The name of its agent for people."""
     thread: str
     """The path of the thread it belongs to."""
     view: WorkspaceView
-    lines: tuple[Line, ...]
     assets: Mapping[str, str]
 
     @property
+    def path(self) -> str:
+        """The path of its page."""
+        return f"/workspace/{self.session}"
+
+    @property
     def sent(self) -> str:
-        """The commit that was shipped last, abbreviated."""
+        """The commit that was pushed last, abbreviated."""
         return self.view.sent[:SHORT_COMMIT]
 
+    @property
+    def pull(self) -> str:
+        """The number of its pull request, with a sign before it."""
+        found = _NUMBER.search(self.view.link)
+        return f" #{found[1]}" if found else ""
 
-def lines_of(diff: str) -> tuple[Line, ...]:
-    """Classify each line of a diff."""
-    return tuple(_line(text) for text in diff.splitlines())
+
+def read(found: Sequence[Diff]) -> Changes:
+    """Parse what git wrote, and prepare the lines that come with the page."""
+    parts: list[Part] = []
+    count, room = 0, FIRST_LINES
+    for diff in found:
+        parsed = changes.parse(diff.text)
+        listed = changes.parse_stat(diff.stat)
+        files: list[ShownFile] = []
+        for change in parsed.files or listed:
+            comes = change.open and room > 0
+            files.append(ShownFile(count, change, piece(change) if comes else None))
+            room -= len(change.body) if comes else 0
+            count += 1
+        parts.append(
+            Part(TITLES[diff.scope], tuple(files), parsed.lead, diff.problem, bool(listed))
+        )
+    said = "\0".join(each for diff in found for each in (diff.scope, diff.text, diff.stat))
+    return Changes(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
-def _line(text: str) -> Line:
-    if text.startswith(("diff ", "+++ ", "--- ", "@@ ", "index ")):
-        return Line("file", text)
-    if text.startswith("+"):
-        return Line("add", text)
-    return Line("del" if text.startswith("-") else "same", text)
+def piece(change: FileChange, after: int = 0) -> Piece:
+    """Prepare some lines of a file's change, from the one with this number."""
+    lines = list(islice(changes.lines_of(change), after, after + LINES_AT_ONCE))
+    left = max(0, len(change.body) - after - len(lines))
+    rows = diffs.rows(lines, highlight.language_of(change.path))
+    return Piece(
+        tuple(diffs.blocks(rows)),
+        after + len(lines) if left else 0,
+        left,
+    )

@@ -15,6 +15,17 @@ from app.server.page.view.patches import Patch
 from tests.support.document import Document, Element, parse
 from tests.support.office import Office, key, office
 
+PAGES = (
+    "/",
+    "/t/web/x",
+    "/events",
+    "/events/t/web/x",
+    "/threads",
+    "/commands/t/web/x",
+    "/uploads/a/b",
+)
+ACTIONS = ("/send", "/asks/1", "/stop/t/web/x", "/queue/1/now", "/set/1/mode")
+
 pytestmark = pytest.mark.anyio
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 32
@@ -69,7 +80,9 @@ async def test_every_page_is_locked_up(desk: Office) -> None:
         assert headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("path", ["/", "/t/web/x", "/events", "/events/t/web/x", "/uploads/a/b"])
+@pytest.mark.parametrize(
+    "path", ["/", "/t/web/x", "/events", "/events/t/web/x", "/threads", "/uploads/a/b"]
+)
 async def test_strangers_see_nothing(desk: Office, path: str) -> None:
     assert (await desk.browser().get(path)).status_code == 401
 
@@ -81,13 +94,20 @@ async def test_a_thread_that_is_not_there_is_said_to_be_missing(desk: Office) ->
     assert "Thread not found" in answer.text
 
 
+PAGE_BYTES = 80_000
+"""What a page loads of style and scripts: less than one photograph."""
+
+
 async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Office) -> None:
     page = await desk.page("/")
     addresses = re.findall(r'"(/static/[^"]+)"', page)
 
     answers = [await desk.http.get(address) for address in addresses]
 
-    assert len(answers) == len(assets())
+    assert {address.partition("?")[0].rpartition("/")[2] for address in addresses} == {
+        *assets().keys() - {"changes.css", "changes.js"}
+    }
+    assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
     assert {answer.status_code for answer in answers} == {200}
     assert all("immutable" in answer.headers["cache-control"] for answer in answers)
     assert (await desk.http.get("/static/page.css?v=old")).headers["cache-control"] == "no-cache"
@@ -121,17 +141,33 @@ async def test_both_agents_that_are_mentioned_are_asked(desk: Office) -> None:
     assert desk.turn_of(path, "codex")
 
 
-async def test_an_untagged_message_among_two_agents_is_answered_by_nobody_and_says_why(
+async def test_an_untagged_message_among_two_agents_goes_to_the_one_addressed_last(
     desk: Office,
 ) -> None:
     path = await desk.say("@claude @codex hi")
     await desk.say("and now?", thread=key(path).name)
 
-    page = await desk.page(path)
+    assert part(await desk.page(path), "log").text.count("to Codex") == 1
 
-    assert "several agents are here" in part(page, "log").text
-    assert 'data-say="listen latest"' in page
-    assert "No one unless mentioned" in part(page, "to").text
+
+async def test_a_message_that_no_agent_answers_is_given_to_those_who_are_asked_once(
+    desk: Office,
+) -> None:
+    path = await desk.say("@claude @codex hi")
+    await desk.say("listen mention", thread=key(path).name)
+    await desk.say("and now?", thread=key(path).name)
+    page = await desk.page(path)
+    asked = re.search(r'data-post="([^"]+)" data-message="(\d+)" data-to="(claude codex)"', page)
+    assert asked is not None
+    fields = {"message": asked[2], "to": asked[3].split(), "id": "a" * 32}
+
+    answers = [await desk.post(asked[1], **fields) for _ in range(2)]
+
+    assert [each.status_code for each in answers] == [204, 204]
+    page = await desk.page(path)
+    assert part(page, "log").text.count("asked Claude and Codex.") == 1
+    assert "Who should answer?" not in page
+    assert "Choose an agent" in part(page, "to").text
 
 
 async def test_listen_latest_lets_the_latest_answer(desk: Office) -> None:
@@ -184,7 +220,9 @@ async def test_a_message_from_another_page_is_refused(desk: Office) -> None:
     assert (await desk.parts.sessions.threads(limit=5)) == []
 
 
-@pytest.mark.parametrize("path", ["/send", "/asks/1", "/stop/t/web/x", "/queue/1/now"])
+@pytest.mark.parametrize(
+    "path", ["/send", "/asks/1", "/stop/t/web/x", "/queue/1/now", "/set/1/mode"]
+)
 @pytest.mark.parametrize(
     ("known", "length", "status"), [(False, 10, 401), (True, 10**9, 413), (True, None, 411)]
 )
@@ -335,7 +373,45 @@ async def test_messages_that_wait_are_shown_and_run_or_dropped(desk: Office) -> 
     assert desk.engine.cancelled == [first.session]
     page = await desk.page(path)
     assert "one more" not in part(page, "status").text
-    assert "Dropped before it began." in part(page, "log").text
+    assert "Discarded." in part(page, "log").text
+
+
+async def test_a_mode_is_chosen_without_words_in_a_persons_name(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    session = desk.turn_of(path).session
+    assert f'data-set="/set/{session}/mode"' in await desk.page(path)
+
+    chosen = await desk.post(f"/set/{session}/mode", value="free")
+    refused = await desk.post(f"/set/{session}/mode", value="wild")
+    lost = await desk.post("/set/999/mode", value="free")
+
+    assert (chosen.status_code, refused.status_code, lost.status_code) == (204, 409, 404)
+    assert "it has no mode 'wild'" in refused.json()["detail"]
+    assert desk.seats.configured == [(session, "free")]
+    found = desk.stores.sessions.session(session)
+    assert found is not None
+    assert found.mode == "free"
+    side = part(await desk.page(path), "side")
+    picked = [each for each in side.elements() if "selected" in each.attributes]
+    assert [each.text for each in picked] == ["Free"]
+
+
+async def test_the_commands_of_agents_and_of_the_bridge_are_listed(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    ref = desk.turn_of(path)
+    for names in (["old"], ["review", "in\u202eit"]):
+        offered = [{"name": name, "description": "Looks", "hint": "what"} for name in names]
+        data = {"state": "commands", "value": offered}
+        entry = Entry("notice", "", data=data, session=ref.session, turn=ref.turn)
+        await desk.stores.transcript.append([entry])
+
+    items = (await desk.http.get(f"/commands{path}")).json()
+
+    own = {"name": "/review", "words": "Claude · Looks · what", "text": "/review ", "whole": False}
+    assert items[0] == own
+    assert "\u202e" not in items[1]["name"]
+    assert "/stop" in [item["name"] for item in items[2:]]
+    assert not any(item["name"] == "/old" for item in items)
 
 
 # Following.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
-from app.core.diff import Line
 from app.server.page.view.cards import (
     DIFF_LINES,
     LINES,
@@ -20,6 +22,9 @@ from app.server.page.view.cards import (
 from app.server.page.view.cards import (
     given as given_to,
 )
+from app.server.page.view.diffs import Row
+
+TAG = re.compile("</?(?:mark|span[^>]*)>")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,13 @@ def test_what_a_tool_was_given_is_written_plainly(value: Any, words: str) -> Non
     assert given_to(value) == words
 
 
+def test_a_file_that_the_title_names_is_not_named_again() -> None:
+    path = "/data/workspaces/12-claude-1/src/a.py"
+
+    assert given_to({"file_path": path, "limit": 5}, "Read src/a.py") == "limit: 5"
+    assert given_to({"file_path": path}, "Read") == "file_path: src/a.py"
+
+
 def test_a_long_text_is_shown_in_part_and_says_how_much_is_left() -> None:
     text = "\n".join(map(str, range(LINES + 40)))
 
@@ -74,7 +86,7 @@ def test_a_change_shows_its_surroundings_and_leaves_out_the_rest() -> None:
     made = change({"path": "a", "old": "\n".join(old), "new": "\n".join(new)})
 
     assert (made.added, made.removed, made.left) == (1, 1, 0)
-    assert [line.text for line in made.lines] == [
+    assert [unescape(TAG.sub("", line.html)) for line in made.lines] == [
         *old[17:20],
         "line 20",
         "new",
@@ -91,8 +103,8 @@ def test_two_changes_far_apart_have_a_gap_between_them() -> None:
 
 def test_a_new_file_is_all_added_and_an_equal_one_is_empty() -> None:
     assert change({"path": "a", "old": None, "new": "a\nb\n"}).lines == (
-        Line("add", "a"),
-        Line("add", "b"),
+        Row("add", Markup("a"), 0, 1),
+        Row("add", Markup("b"), 0, 2),
     )
     assert change({"path": "a", "old": "a", "new": "a"}).lines == ()
 
@@ -110,6 +122,5 @@ def test_the_lines_of_a_change_lead_from_old_to_new(old: list[str], new: list[st
     made = change({"path": "p", "old": "\n".join(old), "new": "\n".join(new)}, whole=True)
 
     assert made.added - made.removed == len(new) - len(old)
-    assert [line.text for line in made.lines if line.kind == "add"] == [
-        line.text for line in made.lines if line.kind == "add" and line.text in new
-    ]
+    added = [str(line.html) for line in made.lines if line.kind == "add"]
+    assert added == [text for text in added if text in new]

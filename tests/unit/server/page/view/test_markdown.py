@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.server.page.view import markdown
-from app.server.page.view.markdown import ATTRIBUTES, MARKS, PIECE_CHARACTERS, TAGS
+from app.server.page.view import highlight, markdown
+from app.server.page.view.markdown import ATTRIBUTES, CLASSES, MARKS, PIECE_CHARACTERS, TAGS
 from tests.support.document import Element, parse
 
 AT = re.compile(r"@(claude)\b")
@@ -22,7 +22,24 @@ SHOWN = [
     ("3. three", '<ol start="3">'),
     ("- [ ] open\n- [x] done", "<li>☐ open</li>\n<li>☑ done</li>"),
     ("| a | b |\n|--:|:-:|\n| 1 | 2 |", '<th class="right">a</th>'),
-    ("```py\nif a < b:\n```", '<pre tabindex="0"><code>if a &lt; b:\n</code></pre>'),
+    ("```\nif a < b:\n```", '<pre tabindex="0"><code>if a &lt; b:\n</code></pre>'),
+    ("```py\nif a:\n```", '<span class="lang">py</span>'),
+    ("```py\nif a:\n```", '<code><span class="hl-k">if</span> a:\n</code>'),
+    ("```py\nif a:\n```", '<button type="button" class="copy" data-copy="">Copy</button>'),
+    ("```py\nif a", "<code>if a\n</code>"),
+    (
+        "```diff\n@@ -1 @@\n-a\n+<b>\n c\n```",
+        '<span class="del">-a</span>\n<span class="add">+&lt;b&gt;',
+    ),
+    ("| a |\n|---|\n| b |", '<div class="table" tabindex="0"><table>'),
+    ("so[^1]\n\n[^1]: word", '<p>so<sup>1</sup></p>\n<p class="footnote"><sup>1</sup> word</p>'),
+    ("so[^n]\n\n[^n]: two words\n[^o]: more", '<p class="footnote"><sup>o</sup> more</p>'),
+    ("a class [^a-z] in words", "<p>a class [^a-z] in words</p>"),
+    ("مرحبا\n\nhello مرحبا", '<p dir="rtl">مرحبا</p>\n<p>hello'),
+    ("- مرحبا\n- hello", '<ul dir="rtl">\n<li>مرحبا</li>\n<li dir="ltr">hello</li>'),
+    ("`code` مرحبا", '<p dir="rtl"><code>code</code>'),
+    ("pay \u202eevil\u2066 `a\u202eb`", "pay \ufffdevil\ufffd <code>a\ufffdb</code>"),
+    ("```\na\u200fb\n```", "<code>a\ufffdb\n</code>"),
     ("[docs](https://example.com/a?b=c&d)", 'href="https://example.com/a?b=c&amp;d"'),
     ("see https://example.com/a_b(c). Then", ">https://example.com/a_b(c)</a>. Then"),
     ("(https://example.com)", '(<a href="https://example.com"'),
@@ -80,6 +97,11 @@ HOSTILE = [
     "\u202etxt.exe\u202c \u0000 \ufffd",
     "&lt;script&gt;alert(1)&lt;/script&gt;",
     "&#60;script&#62;alert(1)&#60;/script&#62;",
+    "<button data-post=/stop data-copy=x>Stop</button>",
+    "```<button> data-post=/stop\nx\n```",
+    '```py"><script>\n"""<script>alert(1)</script>"""\n```',
+    "```diff\n+<script>alert(1)</script>\n-<img src=x onerror=alert(1)>\n```",
+    "[^<script>]: <script>alert(1)</script>\n[^1]: [x](javascript:alert(1))\n\n[^<script>][^1]",
 ]
 
 
@@ -98,7 +120,20 @@ signs = st.sampled_from(
     [
         *"<>[]()!`*_~|#&;:/\\\"'\n\t =-+@xa",
         *("javascript:", "https://", "data:", "script", "<script>", "<img src=x onerror=", "on"),
-        *("svg", "](", "![", "&#", "style=", "claude", "```"),
+        *(
+            "svg",
+            "](",
+            "![",
+            "&#",
+            "style=",
+            "claude",
+            "```",
+            "```py\n",
+            "```diff\n",
+            "[^",
+            "[^1]: ",
+        ),
+        *("| a |\n|---|\n", "\u202e", "\u2067", "\u0627", "data-copy", "<button data-post=/stop>"),
     ]
 )
 
@@ -113,6 +148,9 @@ def assert_harmless(made: str) -> None:
     for element in list(parse(made).elements())[1:]:
         assert element.tag in TAGS
         assert set(element.attributes) <= allowed(element)
+        assert not set((element.attributes.get("class") or "").split()) - CLASSES.get(
+            element.tag, set()
+        )
         if element.tag == "a":
             # What is no address after all has lost it, and leads nowhere.
             address = element.attributes.get("href") or "https:"
@@ -127,6 +165,27 @@ def allowed(element: Element) -> set[str]:
 
 def test_no_picture_is_ever_loaded() -> None:
     assert "<img" not in markdown.html("![a](https://x.example/a.png) ![b](/uploads/a/b.png)")
+
+
+def test_a_code_block_that_grows_is_highlighted_once_when_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+    real = highlight.lines
+
+    def lines(code: str, language: str) -> list[str]:
+        seen.append(code)
+        return real(code, language)
+
+    monkeypatch.setattr(highlight, "lines", lines)
+    code = "x = 1\n" * 50
+
+    for end in range(10, len(code), 10):
+        markdown.html(f"So:\n\n```py\n{code[:end]}")
+    made = markdown.html(f"So:\n\n```py\n{code}```")
+
+    assert seen == [code.removesuffix("\n")]
+    assert 'class="hl-n"' in made
 
 
 def test_line_ends_are_kept_where_people_typed_them() -> None:
@@ -157,6 +216,8 @@ def test_prose_is_what_stands_outside_code() -> None:
                 "> q\nlazy\n\n",
                 "| a |\n|---|\n| b |\n\n",
                 "1. a\n\n   b\n\n",
+                "a[^1]\n\n[^1]: b\n[^2]: c\n\n",
+                "\u0627\n\n```py\nx = 1\n```\n\n",
             ]
         ),
         max_size=200,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Session, SessionState, Thread
-from app.server.page.view import render, views
+from app.server.page import assets
+from app.server.page.queries import decisions_of as decisions
+from app.server.page.view import listing, render, views
 from app.server.page.view.views import Agent, Cast, Member, Page, Place, Waiting
 from tests.support.document import Element, parse
-from tests.support.threads import CAST, OPTIONS, Story, shown
+from tests.support.threads import CAST, OPTIONS, Story, fold, log, shown
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
 
@@ -53,7 +58,7 @@ def test_whatever_an_agent_or_a_person_writes_stays_words() -> None:
 
 
 def test_an_open_ask_has_a_button_per_option_and_the_first_allowing_one_stands_out() -> None:
-    buttons = elements(shown(Story().ask(7).rows), "button")
+    buttons = options(shown(Story().ask(7).rows))
 
     assert [button.text for button in buttons] == ["Allow once", "Reject"]
     assert [button.attributes["class"] for button in buttons] == ["main", ""]
@@ -64,7 +69,7 @@ def test_an_open_ask_has_a_button_per_option_and_the_first_allowing_one_stands_o
 def test_among_mere_choices_none_stands_out() -> None:
     choices = [{"id": str(n), "name": f"Way {n}", "kind": "allow_once"} for n in range(3)]
 
-    buttons = elements(shown(Story().ask(7, options=choices).rows), "button")
+    buttons = options(shown(Story().ask(7, options=choices).rows))
 
     assert [button.attributes["class"] for button in buttons] == ["", "", ""]
 
@@ -90,11 +95,50 @@ def test_the_work_of_every_agent_is_one_click_away() -> None:
 def test_an_answered_ask_has_no_buttons_and_says_who_decided() -> None:
     made = shown(Story().ask(7).answer(7).rows)
 
-    assert elements(made, "button") == []
+    assert options(made) == []
     assert "Ann: Allow once" in parse(made).text
 
 
-def test_what_was_decided_stands_on_the_card_of_the_call_and_only_there() -> None:
+def options(made: str) -> list[Element]:
+    return [each for each in elements(made, "button") if "data-option" in each.attributes]
+
+
+HOSTILE_TITLES = (
+    r"rm -rf build/*old* dist/*new* pkg/__init__.py",
+    r"grep -e '\(a\)' _b_ `c` ~~d~~",
+    "<img src=x onerror=alert(1)> <b>bold</b>",
+    "[ok](https://evil.example) # title",
+)
+
+
+@pytest.mark.parametrize("title", HOSTILE_TITLES)
+def test_the_titles_of_calls_asks_and_decisions_are_shown_word_for_word(title: str) -> None:
+    denied = {"how": "rule", "rule": "deny kind execute", "allowed": False}
+    story = Story().tool("a", "pending", kind="execute", title=title).ask(7, title, call="b")
+    story.answer(7).tool("c", "failed", kind="execute", title=title, decided=denied)
+    folded = fold(story.tool("d", title=title).rows)
+
+    made = parse(log(folded))
+    decided = [each.title for each in decisions(folded)]
+
+    assert made.text.count(title) == 4
+    assert decided == [title, title]
+    panels = render.place_panels(place(decisions=decisions(folded)), CAST)
+    assert parse(panels["side"]).text.count(title) == 2
+
+
+def test_a_title_cannot_hide_or_reorder_its_letters() -> None:
+    title = "rm \u202egnp.exe\u202c \u200bx"
+    story = Story().tool("a", "pending", kind="execute", title=title).ask(7, title, call="b")
+    folded = fold(story.answer(7).rows)
+
+    made = log(folded) + render.place_panels(place(decisions=decisions(folded)), CAST)["side"]
+
+    assert made.count(r"rm \u{202E}gnp.exe\u{202C} \u{200B}x") == 3
+    assert not set("\u202e\u202c\u200b") & set(made)
+
+
+def test_what_was_decided_stands_in_the_card_of_the_call_and_only_there() -> None:
     story = Story().tool("a", "pending", kind="edit").ask(7, call="a").answer(7)
 
     made = parse(shown(story.tool("a", "completed", kind="edit").rows))
@@ -108,7 +152,7 @@ def test_what_was_decided_stands_on_the_card_of_the_call_and_only_there() -> Non
         ("pending", "waiting"),
         ("in_progress", "running"),
         ("failed", "failed"),
-        ("completed", "not"),
+        ("completed", "done"),
     ],
 )
 def test_a_card_says_how_far_its_call_is(status: str, words: str) -> None:
@@ -117,10 +161,48 @@ def test_a_card_says_how_far_its_call_is(status: str, words: str) -> None:
     assert words in summary.text
 
 
+def test_a_card_ends_with_how_long_its_call_took_since_it_was_allowed() -> None:
+    story = Story().tool("a", "pending", kind="edit").ask(7, call="a").row("text", "…").answer(7)
+    story.row("usage", used=1).row("usage", used=2).tool("a", "failed", kind="edit")
+
+    (summary,) = elements(shown(story.rows), "summary")
+
+    assert "3s" in summary.text
+    assert "failed" in summary.text
+
+
+@pytest.mark.parametrize(
+    ("decided", "words"),
+    [
+        ({"how": "person", "who": "Kim", "allowed": False}, "Rejected by Kim"),
+        ({"how": "rule", "rule": "deny kind edit", "allowed": False}, "Rejected by a rule"),
+        ({"how": "unanswered", "allowed": False}, "Not allowed: no answer"),
+    ],
+)
+def test_a_call_that_was_rejected_has_not_failed(decided: dict[str, Any], words: str) -> None:
+    made = shown(Story().tool("a", "failed", kind="edit", decided=decided).rows)
+
+    (summary,) = elements(made, "summary")
+    assert words in summary.text
+    assert "failed" not in summary.text
+    assert 'class="cross"' not in made
+
+
+def test_who_allowed_a_call_is_said_on_hover_and_inside_and_not_in_its_line() -> None:
+    decided = {"how": "rule", "rule": "allow kind edit", "allowed": True}
+
+    made = shown(Story().tool("a", kind="edit", decided=decided).rows)
+
+    (summary,) = elements(made, "summary")
+    assert "rule" not in summary.text
+    assert 'title="allowed by rule `allow kind edit`"' in made
+    assert '<p class="decided"><bdi>allowed by rule `allow kind edit`' in made
+
+
 def test_a_long_output_can_be_shown_whole() -> None:
     rows = Story().tool("a", output="\n".join(map(str, range(500)))).rows
 
-    (button,) = elements(shown(rows), "button")
+    (button,) = [each for each in elements(shown(rows), "button") if "data-all" in each.attributes]
 
     assert button.attributes["data-all"] == "/whole/t/web/t1?row=1"
     assert "440 more lines" in button.text
@@ -141,7 +223,7 @@ def test_few_changes_are_shown_at_once_and_many_are_folded() -> None:
 def test_a_failed_turn_stands_out() -> None:
     made = shown(Story().row("notice", "It broke.", end="failed").rows)
 
-    assert 'class="note bad"' in made
+    assert 'class="failure"' in made
 
 
 def test_a_message_says_whom_it_went_to_unless_it_names_them() -> None:
@@ -172,10 +254,32 @@ def test_what_an_agent_made_is_shown_below_what_it_did() -> None:
 
     made = shown(Story().said("draw", "claude").row("notice", "Made them.", files=files).rows)
 
+    assert "Made" not in made
     (picture,) = elements(made, "img")
     assert picture.attributes["src"] == "/uploads/0a1b/plot.png"
     links = [each.attributes["href"] for each in elements(made, "a")]
     assert links == ["/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
+
+
+def test_a_picture_is_shown_where_the_text_names_it() -> None:
+    def picture(name: str, size: int) -> dict[str, Any]:
+        return {"name": name, "media_type": "image/png", "url": f"0a1b/{name}", "size": size}
+
+    text = (
+        "Before:\n[image: image/png, 2.0 KiB]\nAfter:\n[image: image/png, 1.0 KiB]\nDone.\n"
+        "[file: file:///w/a.csv]"
+    )
+    table = {"name": "a.csv", "media_type": "text/csv", "url": "0a1c/a.csv", "size": 8}
+    files = [picture("after.png", 1024), picture("before.png", 2048), table]
+
+    made = shown(Story().row("text", text).row("notice", "Made them.", files=files).rows)
+
+    assert [each.attributes["alt"] for each in elements(made, "img")] == ["before.png", "after.png"]
+    order = [made.index(each) for each in ("Before:", "before.png", "After:", "after.png", "Done.")]
+    assert order == sorted(order)
+    assert not [words for words in ("[image", "[file", "Made") if words in made]
+    (card,) = [e for e in elements(made, "a") if e.attributes.get("class") == "file"]
+    assert card.text == "a.csv8 bytes"
 
 
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
@@ -200,7 +304,8 @@ def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
     panels = render.place_panels(place(), CAST)
 
     (stop,) = elements(panels["state"], "button")
-    now, drop = elements(panels["status"], "button")
+    halt, now, drop = elements(panels["status"], "button")
+    assert halt.attributes["aria-label"] == "Stop Claude"
     (waiting,) = [e for e in elements(panels["status"], "div") if "data-messages" in e.attributes]
     assert stop.attributes["data-post"] == "/stop/t/web/t1"
     assert now.attributes["data-post"] == "/queue/1/now"
@@ -221,52 +326,118 @@ def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopp
     assert [each.text for each in elements(panels["state"], "button")] == ["Stop"]
 
 
+def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_plan() -> None:
+    steps = tuple(
+        {"text": f"Step {at}", "status": at} for at in ("completed", "in_progress", "pending")
+    )
+    doing = views.Doing(1000.0, "t7", "running", "pytest -q <b>")
+    member = Member(
+        1, CAST["claude"], "working", stoppable=True, doing=doing, plan=views.Steps(steps)
+    )
+
+    panels = render.place_panels(place(members=(member,)), CAST)
+
+    line = parse(panels["status"])
+    assert "Claude is running pytest -q <b>" in " ".join(line.text.split())
+    assert "step 2 of 3" in line.text
+    assert 'data-turn="t7"' in panels["status"]
+    assert 'data-from="1000.0"' in panels["status"]
+    assert "Step pending" in parse(panels["side"]).text
+    assert "1 of 3" in parse(panels["side"]).text
+
+
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
     to = render.place_panels(place(untagged=()), CAST)["to"]
 
-    assert elements(to, "option")[0].text == "No one unless mentioned"
+    assert elements(to, "option")[0].text == "Choose an agent"
 
 
-def thread(name: str, state: SessionState, *, held: bool = False, service: str = "web") -> Thread:
+def thread(
+    name: str,
+    state: SessionState,
+    *,
+    held: bool = False,
+    failed: bool = False,
+    service: str = "web",
+) -> Thread:
     key = PlaceKey(service, name)
-    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held)
+    session = Session(1, SessionKey(service, name, "claude"), key, state, held=held, failed=failed)
     return Thread(key, f"Title {name}", "", Entry("text", "last `words`\n\nhere"), (session,))
 
 
 def test_threads_that_need_somebody_come_first() -> None:
     threads = [
-        thread("a", SessionState.IDLE),
+        replace(thread("a", SessionState.IDLE), repository="folder:/home/kim/widget"),
         thread("b", SessionState.WORKING, service="slack"),
         thread("c", SessionState.WAITING),
         thread("d", SessionState.QUEUED, held=True),
-        thread("e", SessionState.LIMITED),
+        thread("e", SessionState.PARKED, failed=True),
     ]
 
-    listed = views.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
+    listed = listing.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
     made = render.threads_panel(listed, CAST)
 
-    assert [title for title, _ in listed.groups] == [
-        "Needs you",
-        "Working",
-        "Waiting for a limit",
-        "Earlier",
-    ]
+    assert [title for title, _ in listed.groups] == ["Needs you", "Recent"]
     assert [line.path for line in listed.groups[0][1]] == ["/t/web/c", "/t/web/d"]
-    assert listed.groups[1][1][0].words == "Slack · Claude · last words here"
+    assert '<span class="chip" dir="auto">widget</span>' in made
+    marks = ["Done", "Working", "Failed"]
+    assert [line.mark for line in listed.groups[1][1]] == marks
+    assert all(f'<span class="hidden">{mark}: </span>' in made for mark in marks)
+    assert listed.groups[1][1][1].words == "Slack · Claude"
     assert elements(made, "a")[0].attributes["aria-current"] == "page"
     assert elements(made, "a")[-1].attributes["href"] == "/?threads=5"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("```python\nprint(1)\n```\nWhy does **this** print `1`?", "Why does this print 1?"),
+        ("\n## Fix the [login](https://x.test/a_b) page", "Fix the login page"),
+        ("> 1. *Please* keep snake_case and 2 * 3 * 4", "Please keep snake_case and 2 * 3 * 4"),
+        ("```\nmake all\n```", "make all"),
+        ("```python print(1) ``` and why", "and why"),
+        ("---\nwords", "words"),
+        ("word " * 30, "word " * 13 + "word …"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_a_line_of_prose_with_whole_words(text: str, title: str) -> None:
+    assert listing.headline(text) == title
+
+
+def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
+    named = thread("a", SessionState.IDLE)
+    session = named.sessions[0]
+    own = replace(session, title="# Mend the *login*")
+    prompt = replace(session, title="[operator on web, web:a] do it")
+
+    assert listing.title_of(named) == "Title a"
+    assert listing.title_of(replace(named, sessions=(prompt,))) == "Title a"
+    assert listing.title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
+
+
+def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:
+    words = "Long before it, and more of that. " * 3 + "The <b>`HERON`</b> flies.\nAway."
+    thread_found = replace(thread("a", SessionState.IDLE), found=words)
+
+    listed = listing.found_list([thread_found], CAST, ["heron"])
+    (line,) = listed.groups[0][1]
+    made = render.threads_panel(listed, CAST)
+
+    assert line.found == ("… it, and more of that. The <b>", "HERON", "</b> flies. Away.")
+    assert "<b>HERON" not in made
+    assert "<mark>HERON</mark>" in made
+    assert listing.found_list([], CAST, ["x"]).groups == (("No thread found", ()),)
 
 
 @pytest.mark.parametrize("shown_place", [None, place()])
 def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Place | None) -> None:
     page = Page(
         cast=CAST,
-        threads=views.thread_list([thread("a", SessionState.IDLE)], CAST),
+        threads=listing.thread_list([thread("a", SessionState.IDLE)], CAST),
         csrf='a"b',
         visitor=HOSTILE,
-        assets={
-            name: f"/static/{name}" for name in ("icon.svg", "page.css", "live.js", "composer.js")
-        },
+        assets={name: f"/static/{name}" for name in assets.assets()},
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
         events="/events",

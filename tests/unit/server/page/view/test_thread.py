@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
 from app.core.types import Entry
-from app.server.page.view.blocks import Batch, Call, Head, Note, Plan, Question, Said, Turn, Words
+from app.server.page.view.blocks import (
+    Batch,
+    Call,
+    Head,
+    Plan,
+    Question,
+    Said,
+    Silence,
+    Turn,
+    Words,
+)
 from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
@@ -197,6 +207,14 @@ def test_a_card_says_who_or_what_decided(decided: dict[str, object], words: str)
     assert card.decided.startswith(words)
 
 
+def test_a_call_that_never_ended_is_stopped_when_its_turn_is_over() -> None:
+    running = Story().tool("a", "in_progress", kind="execute").rows
+    ended = Story().tool("a", "in_progress", kind="execute").row("notice", "Stopped.", end="x").rows
+    followed = Story().tool("a", "in_progress", kind="execute").row("text", "b", turn=3).rows
+
+    assert [body(rows, 0)[0].stopped for rows in (running, ended, followed)] == [False, True, True]
+
+
 @pytest.mark.parametrize("data", [{"state": "mode", "value": "x"}, {"unknown": "y", "raw": {}}])
 def test_what_is_for_machines_is_not_shown(data: dict[str, Any]) -> None:
     assert fold(Story().row("notice", **data).rows).blocks == []
@@ -207,8 +225,8 @@ def test_why_nobody_answers_is_shown_where_it_was_asked() -> None:
 
     _, note = fold(rows).blocks
 
-    assert isinstance(note, Note)
-    assert note.silence
+    assert isinstance(note, Silence)
+    assert (note.message, note.over) == (rows[0].id, False)
 
 
 def test_a_turn_takes_from_its_message_to_its_last_row() -> None:

@@ -1,0 +1,47 @@
+"""Describes an agent that is not isolated: what it can read, and how to isolate it.
+
+Page, `serve`, `agents list` and `doctor` show these words, so that all of them say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import PurePath
+from typing import Final
+
+from app.children.sandbox import NEEDS_LINUX
+from app.config import AgentEntry, Configuration
+
+NOT_ISOLATED: Final = "not isolated"
+AS_YOU: Final = "runs as you and can read your files and keys"
+AS_ROOT: Final = "runs as root and can read every file on this machine"
+
+
+def describe_exposure(reason: str, remedy: str) -> str:
+    """Say what an agent without isolation can read, why, and how to isolate it.
+
+    The first sentence is the risk, the rest is the remedy.
+    """
+    risk = AS_ROOT if os.geteuid() == 0 else AS_YOU
+    why = f"{NOT_ISOLATED} ({reason})" if reason else NOT_ISOLATED
+    return f"{why}: it {risk}. {remedy}"
+
+
+def explain_choice(configuration: Configuration, entry: AgentEntry) -> str:
+    """Say how to isolate an agent that its settings leave without isolation."""
+    if not sys.platform.startswith("linux"):
+        return NEEDS_LINUX.remedy
+    if configuration.agents_source == "path":
+        first = next(iter(configuration.agents.values()))
+        name, *words = PurePath(first.command[0]).name, *first.command[1:]
+        example = {first.name: {"command": [name, *words] if words else name}}
+        return f"To isolate it, name your agents in AGENTS_JSON, such as {json.dumps(example)}."
+    key = '"home": "user"' if entry.home == "user" else '"sandbox": "none"'
+    return f"To isolate it, remove {key} from its entry in AGENTS_JSON."
+
+
+def shorten_isolation(words: str) -> str:
+    """Return how an agent is isolated in a few words, without what to do about it."""
+    return NOT_ISOLATED if words.startswith(NOT_ISOLATED) else words

@@ -1,0 +1,28 @@
+"""Serves the commands that the message box of a thread offers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.server.login import Visitor, visitor
+from app.server.page import queries
+from app.server.page.view import menu
+from app.server.parts import PartsOf
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/commands/t/{service}/{name:path}")
+async def read_commands(
+    parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], service: str, name: str
+) -> list[menu.Item]:
+    """List the commands of a thread."""
+    cast = queries.cast_of(parts)
+    return menu.items(
+        [
+            (cast[session.key.agent], await parts.transcript.offered(session.id))
+            for session in parts.sessions.in_place(queries.place_key(service, name))
+        ]
+    )

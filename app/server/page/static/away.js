@@ -1,0 +1,121 @@
+// Keeps what a person sends while the bridge is away, and sends it when the bridge is back.
+// Each message has an id that is made once; the bridge takes the same id once.
+"use strict";
+(() => {
+  const bridge = window.bridge;
+  const panel = document.getElementById("kept");
+  const KEPT = /^\/(send|repeat|stop)\b/;
+  const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
+
+  // In the browser's own store: it outlives a reload, and it can hold files.
+  let memory = [];
+  const open = () => new Promise((done, fail) => {
+    const request = indexedDB.open("agent-bridge", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore("kept", { keyPath: "id" });
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => fail(request.error);
+  });
+  const store = async (mode, use) => {
+    const database = await open();
+    try {
+      return await new Promise((done, fail) => {
+        const work = database.transaction("kept", mode);
+        const request = use(work.objectStore("kept"));
+        work.oncomplete = () => done(request.result);
+        work.onabort = () => fail(work.error);
+      });
+    } finally {
+      database.close();
+    }
+  };
+  const all = async () => {
+    try { memory = await store("readonly", (kept) => kept.getAll()); } catch { /* no store: memory has them */ }
+    return memory.sort((one, other) => one.at - other.at);
+  };
+  const put = async (entry) => {
+    memory = [...memory.filter((each) => each.id !== entry.id), entry];
+    await store("readwrite", (kept) => kept.put(entry)).catch(() => {});
+  };
+  const drop = async (entry) => {
+    memory = memory.filter((each) => each.id !== entry.id);
+    await store("readwrite", (kept) => kept.delete(entry.id)).catch(() => {});
+  };
+
+  const words = (entry) => {
+    if (entry.problem) return `Not sent: ${entry.problem}`;
+    if (entry.address.startsWith("/stop")) return "Not stopped yet: no connection. It will be stopped when the bridge is back.";
+    return "Not sent yet: no connection. It will be sent when the bridge is back.";
+  };
+  const show = async () => {
+    const entries = (await all()).filter((entry) => entry.page === location.pathname);
+    panel?.replaceChildren(...entries.map((entry) => {
+      const card = document.createElement("div");
+      card.className = "waiting kept";
+      const text = document.createElement("div");
+      for (const [name, said] of [["", words(entry)], ["what", entry.text]]) {
+        if (!said) continue;
+        const line = document.createElement("p");
+        line.className = name;
+        line.dir = "auto";
+        line.textContent = said;
+        text.append(line);
+      }
+      const discard = document.createElement("button");
+      discard.type = "button";
+      discard.textContent = "Discard";
+      discard.addEventListener("click", async () => { await drop(entry); show(); });
+      card.append(text, discard);
+      return card;
+    }));
+  };
+
+  const keep = async (address, fields) => {
+    const same = address.startsWith("/stop") && (await all()).find((entry) => entry.address === address);
+    if (same) return;
+    const text = fields.get("text") || (address.startsWith("/repeat") ? "Try again" : "");
+    const entry = { id: fields.get("id"), at: Date.now(), page: location.pathname, address, text, fields: [...fields] };
+    await put(entry);
+    await show();
+    bridge.toEnd();
+  };
+
+  // Returns the answer, or null if it was kept.
+  bridge.deliver = async (address, fields) => {
+    if (!fields.has("id")) fields.set("id", newId());
+    try {
+      return await bridge.post(address, fields);
+    } catch (error) {
+      if (!error.away || !KEPT.test(address)) throw error;
+      await keep(address, fields);
+      bridge.lost();
+      return null;
+    }
+  };
+
+  let busy = false;
+  const flush = async () => {
+    if (busy) return;
+    busy = true;
+    try {
+      for (const entry of await all()) {
+        if (entry.problem) continue;
+        const fields = new FormData();
+        for (const [name, value] of entry.fields) fields.append(name, value);
+        try {
+          const answer = await bridge.post(entry.address, fields);
+          await drop(entry);
+          if (entry.page === "/" && location.pathname === "/") location.href = (await answer.json()).path;
+        } catch (error) {
+          if (error.away) bridge.lost();
+          if (error.away || [401, 403].includes(error.status)) break;
+          await put({ ...entry, problem: error.message });
+        }
+      }
+    } finally {
+      busy = false;
+      await show();
+    }
+  };
+  document.addEventListener("bridge:back", flush);
+  show();
+})();
