@@ -16,7 +16,7 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-agents audit bench format map lock clean FORCE
+.PHONY: help setup run test test-all test-agents audit bench format map pictures lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ format: .venv/.dev ## Put code into its form and repair what can be repaired
 map: .venv/.dev ## Write the map of modules and the list of findings in the docs anew
 	@$(BIN)/python -m tests.support.module_map
 	@$(BIN)/python -m tests.support.doctor_table
+
+pictures: .venv/.dev ## Take the pictures of the docs with Chromium (ARGS="page slack" for some)
+	@$(BIN)/python -m tests.support.pictures $(ARGS)
 
 lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, clone, cold, memory, page, report, restart, socket_mode, stream
+from bench import accept, changes, clone, cold, memory, page, report, restart, socket_mode, stream
 from bench.figures import FULL, QUICK, Gap, Row, Scale
 from bench.machine import ROOT, busy, description
 
@@ -41,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "start": restart.measure_start,
     "memory": memory.measure,
     "page": page.measure,
+    "changes": changes.measure,
 }
 
 

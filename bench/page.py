@@ -124,14 +124,14 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
             for view in (small, *large):
                 view.fetch()
         yield from (_whole_row(view, small) for view in large)
-        with _window((few, many)) as page:
+        with open_window((few, many)) as page:
             if page is None:
                 yield Gap("pages until Chromium shows them", MISSING, failed=False)
                 return
             for _ in range(scale.rounds):
                 for view in (small, *large):
                     view.show(page)
-        yield from (_shown_row(view, small) for view in large)
+        yield from (shown_row(view, small) for view in large)
 
 
 def _whole_row(view: View, small: View) -> Row:
@@ -148,20 +148,21 @@ def _whole_row(view: View, small: View) -> Row:
     )
 
 
-def _shown_row(view: View, small: View) -> Row:
+def shown_row(view: View, small: View, goal: float = SHOWN_GOAL) -> Row:
+    """Compare how long two pages take until they are shown."""
     return Row(
         f"{view.what}, until Chromium shows it",
-        "a small page",
+        small.what,
         min(view.shown) / min(small.shown),
         " x",
-        Goal("at most", SHOWN_GOAL),
+        Goal("at most", goal),
         f"{milliseconds(min(view.shown))} against {milliseconds(min(small.shown))}, "
         f"median ratio {ratios(view.shown, small.shown):.2f}",
     )
 
 
 @contextmanager
-def _window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
+def open_window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
     """Open a browser that is signed in everywhere; None where there is none."""
     program = chromium()
     if program is None:
@@ -188,6 +189,7 @@ def _link(bridge: BridgeServer) -> str:
 
 
 def prepare(folder: Path, sessions: int) -> BridgeServer:
+    """Make a bridge with threads that are done."""
     bridge = BridgeServer(folder, settings={"BRIDGE_ADMIN_TOKEN": TOKEN})
     make(bridge.data_dir)
     fill(bridge.data_dir, sessions)

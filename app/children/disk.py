@@ -70,7 +70,10 @@ class DiskSpace:
         with contextlib.suppress(OSError):  # the bridge also works without a reserve
             with self._reserve.open("wb") as file:
                 self._reserve.chmod(0o600)
-                os.posix_fallocate(file.fileno(), 0, size)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:  # macOS
+                    file.write(bytes(size))
             return
         self._reserve.unlink(missing_ok=True)
 

@@ -248,6 +248,10 @@ class Checkouts(Protocol):
         """Measure how much a session changed; None if git cannot tell."""
         ...
 
+    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
+        ...
+
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...

@@ -162,16 +162,32 @@ class RepoProvider:
 
     def folder(self, session: Session) -> Path | None:
         """Return the folder that a session works in, if there is one."""
-        target = self._follow_rename(
-            self.target(session, self._places.place(session.place).repository)
-        )
+        target = self._target_now(session)
         if isinstance(target, Repository):
             return self._clones.folder(session, target)
         return target or self._folders.folder(session)
 
     async def changes(self, session: Session) -> Sequence[Diff]:
-        """Show what a session changed in its clone since it began."""
-        return await self._clones.changes(session)
+        """Show what changed where a session works, by how far it got, without known secrets."""
+        target = self._target_now(session)
+        own = self._folders.folder(session)
+        found: Sequence[Diff] = ()
+        if isinstance(target, Repository):
+            found = await self._clones.changes(session)
+        elif target is not None and own.is_dir():
+            found = await self._checkouts.changes_in_place(target, own, session.key.agent)
+        return [
+            Diff(each.scope, *map(self.redact, (each.text, each.stat, each.problem)))
+            for each in found
+        ]
+
+    def redact(self, text: str) -> str:
+        """Remove known secrets from a text of a workspace, before marks divide its words."""
+        return self._clones.redact(text)
+
+    def _target_now(self, session: Session) -> Target:
+        chosen = self._places.place(session.place).repository
+        return self._follow_rename(self.target(session, chosen))
 
     async def ship(self, session: Session, target: Target, work: Work) -> Shipped:
         """Ship the result of a turn as the agent's entry says.

@@ -76,7 +76,7 @@ SIGN_IN_FIRST = (
     "bridge, or give it its key."
 )
 LISTENS = {
-    "mention": "From now on agents answer only when they are mentioned.",
+    "mention": "From now on agents answer only messages that mention them.",
     "latest": "From now on the agent you spoke to last answers.",
     "all": "From now on every agent here answers.",
 }

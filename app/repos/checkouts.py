@@ -200,6 +200,12 @@ class GitCheckouts:
         """Measure how much a session changed; None if git cannot tell."""
         return await differences.count(self._inside(clone), since)
 
+    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
+        # The folder is only read: an owner is given to nothing but the session's own one.
+        inside = Inside(self._isolations[agent], own, own.name, (folder,), self._git.bridge)
+        return await differences.changes_in_place(inside, folder)
+
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""
         if not (clone.folder / ".git").is_dir():

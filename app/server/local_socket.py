@@ -10,7 +10,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -48,9 +48,11 @@ def bind_local(data_dir: Path) -> socket.socket:
     (data_dir / SOCKET_NAME).unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        os.fchmod(bound.fileno(), 0o600)  # bind gives the file this mode, so it is never wider
+        with suppress(OSError):  # macOS refuses it; there the umask is all that holds meanwhile
+            os.fchmod(bound.fileno(), 0o600)  # bind gives the file this mode, so it is never wider
         with socket_path(data_dir) as path:
             bound.bind(path)
+            Path(path).chmod(0o600)
         bound.listen(_BACKLOG)
     except OSError as error:
         bound.close()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.conftest import Agents, Visiting
+from tests.browser.test_looks import LOOKS
 from tests.support.bridge import SPEED, demo
 from tests.support.forge import Forge
 from tests.support.git_server import GitServer
 from tests.support.platform import Platform
 from tests.support.served import Forked, Site
 from tests.support.studio import REPOSITORY, TOKEN
-from tests.support.window import PHONE, Window
+from tests.support.window import PHONE, Scheme, Visit, Window
 
 LOGIN = """def login(request, target):
     nonce = new_nonce()
@@ -61,6 +63,13 @@ def bridge(
             yield it
 
 
+@pytest.fixture(scope="module")
+def changed(browser: Browser, bridge: Site, cookies: Any) -> str:
+    """Have an agent change and push something; returns the path of the changes."""
+    with closing(Visit(browser, bridge.url, cookies=cookies)) as visit:
+        return begin(lambda: visit, FIRST).path
+
+
 def begin(visit: Visiting, words: str, **more: Any) -> Window:
     """Say something in a new thread, wait for the end, and open its changes."""
     window = visit(**more).open()
@@ -82,8 +91,8 @@ def numbers(lines: Locator) -> list[tuple[str | None, str | None]]:
     return [(each.get_attribute("data-o"), each.get_attribute("data-n")) for each in lines.all()]
 
 
-def test_a_change_is_read_file_by_file(visit: Visiting) -> None:
-    window = begin(visit, FIRST)
+def test_a_change_is_read_file_by_file(visit: Visiting, changed: str) -> None:
+    window = visit().open(changed)
     page = window.page
     login = file(window, "auth/login.py")
     expect(page.locator("header .repo")).to_have_text(REPOSITORY)
@@ -96,7 +105,7 @@ def test_a_change_is_read_file_by_file(visit: Visiting) -> None:
     # Numbers of both sides, words that changed, colours.
     assert numbers(login.locator(".l.del")) == [("3", None), ("4", None)]
     assert numbers(login.locator(".l.add")) == [(None, "3")]
-    expect(login.locator(".l.add mark")).to_have_text([', "next": target'])
+    assert "".join(login.locator(".l.add mark").all_inner_texts()) == ', "next": target'
     expect(login.locator(".hl-k").first).to_have_text("def")
 
     # What is long or no text waits for a click.
@@ -129,6 +138,24 @@ def test_a_change_is_read_file_by_file(visit: Visiting) -> None:
 
     page.get_by_role("link", name="Back to the thread").click()
     expect(window.turns).to_be_visible()
+
+
+@LOOKS
+def test_changes_and_files_are_pictured_and_open_to_everybody(
+    visit: Visiting,
+    changed: str,
+    size: tuple[int, int],
+    scheme: Scheme,
+    request: pytest.FixtureRequest,
+) -> None:
+    look = request.node.callspec.id
+    person = visit(size=size, scheme=scheme)
+
+    for name, path in (("changes", ""), ("files", "/files/"), ("file", "/files/auth/login.py")):
+        window = person.open(f"{changed}{path}")
+        window.picture(f"{look}-{name}")
+        assert window.findings() == []
+        assert window.page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
 def test_the_files_of_a_workspace_are_read(visit: Visiting) -> None:

@@ -15,6 +15,7 @@ def agents() -> Agents:
     return {
         "claude": demo(display_name="Claude", default=True),
         "codex": demo(display_name="Codex"),
+        "gemini": demo(display_name="Gemini"),
     }
 
 
@@ -65,7 +66,9 @@ def test_another_agent_takes_a_message_over_and_codes_stay_under_details(visit: 
     window.picture("failure-phone")
     assert window.findings() == []
 
-    window.button("Try with Codex").click()
+    card.get_by_text("Try with another agent").click()
+    window.picture("failure-menu-phone")
+    window.button("Codex").click()
 
     expect(window.page.locator(".failure")).to_have_count(2)
     expect(window.turns.last.locator(".who")).to_contain_text("Codex")

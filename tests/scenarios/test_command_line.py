@@ -327,11 +327,11 @@ def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine
         stderr=terminal,
     ) as bridge:
         os.close(terminal)
-        shown = _seen(person, until="minutes)")
+        shown = seen_in(person, until="minutes)")
         opened = seen.read_text()
         answered = machine.run("ask", "demo", "say hello", "-q")
         bridge.terminate()
-        shown += _seen(person)
+        shown += seen_in(person)
     os.close(person)
 
     lines = [line for line in shown.splitlines() if line and "stopping: " not in line]

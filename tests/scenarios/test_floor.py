@@ -102,7 +102,7 @@ def test_listen_latest_gives_the_floor_to_the_agent_addressed_last(
 ) -> None:
     both_here(bridge, place)
     words = bridge.told(place, "listen latest", "demo")
-    assert words == "Untagged messages here: `latest`."
+    assert words == "From now on the agent you spoke to last answers."
 
     decided = said(bridge, message(place, "say it is me"))
 

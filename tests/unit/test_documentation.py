@@ -13,6 +13,8 @@ from tests.support import doctor_table, module_map
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+LARGEST = 150_000
+"""Bytes of one picture: `make pictures` takes them."""
 page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 
 
@@ -97,6 +99,11 @@ def test_each_link_to_a_file_leads_somewhere(path: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", path.read_text())
 
     assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["page", "slack", "github", "linear"])
+def test_pictures_are_small(name: str) -> None:
+    assert 10_000 < (ROOT / "docs" / f"{name}.png").stat().st_size < LARGEST
 
 
 def test_the_changelog_speaks_of_the_version_that_is_built() -> None:

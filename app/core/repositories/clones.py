@@ -146,23 +146,17 @@ class Clones:
             return None
         return self._folder(session, record)
 
+    def redact(self, text: str) -> str:
+        """Remove known secrets from a text."""
+        return self._vault.redact(text)
+
     async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
             return ()
         clone = await self._clone(session, record)
-        found = await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
-        redact = self._vault.redact
-        return [
-            replace(
-                diff,
-                text=redact(diff.text),
-                stat=redact(diff.stat),
-                problem=redact(diff.problem),
-            )
-            for diff in found
-        ]
+        return await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
 
     async def measure(self, session: Session) -> None:
         """Record how much a session changed in its clone since it began."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO, Final
 from urllib.parse import quote, unquote_to_bytes
@@ -69,7 +69,8 @@ async def read_files(request: Request, parts: PartsOf, _who: Who, session: int) 
     """Show a folder of a workspace, or a file with its folder."""
     found, shown = workspace_of(parts, session)
     tree, path = _tree(parts, found), _path(request, f"/workspace/{session}/files/")
-    folder = await asyncio.to_thread(_look, tree, path)
+    assert parts.workspaces is not None
+    folder = await asyncio.to_thread(_look, tree, path, parts.workspaces.redact)
     return HTMLResponse(await asyncio.to_thread(render.files, shown, folder), headers=HEADERS)
 
 
@@ -143,7 +144,7 @@ def _scratch(tree: Tree) -> Folder:
     return Folder((), in_order(listed), more, count=count_words(count, more=more))
 
 
-def _look(tree: Tree, path: PurePosixPath) -> Folder:
+def _look(tree: Tree, path: PurePosixPath, redact: Callable[[str], str]) -> Folder:
     """Read a folder, or a file with its folder.
 
     Raises:
@@ -164,7 +165,8 @@ def _look(tree: Tree, path: PurePosixPath) -> Folder:
             content = tree.read(path, SHOWN_BYTES)
         except OSError as error:
             raise NotFound("file", name_of(path)) from error
-        opened = open_file(path, content, found.st_size)
+        shown = redact(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        opened = open_file(path, shown, cut=found.st_size > len(content), size=found.st_size)
     return Folder(crumbs_of(path), listed[:ENTRIES], len(listed) > ENTRIES, opened)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.types import OPEN_TURN_STATES, File, Session, TurnState
+from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
 from app.server.page.view.listing import found_list, thread_list, title_of
@@ -114,10 +114,14 @@ async def usual_agent(parts: Parts) -> str:
 def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:
     """Return the agents that a message on the page without a mention is for.
 
-    Among several it is the one addressed last, unless the thread was told otherwise.
+    Among several it is the one that waits for an answer, else the one addressed last, unless the
+    thread was told otherwise.
     """
-    settled = parts.dispatcher.untagged(key).agents
-    return () if settled else parts.dispatcher.untagged(key, "latest").agents
+    if parts.dispatcher.untagged(key).agents:
+        return ()
+    sessions = parts.sessions.in_place(key)
+    asking = tuple(each.key.agent for each in sessions if each.state == SessionState.WAITING)
+    return asking if len(asking) == 1 else parts.dispatcher.untagged(key, "latest").agents
 
 
 async def words_of(

@@ -27,6 +27,7 @@ HALF = "\ud83d"
 """The first half of a surrogate pair: JSON may carry it, no database keeps it."""
 PLACE = PlaceKey("web", "t1")
 MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
+MAY_I_NOT = replace(MAY_I, options=(*MAY_I.options, AskOption("no", "No", "reject_once")))
 
 
 @pytest.fixture
@@ -67,6 +68,47 @@ async def test_a_message_whose_decision_was_forgotten_does_not_wedge_its_place(
 
     assert again.repeated
     assert len(following.turns) == 1
+
+
+async def test_the_same_delivery_is_taken_once_however_often_it_is_sent(desk: Desk) -> None:
+    sent = delivery("web:demo")
+    desk.inbound[sent.delivery_id] = replace(heard("hello"), mentions=("demo",))
+
+    async with asyncio.timeout(5):
+        together = await asyncio.gather(*(desk.intake.settle(sent) for _ in range(3)))
+        later = await desk.intake.settle(sent)
+
+    assert [len(each.turns) for each in together] == [1, 1, 1]
+    assert later.repeated
+    session = desk.stores.sessions.in_place(PLACE)[0]
+    assert len(await desk.stores.turns.turns(session.id)) == 1
+
+
+async def test_words_that_reject_an_ask_close_it_and_reach_the_agent(desk: Desk) -> None:
+    accepted = await desk.stores.decisions.accept(decision(heard("hello"), "demo"))
+    ask, _ = await opened(desk.stores, MAY_I_NOT, accepted.turns[0])
+
+    said = replace(heard("use b.txt instead"), mentions=("demo",), rejects=ask.id)
+    answered = await desk.hear(said)
+
+    kept = desk.stores.asks.ask(ask.id)
+    assert kept is not None
+    assert (kept.state, kept.answer) == ("answered", "no")
+    assert answered.answered == (ask.id,)
+    (message,) = desk.stores.turns.messages(answered.turns[0].turn)[-1:]
+    assert message.text == "use b.txt instead"
+    rows = await desk.stores.transcript.read_place(PLACE, after=0, limit=100)
+    assert "answers" not in next(row.data for row in rows if row.text == message.text)
+
+
+async def test_a_message_that_only_answers_an_ask_names_it(desk: Desk) -> None:
+    accepted = await desk.stores.decisions.accept(decision(heard("hello"), "demo"))
+    ask, _ = await opened(desk.stores, MAY_I, accepted.turns[0])
+
+    await desk.hear(replace(heard("yes"), mentions=("demo",)))
+
+    rows = await desk.stores.transcript.read_place(PLACE, after=0, limit=100)
+    assert next(row.data for row in rows if row.text == "yes")["answers"] == [ask.id]
 
 
 async def test_an_answer_for_an_agent_that_is_gone_is_refused(desk: Desk) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from app.core.workspaces import Clone, Diff
 from app.repos.differences import DIFF_BYTES
+from tests.support.git_server import git
 from tests.support.yard import Yard, open_yard
 
 
@@ -114,3 +115,21 @@ async def test_a_clone_that_git_cannot_read_says_why(yard: Yard) -> None:
 
     assert [diff.text for diff in changed.values()] == ["", ""]
     assert "not a git repository" in changed["uncommitted"].problem
+
+
+async def test_a_folder_in_place_shows_what_is_uncommitted_and_stays_as_it_is(
+    yard: Yard, tmp_path: Path
+) -> None:
+    folder, own = tmp_path / "mine", tmp_path / "own"
+    own.mkdir()
+    folder.mkdir()
+    for command in ("init -q", "add .", "commit -qm First --allow-empty"):
+        git(folder, *command.split())
+    (folder / "new.txt").write_text("new\n")
+    before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+
+    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo")
+
+    assert (diff.scope, files(diff)) == ("uncommitted", ["+++ b/new.txt"])
+    assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
+    assert list(own.iterdir()) == []

@@ -4,42 +4,26 @@
 (() => {
   const bridge = window.bridge;
   const panel = document.getElementById("kept");
+  const me = document.body.dataset.visitor;
   const KEPT = /^\/(send|repeat|stop)\b/;
   const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
 
   // In the browser's own store: it outlives a reload, and it can hold files.
-  let memory = [];
-  const open = () => new Promise((done, fail) => {
-    const request = indexedDB.open("agent-bridge", 1);
-    request.onupgradeneeded = () => request.result.createObjectStore("kept", { keyPath: "id" });
-    request.onsuccess = () => done(request.result);
-    request.onerror = () => fail(request.error);
+  const store = (mode, use) => new Promise((done, fail) => {
+    const opening = indexedDB.open("agent-bridge", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("kept", { keyPath: "id" });
+    opening.onerror = () => fail(opening.error);
+    opening.onsuccess = () => {
+      const work = opening.result.transaction("kept", mode);
+      const request = use(work.objectStore("kept"));
+      work.oncomplete = () => { opening.result.close(); done(request.result); };
+      work.onabort = () => fail(work.error);
+    };
   });
-  const store = async (mode, use) => {
-    const database = await open();
-    try {
-      return await new Promise((done, fail) => {
-        const work = database.transaction("kept", mode);
-        const request = use(work.objectStore("kept"));
-        work.oncomplete = () => done(request.result);
-        work.onabort = () => fail(work.error);
-      });
-    } finally {
-      database.close();
-    }
-  };
-  const all = async () => {
-    try { memory = await store("readonly", (kept) => kept.getAll()); } catch { /* no store: memory has them */ }
-    return memory.sort((one, other) => one.at - other.at);
-  };
-  const put = async (entry) => {
-    memory = [...memory.filter((each) => each.id !== entry.id), entry];
-    await store("readwrite", (kept) => kept.put(entry)).catch(() => {});
-  };
-  const drop = async (entry) => {
-    memory = memory.filter((each) => each.id !== entry.id);
-    await store("readwrite", (kept) => kept.delete(entry.id)).catch(() => {});
-  };
+  const put = (entry) => store("readwrite", (kept) => kept.put(entry));
+  const drop = (entry) => store("readwrite", (kept) => kept.delete(entry.id));
+  const all = async () => (await store("readonly", (kept) => kept.getAll()))
+    .filter(({ visitor }) => visitor === me).sort((one, other) => one.at - other.at);
 
   const words = (entry) => {
     if (entry.problem) return `Not sent: ${entry.problem}`;
@@ -51,20 +35,11 @@
     panel?.replaceChildren(...entries.map((entry) => {
       const card = document.createElement("div");
       card.className = "waiting kept";
-      const text = document.createElement("div");
-      for (const [name, said] of [["", words(entry)], ["what", entry.text]]) {
-        if (!said) continue;
-        const line = document.createElement("p");
-        line.className = name;
-        line.dir = "auto";
-        line.textContent = said;
-        text.append(line);
-      }
-      const discard = document.createElement("button");
-      discard.type = "button";
-      discard.textContent = "Discard";
-      discard.addEventListener("click", async () => { await drop(entry); show(); });
-      card.append(text, discard);
+      card.innerHTML = '<div><p></p><p class="what" dir="auto"></p></div><button type="button">Discard</button>';
+      const lines = card.querySelectorAll("p");
+      lines[0].textContent = words(entry);
+      lines[1].textContent = entry.text;
+      card.lastChild.addEventListener("click", () => drop(entry).then(show));
       return card;
     }));
   };
@@ -73,8 +48,7 @@
     const same = address.startsWith("/stop") && (await all()).find((entry) => entry.address === address);
     if (same) return;
     const text = fields.get("text") || (address.startsWith("/repeat") ? "Try again" : "");
-    const entry = { id: fields.get("id"), at: Date.now(), page: location.pathname, address, text, fields: [...fields] };
-    await put(entry);
+    await put({ id: fields.get("id"), at: Date.now(), visitor: me, page: location.pathname, address, text, fields: [...fields] });
     await show();
     bridge.toEnd();
   };

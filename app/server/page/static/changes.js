@@ -114,7 +114,7 @@
     "?": showKeys,
   };
   document.addEventListener("keydown", (event) => {
-    if (!changes.length || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!changes.length || localStorage.getItem("single-keys") === "no" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select, dialog")) return;
     const key = keys[event.key];
     if (key) { event.preventDefault(); key(); }

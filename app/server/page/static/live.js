@@ -108,8 +108,6 @@
   const keepingView = (change) => {
     const stay = following;
     change();
-    hint();
-    document.dispatchEvent(new Event("bridge:changed"));
     if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
@@ -120,7 +118,7 @@
       unsettled.delete(patch.id);
       if (!place(patch)) { reload(); return; }
     }
-    hideWaiting();
+    changed();
     tick();
   });
 
@@ -169,10 +167,17 @@
     if (focused) element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   };
 
+  const changed = () => {
+    hideWaiting();
+    hint();
+    document.dispatchEvent(new Event("bridge:changed"));
+  };
+
   const hint = () => {
     const box = document.getElementById("text");
-    const ask = document.querySelector(".ask[data-ask]");
-    const words = ask ? `Answer ${ask.dataset.title}` : document.querySelector("#to option[data-hint]")?.dataset.hint;
+    const usual = document.querySelector("#to option[data-hint]")?.dataset;
+    const ask = [...document.querySelectorAll(".ask[data-ask]")].find((each) => usual?.agents.split(" ").includes(each.dataset.agent));
+    const words = ask ? `Answer ${ask.dataset.title}` : usual?.hint;
     if (box && words && box.placeholder !== words) box.placeholder = words;
   };
 
@@ -181,7 +186,7 @@
       const element = document.getElementById(name);
       if (element) fill(element, html);
     }
-    hideWaiting();
+    changed();
     showBusy();
     tick();
   });

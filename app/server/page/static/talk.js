@@ -26,8 +26,8 @@
 
   const count = () => {
     if (document.body.classList.contains("away")) return;
-    for (const each of document.querySelectorAll("[data-since]")) {
-      const minutes = Math.floor((Date.now() / 1000 - Number(each.dataset.since)) / 60);
+    for (const each of document.querySelectorAll("[data-asked]")) {
+      const minutes = Math.floor((Date.now() / 1000 - Number(each.dataset.asked)) / 60);
       const span = minutes < 60 ? `${minutes} min` : minutes < 1440 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} d`;
       const words = minutes < 1 ? "Waiting for an answer" : `Waiting ${span}`;
       if (each.textContent !== words) each.textContent = words;
@@ -54,7 +54,4 @@
     if (answer?.ok) into.innerHTML = await answer.text();
     else into.textContent = "The log could not be loaded.";
   }, true);
-  document.addEventListener("click", (event) => {
-    for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-  });
 })();

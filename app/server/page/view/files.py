@@ -97,7 +97,7 @@ def in_order(entries: Iterable[Listed]) -> tuple[Listed, ...]:
     return tuple(sorted(entries, key=lambda each: (not each.folder, each.name.casefold())))
 
 
-def open_file(path: PurePosixPath, content: bytes, size: int) -> Opened:
+def open_file(path: PurePosixPath, content: bytes, *, size: int, cut: bool) -> Opened:
     """Prepare the beginning of a file."""
     name, address, words = name_of(path), address_of(path), size_words(size)
     shown = diffs.show(_text(str(path)))
@@ -109,7 +109,7 @@ def open_file(path: PurePosixPath, content: bytes, size: int) -> Opened:
     code = "\n".join(diffs.show(line) for line in text.split("\n"))
     lines = highlight.lines(code, highlight.language_of(path.name)) if text else []
     made = tuple(Markup(line) for line in lines)  # noqa: S704 - escaped there
-    return Opened(name, address, words, shown, made, cut=size > len(content))
+    return Opened(name, address, words, shown, made, cut=cut)
 
 
 def count_words(count: int, *, more: bool) -> str:

@@ -30,8 +30,9 @@ _FAILURES: Final = {
     "unasked": "{agent} was stopped because it did something without asking.",
     "repository": "{agent} could not use the repository.",
     "bridge": "Something went wrong in the bridge.",
+    str(NoteCode.CUT_OFF_TWICE): "The bridge restarted twice while {agent} worked on this.",
 }
-_PLAIN: Final = {"crashed", "timed_out", "misbehaved"}
+_PLAIN: Final = {"crashed", "timed_out", "misbehaved", str(NoteCode.CUT_OFF_TWICE)}
 """Kinds whose title says all; their cause is under details."""
 _WANTS: Final = {
     "edit": "edit",

@@ -185,7 +185,7 @@ class Fold:
 
     def _take_notice(self, turn: Turn, row: Entry) -> None:
         if row.data.get("end") == "failed":
-            facts = row.data.get("failure") or {}
+            facts = row.data.get("failure") or {"kind": row.note.code if row.note else ""}
             failed = Failed(
                 f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
             )

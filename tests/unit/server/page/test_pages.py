@@ -150,6 +150,20 @@ async def test_an_untagged_message_among_two_agents_goes_to_the_one_addressed_la
     assert part(await desk.page(path), "log").text.count("to Codex") == 1
 
 
+async def test_a_message_that_is_sent_again_after_a_crash_is_one_message_in_one_thread(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path) as desk:
+        path = await desk.say("@claude hi", id="c" * 32)
+
+    async with office(tmp_path) as desk:
+        again = await desk.say("@claude hi", id="c" * 32)
+        page = await desk.page(again)
+
+    assert again == path
+    assert len(re.findall('<article class="msg"', page)) == 1
+
+
 async def test_a_message_that_no_agent_answers_is_given_to_those_who_are_asked_once(
     desk: Office,
 ) -> None:
