@@ -114,6 +114,7 @@ class AgentDied(AgentError):
 
     def __init__(self, agent: str, *, status: int | None, last_words: str = "") -> None:
         self.status = status
+        self.last_words = last_words
         how = "without a status" if status is None else _ending(status)
         tail = f" Its last words: {last_words}" if last_words else ""
         super().__init__(f"{agent} stopped unexpectedly ({how}).{tail}")

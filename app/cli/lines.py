@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from app.core.amounts import money
 from app.core.ask_view import AskView
 from app.core.consent import record, wording
 from app.server.shapes import EntryOut
@@ -67,10 +68,21 @@ def tool_line(entry: EntryOut) -> str:
     return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 
+def ask_sentence(view: AskView) -> str:
+    """Say what an agent wants in one line; empty if its title and facts say it."""
+    said = wording.sentence(view)
+    if said is None:
+        return ""
+    amount = f"({said.amount})" if said.amount else ""
+    return " ".join(filter(None, (said.words, said.subject, amount)))
+
+
 def ask_lines(view: AskView) -> Iterator[str]:
     """Show all of what an ask is about; of a change its first lines."""
+    is_said = wording.sentence(view) is not None
     for fact in view.facts:
-        yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
+        if not is_said:
+            yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
         changed = fact.kind == "change"
         shown = fact.text.split("\n") if fact.text else []
         # Behind a bar, so that no line of an agent looks like one of the bridge.
@@ -88,8 +100,8 @@ def usage_line(data: Mapping[str, Any]) -> str:
     parts = []
     if used is not None:
         parts.append(f"{used} of {size} tokens" if size else f"{used} tokens")
-    if cost:
-        parts.append(f"{cost:.2f} {data.get('currency') or 'USD'}")
+    if price := money(cost, data.get("currency")):
+        parts.append(price)
     return ", ".join(parts)
 
 

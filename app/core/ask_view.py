@@ -42,6 +42,8 @@ class ShownFact:
     path: str = ""
     added: int = 0
     removed: int = 0
+    is_new: bool = False
+    """Of a change: whether there was no such file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ class AskView:
     """What the agent did not say: what it does at all, or what it changes."""
     link: str = ""
     """Where the page shows it whole; empty if only this machine could open that."""
+    agent: str = ""
+    """What people call the agent that asks; empty if the title is a whole sentence."""
+    act: str = ""
+    """The kind of tool call it is about, where that is certain."""
 
     @property
     def cut(self) -> bool:

@@ -5,9 +5,10 @@ Nothing is written here: effects are committed together with the message that as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+from app.core import wording
 from app.core.commands import HELP, Command
 from app.core.inbound import Effect
 from app.core.keys import PlaceKey
@@ -18,11 +19,6 @@ from app.core.turns.agents import LiveAgents
 from app.core.types import Session, SessionState
 from app.errors import AgentError, Conflict
 
-LISTENS = {
-    "mention": "From now on agents answer only messages that mention them.",
-    "latest": "From now on the agent you spoke to last answers.",
-    "all": "From now on every agent here answers.",
-}
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}
 
@@ -37,7 +33,10 @@ class CommandEffects:
         turns: TurnStore,
         live: LiveAgents,
         directory: Directory,
+        names: Mapping[str, str],
     ) -> None:
+        """Work for agents whose names for people are given."""
+        self._names = names
         self._decisions = decisions
         self._sessions = sessions
         self._turns = turns
@@ -52,20 +51,21 @@ class CommandEffects:
             case "help":
                 return (), HELP
             case "listen":
-                return (Effect("listen", value=command.argument),), LISTENS[command.argument]
+                words = wording.LISTENS[command.argument]
+                return (Effect("listen", value=command.argument),), words
             case "verbosity":
-                words = f"Verbosity: {command.argument}."
+                words = wording.SHOWS[command.argument]
                 return (Effect("verbosity", value=command.argument),), words
             case "repo":
                 return self._choose(command, place, sessions)
             case "stop":
                 drop = command.argument == "all"
                 effects = _for_each(sessions, lambda each: self.stop(each, drop=drop))
-                return effects, "" if effects else "Nothing is running here."
+                return effects, "" if effects else wording.NOTHING_RUNS
             case _ if not sessions:
-                return (), "Which agent? Mention it."
+                return (), wording.WHICH_AGENT
             case "new":
-                return _for_each(sessions, _begin_afresh), "The next message starts over."
+                return _for_each(sessions, _begin_afresh), wording.STARTS_OVER
             case "mode" | "model":
                 return await self._configure(command, sessions)
             case "queue" if command.argument:
@@ -139,13 +139,15 @@ class CommandEffects:
                 words.append(str(error))
             else:
                 effects.append(Effect(kind, session.id, command.argument))
-                words.append(f"{session.key.agent}: {kind} {command.argument}.")
+                words.append(f"{self._name(session)}: {kind} {command.argument}.")
         return tuple(effects), "\n".join(words)
 
     async def _describe(self, session: Session) -> str:
         waiting = sum(turn.state == "queued" for turn in await self._turns.turns(session.id))
-        behind = f", {waiting} waiting" if waiting else ""
-        return f"{session.key.agent}: {session.state}{behind}"
+        return wording.state(self._name(session), session.state, waiting)
+
+    def _name(self, session: Session) -> str:
+        return self._names.get(session.key.agent, session.key.agent)
 
 
 def _for_each(

@@ -39,9 +39,9 @@ class NoteCode(StrEnum):
 _WORDS = {
     NoteCode.STOPPED: "Stopped.",
     NoteCode.DROPPED: "Dropped before it began.",
-    NoteCode.CUT_OFF: "The bridge was cut off while working on this and carries on.",
+    NoteCode.CUT_OFF: "The bridge restarted; the agent is picking up where it left off.",
     NoteCode.CUT_OFF_TWICE: (
-        "The bridge was cut off twice while working on this and does not retry. "
+        "The bridge restarted twice while the agent worked on this. "
         "Send the message again to continue."
     ),
     NoteCode.NOT_NEEDED: "No longer needed.",

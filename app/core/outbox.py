@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from app.core.adapters import Adapter
 from app.core.keys import SessionKey
 from app.core.ports import Clock, Counters
-from app.core.posts import Post, PostContent, PostSend, PostSent
+from app.core.posts import Outcome, Post, PostContent, PostSend, PostSent
 from app.core.retry import backoff, persist
 from app.core.stores.sessions import PostStore
 from app.core.tasks import Tasks
@@ -301,6 +301,8 @@ class Outbox:
         return replace(
             content,
             text=redact(content.text),
+            narrated=_redacted_length(redact, content),
+            outcome=content.outcome and _clean_outcome(content.outcome, redact),
             note=redact(content.note),
             url=redact(content.url),
             view=content.view and content.view.map(redact),
@@ -318,3 +320,19 @@ class Outbox:
             # Their content was checked when they were collected; their addresses must stay intact.
             files=tuple(replace(file, name=redact(file.name)) for file in content.files),
         )
+
+
+def _redacted_length(redact: Callable[[str], str], content: PostContent) -> int:
+    """Tell where the last words begin in a text without its secrets."""
+    return len(redact(content.text[: content.narrated])) if content.narrated else 0
+
+
+def _clean_outcome(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
+    pushed = outcome.pushed
+    clean = pushed and replace(
+        pushed,
+        repository=redact(pushed.repository),
+        branch=redact(pushed.branch),
+        link=redact(pushed.link),
+    )
+    return replace(outcome, approvers=tuple(map(redact, outcome.approvers)), pushed=clean)

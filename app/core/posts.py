@@ -48,6 +48,41 @@ class MadeFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a turn pushed, and where it can be read."""
+
+    repository: str
+    branch: str
+    link: str = ""
+    """The pull request; empty without one."""
+    number: int = 0
+    """The number of the pull request."""
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+    """How many files and lines differ from what was there before; 0 files: not known."""
+    checks: Literal["", "running", "passed", "failed"] = ""
+    """How the checks of it are; empty if there are none yet, or they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn that is over did, in numbers."""
+
+    seconds: float = 0.0
+    """How long it took; 0 if that is not known."""
+    calls: int = 0
+    """The tool calls that it made."""
+    approvers: tuple[str, ...] = ()
+    """The person behind each approval, in order."""
+    cost: float = 0.0
+    currency: str = ""
+    pushed: Pushed | None = None
+    on_hold: int = 0
+    """Messages that a stop put on hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class PostContent:
     """What a post says, before a platform renders it."""
 
@@ -62,7 +97,14 @@ class PostContent:
     tools: tuple[ToolLine, ...] = ()
     thought: str = ""
     """The end of what the agent thought last."""
+    narrated: int = 0
+    """How much of the text was said before the last words: between tool calls."""
+    outcome: Outcome | None = None
+    """What the turn did, once it is over."""
     facts: tuple[Fact, ...] = ()
+    """Links and names to show below it."""
+    agent: str = ""
+    """The name of the agent for people."""
     ask: int | None = None
     options: tuple[AskOption, ...] = ()
     free_text: bool = False
@@ -79,6 +121,16 @@ class PostContent:
     """The message that these answer."""
     files: tuple[MadeFile, ...] = ()
     """Files that the agent made for people; the only content of a post of the kind `files`."""
+
+    @property
+    def said(self) -> str:
+        """The words that a turn ended with."""
+        return self.text[self.narrated :]
+
+    @property
+    def narration(self) -> str:
+        """What was said before: between tool calls."""
+        return self.text[: self.narrated].strip()
 
     @property
     def offered(self) -> tuple[AskOption, ...]:

@@ -24,7 +24,16 @@ from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import File, Session, SessionState
 from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Checkout, Diff, Repository, Target, Work, Workspace, WorkspaceView
+from app.core.workspaces import (
+    Checkout,
+    Diff,
+    Repository,
+    Shipped,
+    Target,
+    Work,
+    Workspace,
+    WorkspaceView,
+)
 from app.errors import Conflict, RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -180,8 +189,8 @@ class RepoProvider:
         chosen = self._places.place(session.place).repository
         return self._follow_rename(self.target(session, chosen))
 
-    async def ship(self, session: Session, target: Target, work: Work) -> str:
-        """Ship the result of a turn as the agent's entry says; returns the note about it.
+    async def ship(self, session: Session, target: Target, work: Work) -> Shipped:
+        """Ship the result of a turn as the agent's entry says.
 
         Raises:
             RepositoryError: git cannot do it.
@@ -192,7 +201,7 @@ class RepoProvider:
             target if now.place == session.place else self.target(now, None)
         )
         if not isinstance(target, Repository):
-            return ""
+            return Shipped()
         return await self._clones.ship(now, target, work)
 
     async def reap(self, *, before: float) -> Sequence[str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal, cast
 
+from app.core import wording
 from app.core.command_effects import AT_WORK, CommandEffects, queue
 from app.core.commands import Command
 from app.core.feed import Feed
@@ -47,7 +49,9 @@ class SessionManager:
         feed: Feed,
         clock: Clock,
         directory: Directory,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Manage sessions; `names` are agents' names for people."""
         self._decisions = decisions
         self._sessions = sessions
         self._turns = turns
@@ -56,7 +60,7 @@ class SessionManager:
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
-        self._effects = CommandEffects(decisions, sessions, turns, live, directory)
+        self._effects = CommandEffects(decisions, sessions, turns, live, directory, names)
 
     async def admit(self, decision: Decision) -> Accepted:
         """Commit what a message leads to, then carry it out."""
@@ -123,7 +127,9 @@ class SessionManager:
         if agents or not refusals:
             effects, words = await self._effects.of(command, heard.place, sessions)
             if effects and command.name == "stop" and not await self._works_in(sessions, heard):
-                words = "Stopped."  # the stopped turn says so elsewhere; the command came from here
+                words = (
+                    wording.STOPPED
+                )  # the stopped turn says so elsewhere; the command came from here
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(

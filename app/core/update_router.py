@@ -14,7 +14,7 @@ from typing import Any, Literal
 from app.core.consent.record import NOT_ASKED, Decided
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
-from app.core.posts import Fact, PostContent, ToolLine
+from app.core.posts import Outcome, PostContent, ToolLine
 from app.core.retry import persist
 from app.core.stores.sessions import TranscriptStore
 from app.core.tasks import Tasks
@@ -89,6 +89,11 @@ class UpdateRouter:
         self._timer: asyncio.Task[None] | None = None
         self._answer: list[str] = []
         self._answered = 0
+        self._narrated = 0
+        """Where the last words begin in the answer."""
+        self._has_acted = False
+        """Whether a tool call began since words were last said."""
+        self._calls = 0
         self._plan: tuple[PlanStep, ...] = ()
         self._thought = ""
         self._usage: UsageUpdate | None = None
@@ -151,7 +156,11 @@ class UpdateRouter:
         The pieces were checked one by one; together they may still hold a secret that a tool call
         or a thought had cut in two.
         """
-        text, _ = self._vault.hold_back("".join(self._answer), final=state != "working")
+        whole = "".join(self._answer)
+        text, _ = self._vault.hold_back(whole, final=state != "working")
+        narrated = self._narrated
+        if not whole.startswith(text):
+            narrated = len(self._vault.redact(whole[:narrated]))
         if self._answered > ANSWER_CHARACTERS:
             text += (
                 f"\n\n[… {self._answered - ANSWER_CHARACTERS} more characters in the transcript]"
@@ -163,7 +172,22 @@ class UpdateRouter:
             plan=self._plan,
             tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
             thought=self._vault.redact(self._thought),
-            facts=self._facts(),
+            narrated=min(narrated, len(text)),
+        )
+
+    def outcome(self) -> Outcome:
+        """Count what the turn did so far."""
+        people = [
+            str(each.get("who") or "")
+            for each in self._decided.values()
+            if each.get("how") == "person" and each.get("allowed")
+        ]
+        usage = self._usage or UsageUpdate()
+        return Outcome(
+            calls=self._calls,
+            approvers=tuple(map(self._vault.redact, people)),
+            cost=usage.cost or 0.0,
+            currency=usage.currency or "",
         )
 
     def _line(self, tool: ToolUpdate) -> ToolLine:
@@ -175,12 +199,6 @@ class UpdateRouter:
             kind=tool.kind or "",
             output=redact(tool.output or "")[:OUTPUT_CHARACTERS],
         )
-
-    def _facts(self) -> tuple[Fact, ...]:
-        usage = self._usage
-        if usage is None or usage.cost is None:
-            return ()
-        return (Fact(f"{usage.cost:.2f} {usage.currency or 'USD'}"),)
 
     def _add(self, text: str) -> None:
         if not self._pieces:
@@ -220,8 +238,12 @@ class UpdateRouter:
                 await self._write(Entry(kind="notice", data=data))
 
     async def _take_tool(self, update: ToolUpdate) -> None:
-        if self._pieces:
+        is_new = update.call not in self._tools
+        if self._pieces or (is_new and self._text.waiting):
             await self.flush(final=True)
+        if is_new:
+            self._calls += 1
+            self._has_acted = True
         known = self._tools.pop(update.call, None)
         self._tools[update.call] = merged = _merge(known, update)
         if len(self._tools) > TOOLS_SHOWN * 2:
@@ -260,12 +282,22 @@ class UpdateRouter:
         if not safe:
             return []
         if self._kind == "text":
+            self._begin_words()
             room = max(0, ANSWER_CHARACTERS - self._answered)
             self._answer.append(safe[:room])
             self._answered += len(safe)
         else:
             self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
         return [Entry(self._kind, text=safe, session=self._ref.session, turn=self._ref.turn)]
+
+    def _begin_words(self) -> None:
+        """Begin a paragraph with the first words after a tool call."""
+        if self._has_acted and self._answer:
+            gap = "" if self._answer[-1].endswith("\n") else "\n\n"
+            self._answer.append(gap)
+            self._answered += len(gap)
+            self._narrated = min(self._answered, ANSWER_CHARACTERS)
+        self._has_acted = False
 
     def _tool_entries(self) -> list[Entry]:
         changed = [tool for call, tool in self._tools.items() if call in self._changed_tools]

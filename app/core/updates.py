@@ -178,6 +178,8 @@ class AskRequest:
     """An address for a person to open, such as to link an account; a fact has it too."""
     facts: tuple[AskFact, ...] = ()
     """What it is about, word for word."""
+    agent: str = ""
+    """What people call the agent that asks."""
     view: AskView | None = None
     """How it is shown in a place; made once, before it is stored."""
     whole: AskView | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Fact
+from app.core.posts import Fact, Pushed
 from app.core.types import Message, Speaker
 
 Way = Literal["branch", "existing", "detached"]
@@ -255,6 +255,15 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
+class Shipped:
+    """What came of a turn's work."""
+
+    pushed: Pushed | None = None
+    note: str = ""
+    """What people must know about it: why it was not pushed, what it conflicts with."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceView:
     """What people see of a workspace."""
 
@@ -296,6 +305,12 @@ def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
     where = slug(f"{place.service} {place.name}", SLUG_CHARACTERS)
     what = slug(title, SLUG_CHARACTERS)
     return f"{own_branches(session.agent)}{where}{'-' if what else ''}{what}"
+
+
+def link_number(link: str) -> int:
+    """Read the number of a pull request off its address; 0 if it has none."""
+    last = link.rstrip("/").rpartition("/")[2]
+    return int(last) if last.isdecimal() else 0
 
 
 def web_address(repository: Repository) -> str:

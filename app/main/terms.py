@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 import app
 from app.agents.catalog import AgentProgram, known_agents
+from app.agents.registry import Registry
 from app.config import (
     AgentEntry,
     Configuration,
@@ -134,6 +135,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
     permissions = entry.permissions
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     return Terms(
+        display_name=Registry(configuration, known_agents()).display_name(agent),
         policy=PRESETS[permissions]
         if isinstance(permissions, str)
         else Policy(

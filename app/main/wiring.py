@@ -304,7 +304,14 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+            names=self._names,
         )
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """What people call each agent."""
+        agents = self._configuration.agents
+        return {name: terms_of(self._configuration, name).display_name for name in agents}
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -329,6 +336,7 @@ class Joined:
             untagged=self._configuration.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,
+            names=self._names,
         )
 
     @cached_property

@@ -145,7 +145,7 @@ def check_blocks(blocks: list[Block]) -> None:
         if not _is_good(block):
             raise SlackSays("invalid_blocks", detail=block)
     for button in buttons(blocks):
-        if not 0 < len(button["text"]["text"]) <= BUTTON or len(button["value"]) > VALUE:
+        if not _is_good_button(button):
             raise SlackSays("invalid_blocks", detail=button)
     for menu in lists(blocks):
         if not _is_good_list(menu):
@@ -155,6 +155,13 @@ def check_blocks(blocks: list[Block]) -> None:
     numbers = [card["task_id"] for card in cards(blocks)]
     if len({*names}) + len({*numbers}) != len(names) + len(numbers):
         raise SlackSays("invalid_blocks", detail="an id twice")
+
+
+def _is_good_button(button: Block) -> bool:
+    """Judge a button: it has a value for its app, or an address to open, or both."""
+    value, url = button.get("value", ""), button.get("url", "")
+    fits = 0 < len(button["text"]["text"]) <= BUTTON and len(value) <= VALUE and len(url) <= SECTION
+    return fits and bool(value or url.startswith(("https://", "http://")))
 
 
 def _check_sizes(blocks: list[Block]) -> None:

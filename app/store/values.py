@@ -14,7 +14,7 @@ from sqlalchemy import Row
 from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note, NoteCode
-from app.core.posts import Fact, MadeFile, Post, PostContent, ToolLine
+from app.core.posts import Fact, MadeFile, Outcome, Post, PostContent, Pushed, ToolLine
 from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
 from app.core.updates import Ask, AskOption, PlanStep
 
@@ -151,8 +151,17 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
             "options": options_of(stored["options"]),
             "files": tuple(MadeFile(**file) for file in stored["files"]),
             "view": view_from(view) if (view := stored.get("view")) else None,
+            "outcome": _outcome_of(stored.get("outcome")),
         }
     )
+
+
+def _outcome_of(stored: Mapping[str, Any] | None) -> Outcome | None:
+    if stored is None:
+        return None
+    pushed = Pushed(**stored["pushed"]) if stored["pushed"] else None
+    approvers = tuple(stored["approvers"])
+    return Outcome(**{**stored, "approvers": approvers, "pushed": pushed})
 
 
 def content_row(content: PostContent) -> dict[str, Any]:

@@ -53,8 +53,8 @@ def github_ask(world: GithubWorld, words: str) -> str:
     """Have somebody ask the agent for something and read the comment that asks back."""
     issue = world.issue()
     world.github.comment("ann", issue, f"@claude-bridge\n{words}")
-    world.wait_for(issue, "An answer is needed")
-    return next(each.body for each in issue.comments if "An answer is needed" in each.body)
+    world.wait_for(issue, "✋")
+    return next(each.body for each in issue.comments if "✋" in each.body)
 
 
 def linear_ask(world: LinearWorld, words: str) -> tuple[LinearSession, str]:

@@ -80,11 +80,11 @@ def assert_readable(seen: dict[str, Any]) -> None:
 
 
 FATAL = {
-    "crashes": ("1", "crash", r"demo stopped unexpectedly \(exit status 70\)\."),
+    "crashes": ("1", "crash", r"demo crashed\."),
     "leaves at its start": (
         "exit-at-start",
         "say hello",
-        r"demo stopped unexpectedly \(exit status 1\)\. Its last words: The demo agent leaves .*",
+        r"demo crashed\. Its last words: The demo agent leaves .*",
     ),
     "hangs in initialize": (
         "hang-initialize",
@@ -99,12 +99,12 @@ FATAL = {
     "refuses a session": (
         "fail-new",
         "say hello",
-        r"demo answered with an error: session/new failed, as it was told to\. \(code -32603\)",
+        r"demo failed: session/new failed, as it was told to\.",
     ),
     "answers with an error": (
         "1",
         "fail",
-        r"demo answered with an error: The demo agent failed, .* \(code -32603\)",
+        r"demo failed: The demo agent failed, .*",
     ),
     "never ends a line": (
         "1",
@@ -151,7 +151,7 @@ def test_an_agent_killed_in_its_turn_is_explained_and_remembers_in_the_next(
         os.kill(pid, signal.SIGKILL)
         seen = bridge.end("killed", number)
 
-    assert (seen["state"], seen["note"]) == ("failed", "demo stopped unexpectedly (signal 9).")
+    assert (seen["state"], seen["note"]) == ("failed", "demo crashed.")
     assert seen["text"] == "remember me"
     assert_readable(seen)
     bridge.gone("demo", but=before)

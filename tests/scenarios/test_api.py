@@ -250,7 +250,7 @@ def test_a_limit_of_the_provider_is_a_wait_that_the_api_shows(
     ask = asked(bridge, session["id"])
 
     assert ask["kind"] == "pause"
-    assert "has reached its provider's limit until" in ask["title"]
+    assert "hit its usage limit. It resets at" in ask["title"]
     assert api.get(f"/api/v1/sessions/{session['id']}").json()["state"] == "limited"
 
     api.post(f"/api/v1/asks/{ask['id']}/answer", json={"option": "bridge:go-on"})

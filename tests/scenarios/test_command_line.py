@@ -204,7 +204,7 @@ def test_a_turn_that_fails_is_one_line_and_status_1(served: Machine) -> None:
 
     assert failed.returncode == 1
     assert failed.stdout == ""
-    assert failed.stderr.startswith("agent-bridge: demo answered with an error")
+    assert failed.stderr.startswith("agent-bridge: demo failed: ")
     assert failed.stderr.count("\n") == 1
 
 

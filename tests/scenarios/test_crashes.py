@@ -141,7 +141,7 @@ def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     assert violations(world) == []
     first, second = world.turns()
     assert (first.state, world.bridge.rows("select cuts from turn")) == ("done", [(1,), (0,)])
-    assert "carries on" in first.note
+    assert "picking up where it left off" in first.note
     assert "precious words" in first.text
     assert "word-001" in second.text
 
@@ -301,7 +301,7 @@ def test_what_waits_behind_a_turn_that_was_cut_off_runs_after_it_in_order(tmp_pa
 
         assert violations(world) == []
         first, second = world.turns()
-        assert "carries on" in first.note
+        assert "picking up where it left off" in first.note
         assert second.text == "second\n\nword-002\n\nthird\n\nword-003"
 
 
@@ -349,7 +349,7 @@ def test_an_agent_that_cannot_bring_its_conversation_back_gets_the_transcript_an
         assert earlier in prompt.partition("</data>")[0]
         assert "an earlier answer" in prompt.partition("</data>")[0]
         assert "could not restore its conversation" in world.turns()[1].note
-        assert "carries on" in world.turns()[1].note
+        assert "picking up where it left off" in world.turns()[1].note
 
 
 def test_an_ask_of_the_time_before_the_crash_is_lost_visibly_and_asked_anew(tmp_path: Path) -> None:

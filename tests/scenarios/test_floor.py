@@ -284,7 +284,7 @@ def test_stop_holds_what_waits_until_somebody_wants_it(bridge: Observed, place: 
 
     stopped = bridge.end(place, 0)
     assert (stopped["state"], stopped["text"]) == ("stopped", "begun")
-    assert stopped["note"] == "Stopped. 1 more waiting: `queue now` or `queue drop`."
+    assert stopped["note"] == "Stopped. 1 message on hold."
     assert bridge.told(place, "stop") == "Nothing is running here."
     assert bridge.told(place, "status") == "demo: queued, 1 waiting"
     assert bridge.say(place, "queue now") == 200

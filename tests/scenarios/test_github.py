@@ -160,7 +160,7 @@ def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
 
         world.github.comment("ann", issue, "@claude-bridge\nwrite a.txt hello")
 
-        ask = world.wait_for(issue, "An answer is needed")
+        ask = world.wait_for(issue, "✋")
         assert "Reply `@claude-bridge Allow once`" in ask.body
 
 

@@ -235,7 +235,7 @@ def test_a_slack_thread_is_told_of_checks_and_merge_and_a_fix_is_a_button(tmp_pa
             thread = world.say(f"{world.at('claude')} write login.txt fixed")
             question = world.wait_button(thread, "Allow once")
             world.slack.click(world.bob, question.ts, "Allow once")
-            world.wait_answer(thread, "Pushed to")
+            world.wait_answer(thread, "Done in")
             world.settle()
             (pull,) = hub.pulls()
 

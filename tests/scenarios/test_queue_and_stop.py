@@ -54,7 +54,7 @@ def test_stop_ends_the_turn_and_holds_what_waits_until_the_next_message(tmp_path
         assert violations(world) == []
         assert after_stop == (
             "stopped",
-            "Stopped. 1 more waiting: `queue now` or `queue drop`.",
+            "Stopped. 1 message on hold.",
             "queued",
             0,
         )

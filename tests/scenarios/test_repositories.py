@@ -20,7 +20,9 @@ def test_what_an_agent_leaves_uncommitted_becomes_a_pull_request(tmp_path: Path)
         post = here.tell("write notes.txt kept")
 
         assert post.state == "done"
-        assert post.content["note"] == f"Pushed to `{BRANCH}` of {REPOSITORY}: {PULL}"
+        pushed = post.content["outcome"]["pushed"]
+        assert (pushed["branch"], pushed["link"], pushed["number"]) == (BRANCH, PULL, 1)
+        assert (pushed["files"], pushed["added"], pushed["removed"]) == (1, 1, 0)
         assert here.branches() == [BRANCH]
         assert here.show("notes.txt") == "kept"
         assert here.log() == (
@@ -122,7 +124,8 @@ def test_nothing_happens_where_nothing_changed(tmp_path: Path) -> None:
 def test_push_names_the_branch_and_none_delivers_nothing(tmp_path: Path) -> None:
     with studio(tmp_path / "push", entry={"ship": "push"}) as here:
         post = here.tell("write a.txt a")
-        assert post.content["note"] == f"Pushed to `{BRANCH}` of {REPOSITORY}."
+        pushed = post.content["outcome"]["pushed"]
+        assert (pushed["branch"], pushed["link"]) == (BRANCH, "")
         assert here.proposals == []
     with studio(tmp_path / "none", entry={"ship": "none"}) as here:
         post = here.tell("write a.txt a")
@@ -153,7 +156,7 @@ def test_unresolved_conflicts_are_never_committed(tmp_path: Path) -> None:
 
         post = here.tell("run git fetch -q; git merge origin/main; true")
 
-        assert "Nothing was shipped: its clone has unresolved conflicts" in post.content["note"]
+        assert "Not pushed: its clone has unresolved conflicts" in post.content["note"]
         assert here.log(form="%H") == before
 
 
@@ -223,7 +226,7 @@ def test_an_agent_called_on_a_pull_request_adds_to_its_branch(tmp_path: Path) ->
 
         post = here.tell("write b.txt mine")
 
-        assert post.content["note"] == f"Pushed to `feature` of {REPOSITORY}."
+        assert post.content["outcome"]["pushed"]["branch"] == "feature"
         assert here.log("feature", "%P") == head
         assert here.proposals == []
 

@@ -108,11 +108,10 @@ def test_a_secret_in_an_ask_goes_nowhere_and_the_ask_can_be_answered(bridge: Obs
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
-        ("error", "demo answered with an error: Wrong key [secret]: it was [secret] (code -32603)"),
+        ("error", "demo failed: Wrong key [secret]: it was [secret]"),
         (
             "stderr",
-            "demo stopped unexpectedly (exit status 9). "
-            "Its last words: Traceback: KeyError [secret]",
+            "demo crashed. Its last words: Traceback: KeyError [secret]",
         ),
     ],
 )

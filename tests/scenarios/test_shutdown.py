@@ -40,7 +40,7 @@ def test_a_turn_that_outlasts_the_grace_time_is_continued_at_the_next_start_with
         assert left == []
         assert put_back == [("queued", 0, 1), ("queued", 0, 0)]
         assert (first.state, second.state) == ("done", "done")
-        assert "carries on" in first.note
+        assert "picking up where it left off" in first.note
         assert len(told(world, word)) == 2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Proposal, Repository
+from app.core.workspaces import Author, Head, Judged, Proposal, Repository
 from app.errors import RepositoryError
 from app.vault import Vault
 
@@ -26,7 +26,15 @@ class Forge:
     def state(self) -> dict[str, Any]:
         """Read all there is: `token`, `proposals`, `heads`, `guards` by branch, `broken`."""
         found: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        return {"token": None, "proposals": [], "heads": {}, "guards": {}, "broken": "", **found}
+        return {
+            "token": None,
+            "proposals": [],
+            "heads": {},
+            "guards": {},
+            "broken": "",
+            "checks": "",
+            **found,
+        }
 
     def change(self, **values: Any) -> None:
         """Write some of it anew."""
@@ -65,6 +73,9 @@ class Forge:
             known.append({**asdict(proposal), "link": link, "updates": 0})
         self.change(proposals=known)
         return str((same or known)[-1 if not same else 0]["link"])
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        return None
 
     async def head(self, session: Session) -> Head | None:
         found = self.state()["heads"].get(str(session.place))

@@ -13,6 +13,8 @@ from tests.support.plays import plan, player, put, text, thought
 
 NAME = "expired tokens"
 """What a message must hold for the turn to be played."""
+WORDS = f"Old logins still work. Please fix the {NAME}, with tests."
+"""A message that does."""
 TITLE = "Refuse expired tokens"
 CALLS = 40
 ASKED = ("app/auth/tokens.py", "pytest -q tests/auth", "tests/auth/test_expiry.py")

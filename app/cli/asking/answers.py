@@ -31,6 +31,8 @@ class Question:
     """As it is shown: without control characters that a terminal would obey."""
     options: Sequence[OptionOut]
     details: Sequence[str] = ()
+    is_sentence: bool = False
+    """Whether the title says who asks."""
     free_text: bool = False
     """Whether free text answers it."""
     kind: AskKind = "permission"
@@ -136,7 +138,8 @@ def match(typed: str, options: Sequence[OptionOut]) -> str | None:
 def show(screen: Screen, question: Question) -> None:
     """Show what is asked."""
     first, *more = question.title.split("\n")
-    screen.line(f"? {question.agent} asks: {first}".rstrip(), "bold yellow")
+    asks = "" if question.is_sentence else f"{question.agent} asks: "
+    screen.line(f"? {asks}{first}".rstrip(), "bold yellow")
     for line in more:
         screen.line(f"  {line}", "bold yellow")
     for line in question.details:

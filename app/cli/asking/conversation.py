@@ -209,9 +209,11 @@ class Conversation:
 
     async def _respond(self, entry: EntryOut) -> None:
         view = kept_view(entry.text, entry.data)
+        sentence = lines.ask_sentence(view)
         question = Question(
-            agent=self._agent,
-            title=view.heading,
+            agent=view.agent or self._agent,
+            title=sentence or view.heading,
+            is_sentence=bool(sentence),
             options=[OptionOut(**option) for option in entry.data["options"]],
             details=tuple(lines.ask_lines(view)),
             free_text=bool(entry.data.get("free_text")),

@@ -17,6 +17,7 @@ from app.core.consent.offers import (
     find_allowing,
     find_refusing,
     of_agent,
+    shorten_names,
     with_session_offer,
 )
 from app.core.consent.policy import Verdict, decide, stays_inside
@@ -67,7 +68,7 @@ class Gate:
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_resolve_paths, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
-        options = of_agent(request.options)
+        options = shorten_names(of_agent(request.options))
         facts = (*request.facts, *facts_of(call, request.tool, known))
         request = replace(
             request,
@@ -75,6 +76,7 @@ class Gate:
             subject=subject(call) or request.subject,
             tool_kind=kind,
             facts=facts,
+            agent=self._terms.display_name,
         )
         request = replace(request, arguments_hash=bind(request))
         verdict = decide(self._terms.policy, call)

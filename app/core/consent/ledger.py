@@ -8,8 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from app.core.consent.offers import GO_ON, find_option, find_refusing, only_on_page, shortlist
+from app.core.consent.offers import (
+    GO_ON,
+    find_option,
+    find_refusing,
+    find_short,
+    is_short,
+    label_options,
+    only_on_page,
+    shortlist,
+)
 from app.core.consent.views import ELSEWHERE, PAGE, TITLE_CHARACTERS, view_of
+from app.core.consent.wording import ask_back
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
@@ -167,15 +177,31 @@ class Ledger:
     def find_answered(
         self, sessions: Iterable[Session], text: str
     ) -> Mapping[str, tuple[int, str]]:
-        """Find the asks that a message answers, by agent: the oldest that its words fit."""
+        """Find the asks that a message answers, by agent: the oldest that its words fit.
+
+        A short answer, such as `yes` or a number, counts only if it can mean one ask.
+        """
         found: dict[str, tuple[int, str]] = {}
         for session in sessions:
-            for ask in self._asks.open_in(session.id):
-                option = find_option(text, ask.options)
-                answer = option or (text if ask.free_text and text.strip() else None)
-                if answer is not None:
-                    found[session.key.agent] = (ask.id, self._clean(answer, ask))
-                    break
+            asks = self._asks.open_in(session.id)
+            named = [(ask, find_option(text, ask.options) or _free(text, ask)) for ask in asks]
+            fitting = [(ask, answer) for ask, answer in named if answer is not None]
+            short = [(ask, option) for ask in asks if (option := _short(text, ask)) is not None]
+            if not fitting and len(short) == 1:
+                fitting = short
+            if fitting:
+                ask, answer = fitting[0]
+                found[session.key.agent] = (ask.id, self._clean(answer, ask))
+        return found
+
+    def find_unclear(self, sessions: Iterable[Session], text: str) -> Mapping[str, str]:
+        """Find the agents for whose asks a short answer is not clear; returns what to say."""
+        found: dict[str, str] = {}
+        for session in sessions if is_short(text) else ():
+            asks = [ask for ask in self._asks.open_in(session.id) if _takes_short(ask)]
+            if asks:
+                options = [option for option in asks[0].options if not option.on_page]
+                found[session.key.agent] = ask_back(label_options(options), len(asks))
         return found
 
     def find_rejected(self, sessions: Iterable[Session], ask_id: int) -> Mapping[str, str]:
@@ -309,6 +335,19 @@ class Ledger:
         if ask is None:
             raise NotFound("ask", ask_id)
         return ask
+
+
+def _free(text: str, ask: Ask) -> str | None:
+    return text if ask.free_text and text.strip() else None
+
+
+def _takes_short(ask: Ask) -> bool:
+    """Tell whether a yes, a no or a number can answer an ask."""
+    return not ask.free_text and ask.kind != "repository"
+
+
+def _short(text: str, ask: Ask) -> str | None:
+    return find_short(text, ask.options) if _takes_short(ask) else None
 
 
 def _beginning(subject: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from app.core.ask_view import AskFact
@@ -21,11 +23,27 @@ CHOICE: Final = "choice"
 HAND_OVER: Final = "bridge:hand-over:"
 """Hands the message over to another agent, whose name follows."""
 PAUSE_OPTIONS: Final = (
-    AskOption(GO_ON, "Go on", "allow_once"),
-    AskOption(CANCEL, "Cancel", "reject_once"),
+    AskOption(GO_ON, "Continue", "allow_once"),
+    AskOption(CANCEL, "Stop", "reject_once"),
 )
 COLLEAGUES: Final = 3
 """Agents offered for a handover at once: more buttons would hide the first two."""
+
+_YES: Final = frozenset({"yes", "y", "ok", "allow", "approve"})
+_NO: Final = frozenset({"no", "n", "reject", "deny"})
+_PHRASES: Final = {
+    "allow": tuple(
+        (re.compile(phrase, re.IGNORECASE), short)
+        for phrase, short in (
+            (r"yes(, proceed)?", "Allow"),
+            (r"yes,? (and )?(allow|accept|approve) all edits\b.*", "Allow all edits here"),
+            (r"yes,? and don'?t ask again for (`?[\w.+-]{1,30}`?) commands?\b.*", r"Allow \1 here"),
+            (r"yes,? and don'?t ask again\b.*", "Always allow here"),
+        )
+    ),
+    "reject": ((re.compile(r"no(,? and tell \w+ what to do .*)?", re.IGNORECASE), "Reject"),),
+}
+"""Phrases of agents' terminals, by the beginning of an option's kind."""
 
 OPTIONS: Final = 20
 """Buttons of one agent's ask; the most seen so far is six."""
@@ -44,11 +62,11 @@ _KINDS: Final = {
 }
 
 
-def with_colleagues(request: AskRequest, agents: Sequence[str]) -> AskRequest:
-    """Offer to hand the queue over to other agents."""
+def with_colleagues(request: AskRequest, agents: Mapping[str, str]) -> AskRequest:
+    """Offer to hand the queue over to other agents, each with its name for people."""
     offers = (
-        AskOption(f"{HAND_OVER}{agent}", f"Hand over to {agent}", "allow_once")
-        for agent in agents[:COLLEAGUES]
+        AskOption(f"{HAND_OVER}{agent}", f"Give it to {name}", "allow_once")
+        for agent, name in islice(agents.items(), COLLEAGUES)
     )
     return replace(request, options=(*request.options, *offers))
 
@@ -71,6 +89,20 @@ def find_refusing(options: Sequence[AskOption]) -> AskOption | None:
 def of_agent(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
     """Leave out options with a bridge id: they would mean more than they say."""
     return tuple(option for option in options if not option.id.startswith(OWN))
+
+
+def shorten_names(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
+    """Shorten phrases that agents wrote for their own terminal, as far as they stay apart."""
+    short = tuple(replace(option, name=_short_name(option)) for option in options)
+    return short if len({option.name for option in short}) == len(short) else tuple(options)
+
+
+def _short_name(option: AskOption) -> str:
+    phrases = _PHRASES.get(option.kind.partition("_")[0], ())
+    for phrase, short in phrases:
+        if found := phrase.fullmatch(option.name.strip()):
+            return found.expand(short)
+    return option.name
 
 
 def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
@@ -127,6 +159,28 @@ def label_options(options: Sequence[AskOption]) -> list[str]:
         taken.add(label.casefold())
         labels.append(label)
     return labels
+
+
+def is_short(text: str) -> bool:
+    """Tell whether a whole message is a short answer: a yes, a no or a number."""
+    word = _word(text)
+    return word in _YES | _NO or word.isdecimal()
+
+
+def find_short(text: str, options: Sequence[AskOption]) -> str | None:
+    """Find the option that a yes, a no or a number means, where that is certain."""
+    word, options = _word(text), [option for option in options if not option.on_page]
+    if word.isdecimal() and len(word) < 3:
+        return options[int(word) - 1].id if 1 <= int(word) <= len(options) else None
+    found = find_allowing(options) if word in _YES else None
+    if word in _NO:
+        refusals = [option for option in options if option.kind == "reject_once"]
+        found = refusals[0] if len(refusals) == 1 else None
+    return found.id if found is not None else None
+
+
+def _word(text: str) -> str:
+    return text.strip().rstrip(".!)").casefold()
 
 
 def find_option(text: str, options: Sequence[AskOption]) -> str | None:

@@ -12,6 +12,8 @@ from app.core.consent.policy import PRESETS, Policy
 class Terms:
     """What the operator has set for one agent."""
 
+    display_name: str = ""
+    """The name people see; empty: the one in the settings."""
     policy: Policy = PRESETS["careful"]
     turn_seconds: float = 7200.0
     """How long it may work on one turn; waiting for people does not count."""

@@ -56,6 +56,8 @@ def view_of(
         secret=title != request.title or facts != list(request.facts),
         unsaid=_unsaid(request),
         link=link,
+        agent=request.agent,
+        act=request.tool_kind,
     )
 
 
@@ -145,6 +147,7 @@ def _change(fact: AskFact, most: int, width: int) -> ShownFact:
         added=sum(line.kind == "add" for line in lines),
         removed=sum(line.kind == "del" for line in lines),
         left=len(lines) - len(shown),
+        is_new=fact.old is None,
     )
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from app.core.ask_view import AskView, ShownFact
+from app.core.visible import conceal, reveal_line
 from app.markdown.code import fence, span
+
+MINUS = "\N{MINUS SIGN}"
+WHICH = "Which one? Answer {names}."
+SEVERAL_OPEN = "{number} questions are open. Answer the oldest with the name of an option: {names}."
 
 _LABELS = {
     "command": "Command",
@@ -18,11 +25,75 @@ _LABELS = {
 }
 
 
+_ACTS = {
+    "edit": "edit",
+    "delete": "delete",
+    "move": "move",
+    "read": "read",
+    "fetch": "fetch",
+    "execute": "run this command",
+}
+_TITLED = re.compile(
+    r"(?:(?:edit|write|create|update|run|execute|read|delete|fetch|bash|shell)\b:?\s*)?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What an agent wants to do, in one line."""
+
+    words: str
+    subject: str = ""
+    """What the words are about, which the agent wrote: shown as code."""
+    amount: str = ""
+    """How much would change."""
+
+
+def sentence(view: AskView) -> Sentence | None:
+    """Say what an agent wants, where its title says no more than that; else None."""
+    if not view.agent or not view.facts:
+        return None
+    act, fact = _ACTS.get(view.act), view.facts[0]
+    same = fact.kind == ("command" if view.act == "execute" else "change" if fact.path else "path")
+    if act is None or not same or len(view.facts) > 1 or "\n" in fact.path:
+        return None
+    subject = fact.path or fact.text
+    said = _TITLED.fullmatch(conceal(view.title).strip())
+    bare = said[1].strip().strip("`").strip() if said else ""
+    if bare not in {conceal(subject).strip(), ""}:
+        return None
+    if view.act == "execute":
+        return Sentence(f"{view.agent} wants to {act}")
+    if fact.kind != "change":
+        return Sentence(f"{view.agent} wants to {act}", subject) if "\n" not in subject else None
+    act = "create" if fact.is_new else act
+    less = f" {MINUS}{fact.removed}" if fact.removed or not fact.is_new else ""
+    return Sentence(f"{view.agent} wants to {act}", subject, f"+{fact.added}{less}")
+
+
+def ask_back(labels: Sequence[str], asks: int) -> str:
+    """Ask what a short answer means."""
+    names = [span(reveal_line(label)) for label in labels]
+    if asks > 1:
+        return SEVERAL_OPEN.format(number=asks, names=", ".join(names))
+    return WHICH.format(names=", ".join(f"{at} for {name}" for at, name in enumerate(names, 1)))
+
+
+def ask_head(view: AskView) -> str:
+    """Write the sentence of an ask as Markdown; empty if its title and facts say it."""
+    said = sentence(view)
+    if said is None:
+        return ""
+    amount = f" ({said.amount})" if said.amount else ""
+    return f"{said.words} {span(said.subject)}{amount}" if said.subject else f"{said.words}:"
+
+
 def label(fact: ShownFact) -> str:
     """Say what a code block holds."""
     if fact.kind != "change":
         return _LABELS[fact.kind]
-    return f"Edit +{fact.added} \N{MINUS SIGN}{fact.removed}"
+    return f"Edit +{fact.added} {MINUS}{fact.removed}"
 
 
 def gap(fact: ShownFact) -> str:
@@ -48,11 +119,14 @@ def notes(view: AskView, *, on_page: bool = False) -> Iterator[str]:
 
 def markdown(view: AskView) -> str:
     """Write an ask for a service that reads Markdown; everything the agent wrote is code."""
-    parts = [fence(view.heading)] if view.heading else []
+    head = ask_head(view)
+    parts = [f"**{view.agent}** asks:"] if view.agent and not head else []
+    parts += [head] if head else [fence(view.heading)] if view.heading else []
     for fact in view.facts:
-        head = f"{label(fact)} {span(fact.path)}" if fact.path else label(fact)
+        about = f"{label(fact)} {span(fact.path)}:" if fact.path else f"{label(fact)}:"
         code = (fence(text, "diff" if fact.kind == "change" else "") for text in _texts(fact))
-        parts += [f"{head}:", *_between(list(code), gap(fact))]
+        shown = [] if fact.kind == "path" and head else [*_between(list(code), gap(fact))]
+        parts += shown if head else [about, *shown]
     parts += notes(view)
     if view.link and view.partial:
         parts.append(f"[Show everything]({view.link})")

@@ -9,8 +9,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeVar
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
@@ -42,13 +44,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-THANKS = "Thanks. This is kept with the answer."
-TOO_LATE = "Too late: the agent is already working on your original message."
-UNREAD = "Couldn't read your edit, so your original message counts. Please send the change again."
-EXPOSED = (
-    "Your message contains a secret that this bridge knows. It is hidden everywhere except in what "
-    "the agent reads. If others can see your message here, rotate the secret."
-)
 ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """How long a private message may take; nothing depends on it."""
@@ -72,7 +67,10 @@ class Dispatcher:
         untagged: Untagged,
         clock: Clock,
         vault: Vault,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Decide for all adapters; `names` are agents' names for people."""
+        self._names = names
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -117,14 +115,14 @@ class Dispatcher:
         try:
             whole = await self._reread(adapter, changed)
         except PostError as error:
-            await self._whisper(adapter, key, changed.speaker, UNREAD)
+            await self._whisper(adapter, key, changed.speaker, wording.EDIT_UNREAD)
             return "failed", f"the edit could not be read: {error}"
         if whole is None:
             return "done", "another agent's app reports it"
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
         self._manager.show_correction(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
-            await self._whisper(adapter, key, changed.speaker, TOO_LATE)
+            await self._whisper(adapter, key, changed.speaker, wording.TOO_LATE)
         return None
 
     async def answer(self, answered: Answered) -> str | None:
@@ -153,7 +151,7 @@ class Dispatcher:
         """Tell the person who answered that it does not count."""
         key = self._ledger.surface(answered.ask)
         if key is not None:
-            words = f"This does not count: {why}."
+            words = wording.DOES_NOT_COUNT.format(why=why)
             await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
 
     async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
@@ -170,12 +168,12 @@ class Dispatcher:
         if ref is not None:
             self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
             key = SessionKey(rated.place.service, rated.external, adapter.agent)
-            await self._whisper(adapter, key, rated.speaker, THANKS)
+            await self._whisper(adapter, key, rated.speaker, wording.THANKS)
         return None
 
     async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
         """Record that a message failed, and tell the place; returns the text."""
-        words = f"This message could not be processed ({cause}). Please send it again."
+        words = wording.SEND_AGAIN.format(cause=cause)
         notice = _notice(delivery, heard, "bridge", words)
         decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
         await self._manager.admit(decision)
@@ -207,9 +205,12 @@ class Dispatcher:
         answers = self._answers(heard, here)
         answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
+        unclear = self._ledger.find_unclear(waiting, heard.words)
+        posts += tuple(_notice(delivery, heard, *each) for each in unclear.items())
         posts += self._reminders(delivery, heard, waiting)
         posts += self._warning(delivery, heard)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
+        answering |= set(unclear)
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else "refused"
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
@@ -265,7 +266,7 @@ class Dispatcher:
         """Tell a person who sent a secret what happens to it."""
         if heard.speaker.kind != "person" or not self._vault.contains(heard.text):
             return ()
-        return (_notice(delivery, heard, "secret", EXPOSED),)
+        return (_notice(delivery, heard, "secret", wording.EXPOSED),)
 
     async def _admit(
         self, delivery: Delivery, heard: Heard, floor: Floor
@@ -274,10 +275,11 @@ class Dispatcher:
         allowed: list[str] = []
         posts: list[NewPost] = []
         for agent in floor.agents:
+            name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
             away = await self._absence(adapter, delivery, heard)
             if adapter is None or away is not None:
-                words = f"{agent} is not available here{away or ''}."
+                words = wording.NOT_HERE.format(agent=name, why=away or "")
                 posts.append(_notice(delivery, heard, agent, words))
                 continue
             if heard.withdrawn:
@@ -288,7 +290,8 @@ class Dispatcher:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
                 say = _notice if why == UNCHECKED else _refusal
-                posts.append(say(delivery, heard, agent, f"{agent} did not act: {why}."))
+                words = wording.DID_NOT_ACT.format(agent=name, why=why)
+                posts.append(say(delivery, heard, agent, words))
         return tuple(allowed), tuple(posts)
 
     async def _absence(
@@ -315,7 +318,11 @@ class Dispatcher:
         """Refuse a command for the place itself if its speaker may trigger no agent."""
         adapter = self._adapters[delivery.adapter]
         why = await self._refusal(delivery, adapter, heard)
-        return () if why is None else (_refusal(delivery, heard, "bridge", f"Not done: {why}."),)
+        return (
+            ()
+            if why is None
+            else (_refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
+        )
 
     async def _gather(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> Heard:
         """Complete a message; if its platform does not answer, it waits as in `_refusal`."""
@@ -350,7 +357,7 @@ class Dispatcher:
         session = self._ledger.session(answered.ask)
         adapter = self._adapters.get(session.key.adapter)
         if adapter is None:
-            return f"{session.key.agent} is no longer here"
+            return wording.NO_LONGER_HERE.format(agent=session.key.agent)
         return await self._access.refusal(adapter, answered.speaker, session.place)
 
     async def _name_speaker(self, answered: Answered) -> Speaker:

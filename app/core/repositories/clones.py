@@ -6,13 +6,17 @@ a crash cut off, no commit is lost and nothing is proposed twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+from app.core import wording
 from app.core.folders import folder_name
 from app.core.ports import Checkouts, Clock, Forge
+from app.core.posts import Pushed
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import TranscriptStore
@@ -25,12 +29,14 @@ from app.core.workspaces import (
     Proposal,
     Repository,
     Ship,
+    Shipped,
     Work,
     WorkspaceView,
     branch_name,
     branch_ref,
     commit_message,
     is_branch,
+    link_number,
     proposal_body,
     subject,
     web_address,
@@ -38,8 +44,7 @@ from app.core.workspaces import (
 from app.errors import RepositoryError
 from app.vault import Vault
 
-NAMED_FILES = 5
-"""How many files a note names: enough to recognise the change."""
+logger = logging.getLogger(__name__)
 
 Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 """Has a person decide, where one can be asked."""
@@ -166,29 +171,29 @@ class Clones:
                 self._clock, self._records.measured, record.session, record.number, changes
             )
 
-    async def ship(self, session: Session, target: Repository, work: Work) -> str:
-        """Ship the result of a turn as the agent's entry says; returns the note about it.
+    async def ship(self, session: Session, target: Repository, work: Work) -> Shipped:
+        """Ship the result of a turn as the agent's entry says.
 
         Raises:
             RepositoryError: git cannot do it.
         """
         record = self._records.latest(session.id)
         if record is None or record.state != "ready" or record.repository != target:
-            return ""
+            return Shipped()
         if not record.branch or self._shipping.of(session.key.agent) == "none":
-            return ""
+            return Shipped()
         clone = await self._clone(session, record)
         message = self._vault.redact(commit_message(work, session.key))
         gathered = await self._checkouts.gather(clone, message)
         if gathered.problem:
-            return f"Nothing was shipped: {gathered.problem}. The work is kept there."
+            return Shipped(note=wording.NOT_SHIPPED.format(problem=gathered.problem))
         commit = gathered.commit
         unchanged = commit == record.commit and not record.sent
         if unchanged or (commit == record.told and not work.continued):
-            return ""
+            return Shipped()
         if commit != record.sent:
             if refusal := await self._checkouts.push(clone, commit):
-                return f"Not pushed: {refusal}"
+                return Shipped(note=wording.NOT_PUSHED.format(problem=refusal))
             await self._record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
 
@@ -203,9 +208,9 @@ class Clones:
         if name in self._kept:
             return ""
         self._kept.add(name)
-        words = f"The clone of {session.key} is kept because it holds {held}."
-        await self._note(session, words)
-        return words
+        told = wording.CLONE_KEPT.format(session=session.key, held=held)
+        await self._note(session, told)
+        return told
 
     async def remove(self, session: Session, record: Checkout) -> None:
         """Remove a clone."""
@@ -241,10 +246,8 @@ class Clones:
         reason = forge and await forge.guard(target, session.key.agent, branch)
         if not reason:
             return False
-        words = f"Nothing is pushed to `{branch}` of {target.name} because {reason}."
-        await self._note(
-            session, f"{words} Changes go to a new branch and are proposed from there."
-        )
+        told = wording.BRANCH_GUARDED.format(branch=branch, repository=target.name, reason=reason)
+        await self._note(session, told)
         return True
 
     async def _make(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> None:
@@ -273,8 +276,7 @@ class Clones:
                     ask=ask,
                 )
         except RepositoryError as error:
-            words = "The old clone can no longer be used and is kept as it is. A new one is made."
-            await self._note(session, f"{words} {error}")
+            await self._note(session, wording.CLONE_UNUSABLE.format(problem=error))
             return False
         return True
 
@@ -306,9 +308,13 @@ class Clones:
     async def _record_sent(self, record: Checkout, commit: str) -> None:
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
-    async def _propose(self, session: Session, record: Checkout, clone: Clone, work: Work) -> str:
-        """Say what was pushed and, if configured, propose it."""
-        words = [f"Pushed to `{record.branch}` of {record.repository.name}."]
+    async def _propose(
+        self, session: Session, record: Checkout, clone: Clone, work: Work
+    ) -> Shipped:
+        """Return what was pushed and, if configured, propose it."""
+        changes = await self._checkouts.count_changes(clone, record.told or record.commit)
+        counted = {} if changes is None else asdict(changes)
+        pushed = Pushed(record.repository.name, record.branch, **counted)
         link = record.link
         forge = self._shipping.forge
         if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
@@ -324,24 +330,32 @@ class Clones:
             try:
                 link = await forge.propose(proposal)
             except RepositoryError as error:
-                words.append(f"The pull request could not be opened: {error}")
-                return " ".join(words)
-            words = [f"Pushed to `{record.branch}` of {record.repository.name}: {link}"]
-        words += await self._conflicts(record, clone, session)
+                return Shipped(pushed, wording.NOT_PROPOSED.format(problem=error))
+        if forge and link:
+            pushed = replace(
+                pushed,
+                link=link,
+                number=link_number(link),
+                checks=await self._read_checks(forge, session, record),
+            )
+        files = await self._checkouts.conflicts(clone, record.base, record.sent)
         await persist(
             self._clock, self._records.told, record.session, record.number, record.sent, link
         )
-        return " ".join(words)
+        named = wording.some(files)
+        conflict = wording.CONFLICT.format(base=record.base, files=named) if files else ""
+        return Shipped(pushed, conflict)
 
-    async def _conflicts(self, record: Checkout, clone: Clone, session: Session) -> list[str]:
-        files = await self._checkouts.conflicts(clone, record.base, record.sent)
-        if not files:
-            return []
-        named = ", ".join(files[:NAMED_FILES])
-        return [
-            f"It conflicts with `{record.base}` in {named}. "
-            f"To resolve this, ask {session.key.agent} to merge `{record.base}` into it."
-        ]
+    async def _read_checks(
+        self, forge: Forge, session: Session, record: Checkout
+    ) -> Literal["", "running", "passed", "failed"]:
+        """Tell how the checks of a pull request are now; empty if that cannot be read."""
+        try:
+            found = await forge.judged(record.repository, session.key.agent, record.branch)
+        except RepositoryError as error:
+            logger.info("cannot read the checks of %s: %s", record.branch, error)
+            return ""
+        return "" if found is None else found.checks
 
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)

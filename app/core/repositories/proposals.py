@@ -6,8 +6,9 @@ Nothing starts by itself: after a failure a fix is offered, and a person accepts
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
@@ -26,11 +27,6 @@ logger = logging.getLogger(__name__)
 
 MOST_TRIES = 3
 """Fixes offered in a row: what three did not fix needs a person."""
-NO_MORE = (
-    "Three fixes did not help, so the bridge offers no more. Say in your own words what to do."
-)
-NAMED = 5
-"""Checks or files that a line names: enough to recognise the problem."""
 LISTED = 50
 """Files that an excerpt names."""
 LOOK_SECONDS = (5.0, 30.0, 120.0, 600.0)
@@ -90,8 +86,8 @@ class Proposals:
         outcome = "" if news.kind == "reopened" else news.kind
         await persist(self._clock, self._proposals.settle, proposed, outcome)
         if outcome:
-            words = "Merged" if outcome == "merged" else "Closed without being merged"
-            await self._tell(proposed, f"{outcome}:{news.mark}", f"{words}: {news.link}")
+            words = wording.MERGED if outcome == "merged" else wording.CLOSED
+            await self._tell(proposed, f"{outcome}:{news.mark}", words.format(link=news.link))
 
     async def _look_at_checks(self, adapter: Adapter, news: News, proposed: Proposed) -> None:
         if proposed.outcome:
@@ -100,10 +96,11 @@ class Proposals:
         if checked is None:
             return
         if not checked.failed:
-            words = f"Checks passed: {checked.link}"
+            words = wording.CHECKS_PASSED.format(link=checked.link)
             await self._tell(proposed, f"passed:{checked.commit}", words, passed=True)
             return
-        words = f"Checks failed on {checked.link}: {_some(checked.failed)}."
+        names = wording.some(checked.failed)
+        words = wording.CHECKS_FAILED.format(link=checked.link, names=names)
         await self._offer(
             proposed, f"failed:{checked.commit}", words, checked.excerpt, "Fix the checks"
         )
@@ -123,7 +120,9 @@ class Proposals:
         if found is None or not found[1]:
             return
         commit, files = found
-        words = f"{proposed.link} conflicts with `{proposed.base}` in {_some(files)}."
+        words = wording.CONFLICTS_NOW.format(
+            link=proposed.link, base=proposed.base, files=wording.some(files)
+        )
         listed = "\n".join(files[:LISTED])
         await self._offer(proposed, f"conflict:{commit}", words, listed, "Resolve the conflict")
 
@@ -131,7 +130,7 @@ class Proposals:
         self, proposed: Proposed, mark: str, words: str, excerpt: str, deed: str
     ) -> None:
         if proposed.tries >= MOST_TRIES:
-            await self._tell(proposed, mark, f"{words} {NO_MORE}")
+            await self._tell(proposed, mark, f"{words} {wording.NO_MORE_FIXES}")
             return
         request = offer(proposed.branch, words, excerpt, deed)
         await self._tell(proposed, mark, words, request=request)
@@ -158,8 +157,3 @@ class Proposals:
         )
         self._outbox.send(*posts)
         self._feed.notify(proposed.session)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

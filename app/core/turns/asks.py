@@ -9,6 +9,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from app.core import wording
 from app.core.consent.gate import Gate
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
@@ -25,7 +26,6 @@ from app.core.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
-PARKED = "Parked until the question above is answered."
 QUOTED_CHARACTERS = 200
 """How much of a command a note quotes; the transcript has all of it."""
 
@@ -103,7 +103,7 @@ class TurnAsks:
         done = await self._gate.unasked(tool, workspace.folder, *workspace.own)
         if not done:
             return False
-        words = f"Ran without asking: {_quote(self._context.vault.redact(done))}."
+        words = wording.RAN_UNASKED.format(what=_quote(self._context.vault.redact(done)))
         logger.warning("turn %d: %s", self._turn.id, words)
         if not self._unasked_told:
             # Once: the record of each further call says that it was not asked for.
@@ -126,7 +126,7 @@ class TurnAsks:
         parked = False
         try:
             await self._router.flush(final=True)
-            content = self._display.content("waiting", note=PARKED)
+            content = self._display.content("waiting", note=wording.PARKED)
             asks = context.ledger.waiting(self._turn.id)
             parked = await persist(context.clock, context.turns.park, self._turn.id, content, asks)
         finally:

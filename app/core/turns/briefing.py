@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from app.core import wording
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
@@ -15,7 +16,6 @@ HISTORY_ENTRIES = 60
 """Rows of the transcript for an agent that lost its conversation: some thirty exchanges."""
 BEGINNINGS = {"new", "lost"}
 """The agent does not know yet where it is when its conversation came about like this."""
-MEMORY_LOST = "The agent could not restore its conversation, so it got the transcript instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,18 @@ async def brief(
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
         ),
         told=around.upto,
-        note=MEMORY_LOST if live.how == "lost" else "",
+        note=_lost(context, session) if live.how == "lost" else "",
     )
 
 
 async def _lost_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
     """Read the conversation that the agent has lost, and note the loss in the transcript."""
-    notice = Entry("notice", MEMORY_LOST, session=session.id, turn=turn.id)
+    notice = Entry("notice", _lost(context, session), session=session.id, turn=turn.id)
     await persist(context.clock, context.transcript.append, [notice])
     said = await context.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
     # Redacted again: text that a tool call had cut in two is joined here for the first time.
     return tuple(replace(each, text=context.vault.redact(each.text)) for each in said)
+
+
+def _lost(context: TurnContext, session: Session) -> str:
+    return wording.FROM_TRANSCRIPT.format(agent=context.name_of(session.key.agent))

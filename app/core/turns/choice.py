@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.consent.offers import CHOICE
 from app.core.keys import PlaceKey, SessionKey
@@ -36,10 +37,6 @@ SUGGESTION_SECONDS = 10.0
 
 REPOSITORY = "repository"
 """The id of the question, and the reason why its turn waits."""
-_QUESTION = "Which repository should {agent} use? It becomes the default here."
-_MORE = " These are the {shown} that changed last; for any other, say `repo OWNER/NAME`."
-_NAMED = "Working in {name}, which the message names. To switch, say `repo OWNER/NAME`."
-_LIKELY = "Working in {name}, the most likely match. To switch, say `repo OWNER/NAME`."
 
 # As people write one: alone, in a web address or in a git address.
 _MENTIONED = re.compile(
@@ -104,11 +101,11 @@ class RepositoryChoice:
         if len(names) <= 1:
             return await self._pin(place, names[0]) if names else Choice(None)
         if (found := find_named((each.text for each in messages()), names)) is not None:
-            return await self._pin(place, found, _NAMED)
+            return await self._pin(place, found, wording.WORKS_IN_NAMED)
         suggested = await self._suggestions(surface, names)
         sure = [each.name for each in suggested if each.confidence >= SURE]
         if len(sure) == 1:
-            return await self._pin(place, sure[0], _LIKELY)
+            return await self._pin(place, sure[0], wording.WORKS_IN_LIKELY)
         return question(agent, [*(each.name for each in suggested), *names], self._address)
 
     def _address(self, name: str) -> str:
@@ -156,6 +153,8 @@ def question(
     """Ask which of these repositories to use, or none."""
     each = list(dict.fromkeys(names))
     offered = [AskOption(name, name, CHOICE, url=address(name)) for name in each[:OFFERED]]
-    more = _MORE.format(shown=OFFERED) if len(each) > OFFERED else ""
+    more = wording.PICK_OTHER.format(shown=OFFERED) if len(each) > OFFERED else ""
     options = (*offered, AskOption(NONE, "No repository", CHOICE))
-    return AskRequest(REPOSITORY, _QUESTION.format(agent=agent) + more, options, kind="repository")
+    return AskRequest(
+        REPOSITORY, wording.PICK_REPOSITORY.format(agent=agent) + more, options, kind="repository"
+    )

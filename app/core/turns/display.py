@@ -7,21 +7,31 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.core.files.outgoing import Given, listed
-from app.core.posts import Fact, NewPost, PostContent
+from app.core.posts import Fact, NewPost, PostContent, Pushed
 from app.core.retry import persist
 from app.core.turns.companions import Companions
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
+from app.core.wording import pushed_words
 
 
 class TurnDisplay:
     """What people see of one turn."""
 
     def __init__(
-        self, context: TurnContext, session: Session, turn: Turn, place: PlaceView
+        self,
+        context: TurnContext,
+        session: Session,
+        turn: Turn,
+        place: PlaceView,
+        *,
+        name: str = "",
     ) -> None:
+        """Show a turn; `name` is what people call its agent."""
         self._context = context
+        self._name = name
+        self._began = context.clock.monotonic()
         self._session = session
         self._turn = turn
         self.target = context.workspaces.target(session, place.repository)
@@ -70,8 +80,10 @@ class TurnDisplay:
         return replace(
             content,
             note=note or self._note,
-            facts=(*delivered, *content.facts, *details),
+            facts=(*delivered, *details),
             verbosity=self.verbosity,
+            outcome=replace(self.router.outcome(), seconds=self._seconds()),
+            agent=self._name,
         )
 
     def progress(self) -> None:
@@ -84,7 +96,14 @@ class TurnDisplay:
         self._context.feed.notify(self._session.id)
 
     async def end(
-        self, state: TurnState, shown: str, note: str, facts: Mapping[str, Any] | None = None
+        self,
+        state: TurnState,
+        shown: str,
+        note: str,
+        *,
+        pushed: Pushed | None = None,
+        on_hold: int = 0,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the end of the turn and everything that shows it, in one commit.
 
@@ -99,13 +118,20 @@ class TurnDisplay:
         # What was made before a stop waits for the next turn's end.
         given = Given() if state is TurnState.CANCELLED else await self.files.collect()
         note = _join(note, given.refused)
+        content = self.content(shown, note=_join(self._note, note))
+        assert content.outcome is not None
+        outcome = replace(content.outcome, pushed=pushed, on_hold=on_hold)
         posts = await persist(
             context.clock,
             context.turns.finish,
             self._turn.id,
             state,
-            replace(self.content(shown, note=_join(self._note, note)), files=given.files),
-            self._last_entries(note, {"end": shown, **(facts or {})}, given),
+            replace(content, files=given.files, outcome=outcome),
+            self._last_entries(
+                _join(pushed_words(pushed) if pushed else "", note),
+                {"end": shown, **(facts or {})},
+                given,
+            ),
             note if state is TurnState.FAILED else "",
             more=[*self._file_posts(given), *await self._companions.end(state)],
         )
@@ -114,6 +140,10 @@ class TurnDisplay:
         context.counters.count("turns", agent=self._session.key.agent, state=state)
         context.outbox.send(*posts or ())
         context.feed.notify(self._session.id)
+
+    def _seconds(self) -> float:
+        """Return how long the turn has taken; 0 if an earlier run of the bridge began it."""
+        return 0.0 if self._turn.continued else self._context.clock.monotonic() - self._began
 
     def _update(self, content: Callable[[], PostContent]) -> None:
         if self._post is not None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 
+from app.core import wording
 from app.core.keys import PlaceKey
 from app.core.posts import PostContent, Verbosity
 from app.core.retry import persist
@@ -105,7 +106,7 @@ class EmbeddedTurnEngine:
             await self.run(turn_id)
         except Exception as error:
             logger.exception("turn %d failed", turn_id)
-            words = f"Something went wrong in the bridge: {type(error).__name__}"
+            words = wording.BROKE.format(cause=type(error).__name__)
             content = PostContent(kind="turn", state="failed", note=words)
             posts = await persist(
                 self._context.clock,

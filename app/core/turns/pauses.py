@@ -28,8 +28,11 @@ class TurnPauses:
         """Pause until the agent's provider lets it work; False if the turn was stopped."""
         now = self._context.clock.now()
         resume_at = found.until if self._terms.resume else None
-        request = pause(self._turn.surface.agent, found, now, resumes=resume_at is not None)
-        request = with_colleagues(request, self._colleagues())
+        agent = self._turn.surface.agent
+        name = self._context.name_of(agent)
+        request = pause(agent, found, now, resumes=resume_at is not None, name=name)
+        names = {each: self._context.name_of(each) for each in self._colleagues()}
+        request = with_colleagues(request, names)
         return await self.ask(request, until=found.until or now, resume_at=resume_at)
 
     async def ask(

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 
+from app.core import wording
 from app.core.consent.terms import Terms
 from app.core.keys import PlaceKey
 from app.core.ports import AgentSession
@@ -37,26 +38,13 @@ from app.core.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.core.workspaces import Work
+from app.core.workspaces import Shipped, Work
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 
 logger = logging.getLogger(__name__)
 
-CHOOSES = "Waiting for someone to pick a repository."
-CARRIES_ON = "The bridge restarted during this turn; the agent carries on."
-ANOTHER_IS_THERE = "Waiting for another session that is working in this folder."
-NOT_ASKED = (
-    "Stopped because the agent did this without asking. Its work so far is in its workspace; "
-    "nothing was delivered. See `unasked` in this agent's settings."
-)
 RAN = frozenset({"completed", "failed"})
 """States of a tool call that has run."""
-ODD_ENDS = {
-    "max_tokens": "The agent reached its token limit for one answer.",
-    "max_turn_requests": "The agent reached its request limit for one turn.",
-    "refusal": "The agent refused to go on.",
-    "cancelled": "The agent ended its turn by itself.",
-}
 
 
 class TurnRun:
@@ -70,13 +58,17 @@ class TurnRun:
         self._course = Course()
         self._live: LiveAgent | None = None
         self._terms = context.terms.get(session.key.agent, Terms())
-        self._budget = Budget(self._terms.budget_usd, session, context.sessions, context.clock)
+        self._name = context.name_of(session.key.agent)
+        """What people call the agent."""
+        self._budget = Budget(
+            self._terms.budget_usd, session, context.sessions, context.clock, name=self._name
+        )
         self._watches = Tasks(f"turn {turn.id}")
         self._where = ""
         """What to say about the repository it works on, if anything."""
-        self._shipped = ""
+        self._shipped = Shipped()
         self._place = context.places.place(session.place)
-        self._display = TurnDisplay(context, session, turn, self._place)
+        self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
         self._pauses = TurnPauses(context, turn, self._terms, self._display)
         self._asks = TurnAsks(
@@ -104,7 +96,7 @@ class TurnRun:
         else:
             self._course.take(Event.END)
             if question:
-                await self._pause(question, note=CHOOSES)
+                await self._pause(question, note=wording.PICKS_REPOSITORY)
             else:
                 await self._finish(end)
         finally:
@@ -212,7 +204,7 @@ class TurnRun:
         """Wait until no other session works in the folder, work, and deliver the result."""
         workspaces, target = self._context.workspaces, self._display.target
         if workspaces.is_occupied(target):
-            self._display.note(ANOTHER_IS_THERE)
+            self._display.note(wording.FOLDER_IN_USE)
             self._display.progress()
         async with AsyncExitStack() as stack:
             attended = workspaces.attended(self._session, target, self, meanwhile=self._slot.lend)
@@ -226,7 +218,8 @@ class TurnRun:
     async def _work(self) -> PromptEnd | None:
         if self._budget.is_spent:
             return PromptEnd("cancelled")
-        self._display.add(CARRIES_ON if self._turn.continued else "")
+        if self._turn.continued:
+            self._display.add(wording.PICKS_UP.format(agent=self._name))
         self._display.progress()
         live, briefing = await self._begin()
         if briefing is None:
@@ -281,7 +274,7 @@ class TurnRun:
         try:
             self._shipped = await context.workspaces.ship(self._session, self._display.target, work)
         except RepositoryError as error:
-            self._shipped = f"Not shipped: {error}"
+            self._shipped = Shipped(note=wording.NOT_PUSHED.format(problem=error))
 
     async def _finish(self, end: PromptEnd | None) -> None:
         if self._course.phase is Phase.STOPPING or end is None:
@@ -291,7 +284,7 @@ class TurnRun:
         elif self._course.phase is Phase.UNASKED:
             # The next turn begins with a new process, and with settings that ask.
             await self._context.live.end(self._session.id)
-            await self._fail(NOT_ASKED, Failure("unasked"))
+            await self._fail(wording.STOPPED_UNASKED.format(agent=self._name), Failure("unasked"))
         elif self._budget.has_ended(end):
             await self._pause(self._budget.pause())
         elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
@@ -302,21 +295,24 @@ class TurnRun:
     async def _succeed(self, end: PromptEnd) -> None:
         if end.usage is not None:
             await self._router.take(end.usage)
-        odd = ODD_ENDS.get(end.stop_reason, "")
-        note = self._context.vault.redact(" ".join(filter(None, (odd, self._shipped))))
-        await self._display.end(TurnState.DONE, "done", note)
+        odd = wording.ODD_ENDS.get(end.stop_reason, "").format(agent=self._name)
+        note = self._context.vault.redact(" ".join(filter(None, (odd, self._shipped.note))))
+        await self._display.end(TurnState.DONE, "done", note, pushed=self._shipped.pushed)
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
         if found := self._obstacle(error):
             await self._wait_for(found)
-        elif isinstance(error, AgentError | RepositoryError):
+        elif isinstance(error, AgentError):
+            words = wording.failure(error, self._name, self._session.key.agent)
+            await self._fail(words, failure_of(error))
+        elif isinstance(error, RepositoryError):
             await self._fail(str(error), failure_of(error))
         else:
             logger.error("turn %d failed", self._turn.id, exc_info=error)
             await self._context.live.end(self._session.id)
             known = str(error) if isinstance(error, BridgeError) else type(error).__name__
-            await self._fail(f"Something went wrong in the bridge: {known}", failure_of(error))
+            await self._fail(wording.BROKE.format(cause=known), failure_of(error))
 
     def _obstacle(self, error: Exception) -> Obstacle | None:
         told_to_end = self._course.phase in {Phase.STOPPING, Phase.OVERDUE}
@@ -338,11 +334,11 @@ class TurnRun:
             return
         if self._course.phase is Phase.OVERDUE:
             minutes = self._terms.turn_seconds / 60
-            words = f"Ended after {minutes:g} minutes, the limit for one turn (TURN_MINUTES)."
+            words = wording.TOOK_TOO_LONG.format(minutes=minutes)
             failure = Failure("overdue", log=failure.log)
         redact = self._context.vault.redact
         facts = {"failure": failure.data(redact)}
-        await self._display.end(TurnState.FAILED, "failed", redact(words), facts)
+        await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""
@@ -354,11 +350,11 @@ class TurnRun:
     async def _end_stopped(self) -> None:
         turns, session = self._context.turns, self._session.id
         facts: dict[str, bool | int]
+        words, held = wording.STOPPED, turns.waiting(session)
+        facts = {"held": held}
         if turns.next_turn(session) is not None:
             # A stop holds what is queued; what is free to run took the place of this turn.
-            words, facts = "Interrupted by the next message.", {"interrupted": True}
-        else:
-            held = turns.waiting(session)
-            behind = f" {held} more waiting: `queue now` or `queue drop`." if held else ""
-            words, facts = f"Stopped.{behind}", {"held": held}
-        await self._display.end(TurnState.CANCELLED, "stopped", words, facts)
+            words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
+        elif held:
+            words = wording.on_hold(held)
+        await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held, facts=facts)

@@ -62,3 +62,8 @@ class TurnContext:
     """What the operator has set for each agent."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
+
+    def name_of(self, agent: str) -> str:
+        """Return the name people see of an agent."""
+        terms = self.terms.get(agent)
+        return (terms and terms.display_name) or agent

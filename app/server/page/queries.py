@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
@@ -24,7 +25,6 @@ from app.server.page.view.views import (
     ThreadList,
     Trouble,
     Waiting,
-    money,
     shown_state,
     stoppable,
     tokens,

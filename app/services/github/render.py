@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from html import escape
 
-from app.core.consent.wording import markdown
+from app.core import wording
+from app.core.amounts import money
+from app.core.consent.offers import find_short, label_options
+from app.core.consent.wording import markdown, sentence
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
@@ -24,6 +28,8 @@ PAGE_CHARACTERS = 60_000
 PROGRESS_CHARACTERS = 8_000
 """What a comment shows of an answer that is still being written: its end."""
 PLAN_CHARACTERS = 3_000
+FOOT_CHARACTERS = 3_000
+"""Room for links, files and marker below an answer."""
 TOOLS: dict[Verbosity, int] = {"quiet": 0, "normal": 3, "full": 10}
 """Tool calls that are named while an agent works."""
 LINE_CHARACTERS = 200
@@ -36,8 +42,12 @@ HEADS = {
     "failed": "❌ **Failed**",
     "stopped": "⏹️ **Stopped**",
 }
+HAND = "✋"
+NEEDED = "An answer is needed"
+ON_HOLD = "Reply `@{slug} queue now` to send them, or `@{slug} queue drop` to discard them."
+EMPTY = "Finished without a message."
 IN_REACH = "on the bridge's machine (its page has no public address)"
-ANSWERED = "This turn is over: the answer is a comment of its own."
+ANSWERED = "Done. The answer is in a new comment."
 _ASKED = {"answered": "What was asked", "cancelled": "What was asked (no longer needed)"}
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
@@ -81,15 +91,21 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     if content.state in UNFINISHED:
         return [add_marker(_progress(content, slug), progress_marker(marker))]
     # First: what quiet adds must find room as well.
-    texts = [text for text, _ in split(quiet(content.text, content.asker), PAGE_CHARACTERS)]
+    said = quiet(content.said.strip("\n"), content.asker)
+    texts = [text for text, _ in split(said, PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
-    bodies[-1] = _join(bodies[-1], _files(content.files), _foot(content.facts))
+    if content.outcome is not None and content.outcome.on_hold:
+        bodies[-1] = _join(bodies[-1], ON_HOLD.format(slug=slug))
+    room = BODY_CHARACTERS - len(bodies[-1]) - FOOT_CHARACTERS
+    bodies[-1] = _join(
+        bodies[-1], _files(content.files), _record(content, room), _foot(_links(content), content)
+    )
     return [add_marker(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
 
 
 def retired(content: PostContent, marker: str) -> str:
     """Write what is left of the comment that showed a turn, which is then hidden."""
-    return add_marker(_join(ANSWERED, _folded(content.plan)), progress_marker(marker))
+    return add_marker(_join(ANSWERED, _plan(content.plan)), progress_marker(marker))
 
 
 def review(
@@ -101,7 +117,8 @@ def review(
     others: Sequence[Remark],
 ) -> tuple[str, list[Remark]]:
     """Write an answer as a review: its text, with the comments that fit no line, and the others."""
-    whole = replace(content, text=_join(text, "\n".join(map(str, others))))
+    text = _join(text, "\n".join(map(str, others)))
+    whole = replace(content, text=content.text[: content.narrated] + text)
     remarks = [replace(each, words=quiet(each.words, content.asker)) for each in fitting]
     return pages(whole, marker, slug)[0], remarks
 
@@ -158,16 +175,42 @@ def _progress(content: PostContent, slug: str) -> str:
         _plan(content.plan),
         _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
         quiet(_close_fence(text), content.asker) if verbosity != "quiet" else "",
-        _foot((*content.facts, Fact(f"`@{slug} stop` stops it"))),
+        _foot((*content.facts, Fact(f"`@{slug} stop` stops it")), content),
     )
 
 
 def _answer(content: PostContent, text: str, *, first: bool) -> str:
     if not first:
         return text
-    empty = "" if text.strip() or content.note or content.state != "done" else "Done."
-    head = HEADS.get(content.state, "")
-    return _join(_call(content), head, content.note, text, empty, _folded(content.plan))
+    lead = _lead(content)
+    empty = "" if text.strip() or content.note or lead or content.state != "done" else EMPTY
+    head = _join(_call(content), HEADS.get(content.state, ""))
+    if lead:
+        return _join(head, lead, text, content.note)
+    return _join(head, content.note, text, empty)
+
+
+def _lead(content: PostContent) -> str:
+    """Write the outcome of a turn that pushed something, in one line."""
+    pushed = content.outcome.pushed if content.outcome is not None else None
+    if pushed is None or content.state != "done":
+        return ""
+    where = f"Pushed to {span(reveal_line(pushed.branch))}"
+    if pushed.link:
+        number = f"#{pushed.number}" if pushed.number else "a pull request"
+        where = f"Done in [{number}]({pushed.link})"
+    return " · ".join((f"**{where}**", *wording.headline(content)))
+
+
+def _record(content: PostContent, room: int) -> str:
+    """Fold what led to the answer: what the turn did, its plan, and what was said meanwhile."""
+    summary = escape(reveal_line(" · ".join(wording.record(content)))).replace("@", "")
+    said = quiet(_close_fence(content.narration), content.asker)
+    inside = _join(_plan(content.plan), said if len(said) <= room - PLAN_CHARACTERS else "")
+    if not inside:
+        return ""
+    title = summary or "How it got there"
+    return f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
 
 
 def _call(content: PostContent) -> str:
@@ -178,26 +221,38 @@ def _call(content: PostContent) -> str:
     return f"@{content.asker}" if content.asker and not content.asker.isdigit() else ""
 
 
-def _folded(steps: Sequence[PlanStep]) -> str:
-    """Write a plan that is over in one line, which can be opened."""
-    if not steps:
-        return ""
-    ticked = sum(step.status == "completed" for step in steps)
-    summary = f"Plan: {ticked} of {len(steps)} done"
-    return f"<details><summary>{summary}</summary>\n\n{_plan(steps)}\n\n</details>"
-
-
 def _ask(content: PostContent, slug: str) -> str:
     asked = markdown(content.asked)
     if content.state != "open":
-        summary = f"<summary>{_ASKED.get(content.state, 'Not answered')}</summary>"
+        summary = f"<summary>{_asked_words(content)}</summary>"
         return _join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
-    # What is replied must be the name itself, so it is not shortened.
-    options = [f"- Reply {span(f'@{slug} {reveal_line(each.name)}')}" for each in content.offered]
-    free = f"Any other answer: reply `@{slug} …`" if content.free_text else ""
     opened = f"<{content.url}>" if content.url else ""
-    head = "✋ **An answer is needed**"
-    return _join(_call(content), head, asked, opened, "\n".join(options), free, content.note)
+    head = f"{HAND} {asked}" if content.asked.agent else _join(f"{HAND} **{NEEDED}**", asked)
+    return _join(_call(content), head, opened, _replies(content, slug), content.note)
+
+
+def _asked_words(content: PostContent) -> str:
+    """Say in one line what was asked, for a fold."""
+    said = sentence(content.asked)
+    if said is None:
+        return _ASKED.get(content.state, "Not answered")
+    amount = f"({said.amount})" if said.amount else ""
+    words = " ".join(filter(None, (said.words, said.subject, amount)))
+    return escape(reveal_line(words)).replace("@", "")
+
+
+def _replies(content: PostContent, slug: str) -> str:
+    """List the options, and say how to choose one: by number where only they are answers."""
+    names = [span(reveal_line(label)) for label in label_options(content.offered)]
+    if content.free_text or not names:
+        how = f"Answer with `@{slug}` and your words" if content.free_text else ""
+        choose = ", or with one of these:" if names else "."
+        listed = "\n".join(f"- {name}" for name in names)
+        return _join(f"{how}{choose}" if how else "", listed)
+    listed = "\n".join(f"{number}. {name}" for number, name in enumerate(names, 1))
+    yes = f", `@{slug} yes`" if find_short("yes", content.options) else ""
+    no = f" or `@{slug} no`" if find_short("no", content.options) else ""
+    return _join(listed, f"Reply `@{slug} 1`{yes}{no}.")
 
 
 def _plan(steps: Sequence[PlanStep]) -> str:
@@ -227,8 +282,17 @@ def _files(files: Sequence[MadeFile]) -> str:
     return "\n".join((f"📎 Files {here}:", *lines)) if lines else ""
 
 
-def _foot(facts: Sequence[Fact]) -> str:
+def _links(content: PostContent) -> list[Fact]:
+    """List what is linked below an answer: what its first line links is not repeated."""
+    pushed = content.outcome.pushed if content.outcome is not None else None
+    shown = {pushed.link} if pushed is not None else set()
+    return [fact for fact in content.facts if fact.url and fact.url not in shown]
+
+
+def _foot(facts: Sequence[Fact], content: PostContent) -> str:
     words = [f"[{fact.text}]({fact.url})" if fact.url else fact.text for fact in facts]
+    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
+    words += [cost] if cost else []
     return f"<sub>{' · '.join(words)}</sub>" if words else ""
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from app.core import wording
+from app.core.amounts import count, money
 from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
@@ -38,6 +41,8 @@ FOLD_CHARACTERS: Final = 200
 """Room for the fold and the fence around an output."""
 
 ON_IT: Final = "On it."
+EMPTY: Final = "Finished without a message."
+ON_HOLD: Final = "Reply `queue now` to send them, or `queue drop` to discard them."
 
 FIRST: Final = "first"
 """Name of the activity that every post begins with; the post is found again by it."""
@@ -57,6 +62,28 @@ _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "think": ("Thinking about", "Thought about"),
     "fetch": ("Fetching", "Fetched"),
 }
+_REPEATED: Final[Mapping[str, frozenset[str]]] = {
+    "read": frozenset({"read", "view", "open"}),
+    "edit": frozenset({"edit", "write", "update", "create", "patch"}),
+    "delete": frozenset({"delete", "remove"}),
+    "move": frozenset({"move", "rename"}),
+    "search": frozenset({"search", "grep", "glob", "find"}),
+    "execute": frozenset({"run", "execute", "bash", "shell"}),
+    "fetch": frozenset({"fetch", "get"}),
+}
+"""Words that say no more than the kind of a call."""
+_COUNTED: Final[Mapping[str, Callable[[int], str]]] = {
+    "read": lambda number: f"read {count(number, 'file')}",
+    "edit": lambda number: f"edited {count(number, 'file')}",
+    "delete": lambda number: f"deleted {count(number, 'file')}",
+    "move": lambda number: f"moved {count(number, 'file')}",
+    "search": lambda number: f"searched {_times(number)}",
+    "execute": lambda number: f"ran {count(number, 'command')}",
+    "think": lambda number: f"thought {_times(number)}",
+    "fetch": lambda number: f"fetched {count(number, 'page')}",
+    "other": lambda number: f"took {count(number, 'step')}",
+}
+_OF_FILES: Final = frozenset({"read", "edit", "delete", "move"})
 _PLAN: Final = {"pending": "pending", "in_progress": "inProgress", "completed": "completed"}
 
 
@@ -153,12 +180,13 @@ def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
             yield Step(Activity(FIRST, _said("thought", words), ephemeral=True), shown)
         case "stopped":
             # After a stop, nothing else may be shown.
-            yield Step(Activity(LAST, _said("response", _answer(content, "Stopped."))), shown)
+            words = _join(_answer(content, "Stopped."), _resume(content))
+            yield Step(Activity(LAST, _said("response", words)), shown)
         case "done":
             for step in _progress(content, shown):
                 shown = step.shown
                 yield step
-            yield Step(Activity(LAST, _said("response", _answer(content, "Done."))), shown)
+            yield Step(Activity(LAST, _said("response", _answer(content, EMPTY))), shown)
         case "failed":
             for step in _progress(content, shown):
                 shown = step.shown
@@ -231,21 +259,43 @@ def _actions(done: Sequence[ToolLine], *, full: bool) -> dict[str, str]:
         output = _result(done[0], full=full)
         return {**action, "result": output} if output else action
     lines = [
-        f"- {_verbs(tool)[1]} {span(reveal_line(tool.title))}"
-        f"{' (failed)' if tool.status == 'failed' else ''}"
+        f"- {_verbs(tool)[1]} {span(subject(tool))}{' (failed)' if tool.status == 'failed' else ''}"
         for tool in done
     ]
-    titles = ", ".join(reveal_line(tool.title) for tool in done)
+    titles = ", ".join(dict.fromkeys(map(subject, done)))
     return {
         "type": "action",
-        "action": f"Took {len(done)} steps",
+        "action": sum_up(done),
         "parameter": _cut(titles, PARAMETER_CHARACTERS),
         "result": _cut("\n".join(lines), BODY_CHARACTERS),
     }
 
 
+def sum_up(done: Sequence[ToolLine]) -> str:
+    """Say what several calls did: `Read 2 files, searched once`."""
+    # Of files each counts once.
+    calls = {(tool.kind, subject(tool) if tool.kind in _OF_FILES else tool.call) for tool in done}
+    order = dict.fromkeys(tool.kind for tool in done)
+    by_kind = Counter(kind for kind, _ in calls)
+    kinds: Counter[str] = Counter()
+    for kind in order:
+        kinds[kind if kind in _COUNTED else "other"] += by_kind[kind]
+    parts = [_COUNTED[kind](number) for kind, number in kinds.items()]
+    words = ", ".join(parts)
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def subject(tool: ToolLine) -> str:
+    """Write the title of a call without a verb that only repeats its kind."""
+    title = reveal_line(tool.title)
+    first, _, rest = title.partition(" ")
+    bare = rest.strip() if first.casefold().rstrip(":") in _REPEATED.get(tool.kind, ()) else title
+    inside = bare[1:-1]
+    return inside if bare[:1] == bare[-1:] == "`" and inside and "`" not in inside else bare
+
+
 def _action(tool: ToolLine, verb: str) -> dict[str, str]:
-    title = _cut(reveal_line(tool.title), PARAMETER_CHARACTERS)
+    title = _cut(subject(tool), PARAMETER_CHARACTERS)
     return {"type": "action", "action": verb, "parameter": title}
 
 
@@ -285,12 +335,42 @@ def _ask(content: PostContent) -> Iterator[Activity]:
 
 
 def _answer(content: PostContent, otherwise: str) -> str:
-    words = "\n\n".join(filter(None, (content.text.strip(), content.note))) or otherwise
+    words = _join(_lead(content), content.said.strip(), content.note, _foot(content)) or otherwise
     if not content.files:
         return words
     made = "\n".join(map(_file_line, content.files))
     # The list of files must not be cut off.
     return f"{_cut(words, BODY_CHARACTERS - len(made) - CUT_CHARACTERS)}\n\n{made}"
+
+
+def _lead(content: PostContent) -> str:
+    """Write the outcome of a turn that pushed something, in one line."""
+    pushed = content.outcome.pushed if content.outcome is not None else None
+    if pushed is None or content.state != "done":
+        return ""
+    where = f"Pushed to {span(reveal_line(pushed.branch))}"
+    if pushed.link:
+        number = f"#{pushed.number}" if pushed.number else "a pull request"
+        where = f"Done in [{number}]({pushed.link})"
+    return " · ".join((f"**{where}**", *wording.headline(content)))
+
+
+def _foot(content: PostContent) -> str:
+    """Write what the turn did and cost in one line; Linear itself shows the plan and the links."""
+    if content.state != "done" or content.outcome is None or not content.outcome.pushed:
+        return ""
+    cost = money(content.outcome.cost, content.outcome.currency)
+    parts = (*wording.record(replace(content, plan=())), cost)
+    return " · ".join(reveal_line(each) for each in parts if each)
+
+
+def _resume(content: PostContent) -> str:
+    """Say how to go on with messages on hold: there are no buttons here."""
+    return ON_HOLD if content.outcome is not None and content.outcome.on_hold else ""
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _file_line(file: MadeFile) -> str:
@@ -309,6 +389,10 @@ def _said(kind: str, words: str) -> dict[str, str]:
 
 def _verbs(tool: ToolLine) -> tuple[str, str]:
     return _VERBS.get(tool.kind, ("Using", "Used"))
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _line(content: Mapping[str, str]) -> str:

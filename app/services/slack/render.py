@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from app.core import wording
+from app.core.amounts import money
 from app.core.ask_view import AskView, ShownFact
 from app.core.consent.offers import CHOICE
-from app.core.consent.wording import gap, label, notes
-from app.core.posts import PostContent, Verbosity
+from app.core.consent.wording import Sentence, gap, label, notes, sentence
+from app.core.posts import Fact, PostContent, Verbosity
 from app.core.updates import AskOption
 from app.core.visible import reveal_line
 from app.services.slack import cards
@@ -24,12 +26,18 @@ SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
 BUTTON_CHARACTERS: Final = 75
 """Text on a button, and of an option to choose."""
+URL_CHARACTERS: Final = 3_000
+"""Address of a button."""
 SUMMARY_CHARACTERS: Final = 300
 """Text of a notification."""
 THOUGHT_CHARACTERS: Final = 500
 BARE_CHARACTERS: Final = 3_900
 """Text of a message without blocks; Slack changes a message to 4,000 at most."""
 BELOW: Final = "The answer is below."
+EMPTY: Final = "Finished without a message."
+LINK: Final = "link-"
+"""Begins the name of a button that opens an address; pressing it needs nothing from us."""
+_BUTTONS: Final = {"Pull request": "View pull request", "Details": "Open thread"}
 
 _CONTROLS: Final = {"button", "static_select", "feedback_buttons"}
 _SIGNS: Final = {"complete": "✓", "error": "✗", "in_progress": "▶", "pending": "…"}
@@ -51,7 +59,7 @@ def progress(content: PostContent, start: int, level: Verbosity, *, seal: Sealin
         above.append(_context(f"_{thought}_"))
     below = list(_note(content))
     if content.state == "queued":
-        below.append(_buttons([("Now", seal("command", "queue now")), _drop(seal)]))
+        below.append(_buttons([("Send now", seal("command", "queue now")), _drop(seal)]))
     room = PART_CHARACTERS - weigh_blocks([*above, *below])
     words = piece(content.text, tail(content.text, start, room), None)
     return [*above, *answer(words, below)]
@@ -77,11 +85,50 @@ def reduced(content: PostContent, level: Verbosity) -> list[Block]:
 def ending(content: PostContent) -> list[Block]:
     """Render what is below an answer: the bridge's note, and the facts."""
     blocks = list(_note(content))
-    if not content.text and not content.note:
-        blocks.append(_context(word(content)))
-    if content.facts:
-        blocks.append(_context(" · ".join(map(_fact, content.facts))[:SECTION_CHARACTERS]))
+    if not content.said.strip() and not content.note and not lead(content):
+        blocks.append(_context(EMPTY if content.state == "done" else word(content)))
+    if foot := _foot(content):
+        blocks.append(_context(foot[:SECTION_CHARACTERS]))
+    if links := _links(content):
+        blocks.append({"type": "actions", "elements": links})
     return blocks
+
+
+def lead(content: PostContent) -> list[Block]:
+    """Render the outcome of a turn that pushed something: the first line of its answer."""
+    pushed = content.outcome.pushed if content.outcome is not None else None
+    if pushed is None or content.state != "done":
+        return []
+    branch = escape(reveal_line(pushed.branch)).replace("`", "'")
+    where = f"*Pushed to* `{branch}`"
+    if pushed.link:
+        number = f"#{pushed.number}" if pushed.number else "a pull request"
+        where = f"*Done in <{pushed.link}|{number}>*"
+    words = " · ".join((where, *map(escape, wording.headline(content))))
+    return [{"type": "section", "text": {"type": "mrkdwn", "text": words}}]
+
+
+def _is_address(fact: Fact) -> bool:
+    return fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
+
+
+def _foot(content: PostContent) -> str:
+    """Write one line about what the turn did and cost."""
+    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
+    return " · ".join([*map(escape, wording.record(content)), *([cost] if cost else [])])
+
+
+def _links(content: PostContent) -> list[Block]:
+    """Render a button for each address: the pull request, the thread on the page."""
+    return [
+        {
+            "type": "button",
+            "action_id": f"{LINK}{number}",
+            "text": {"type": "plain_text", "text": _label(_BUTTONS.get(fact.text, fact.text))},
+            "url": fact.url,
+        }
+        for number, fact in enumerate(filter(_is_address, content.facts))
+    ]
 
 
 def feedback(marker: str, seal: Sealing) -> Block:
@@ -121,7 +168,7 @@ def _texts(block: object) -> Iterator[str]:
 
 def ask(content: PostContent, seal: Sealing) -> list[Block]:
     """Render an ask with a button for each answer or a list of choices, or its outcome."""
-    blocks = list(_render_ask(content.asked))
+    blocks = list(_render_ask(content.asked, is_open=content.state == "open"))
     if content.url:
         blocks.append(_context(f"<{escape(content.url)}>"))
     if content.offered and content.ask is not None:
@@ -156,7 +203,7 @@ def _verbatim(block: Block) -> Iterator[Block]:
             yield from _plain(block["text"])
         case "rich_text":
             for part in block["elements"]:
-                yield from _plain(part["elements"][0]["text"])
+                yield from _plain("".join(each["text"] for each in part["elements"]))
         case "context_actions":
             return
         case "plan":
@@ -174,13 +221,15 @@ def bare(blocks: Sequence[Block]) -> str:
 
 def summary(content: PostContent) -> str:
     """Write the line that a notification shows."""
-    words = content.text.strip() or content.note or word(content)
+    words = content.said.strip() or content.note or word(content)
     return escape(" ".join(words[:SUMMARY_CHARACTERS].split())) or "…"
 
 
 def words_below(content: PostContent) -> str:
-    """Write the bridge's note and the facts as one text."""
-    return "\n".join(filter(None, (escape(content.note), " · ".join(map(_fact, content.facts)))))
+    """Write the bridge's note, the foot and the links as one text."""
+    links = [fact for fact in content.facts if fact.url]
+    parts = (escape(content.note), _foot(content), " · ".join(map(_fact, links)))
+    return "\n".join(filter(None, parts))
 
 
 def _note(content: PostContent) -> Iterator[Block]:
@@ -194,7 +243,7 @@ def _fact(fact: Any) -> str:
 
 
 def _drop(seal: Sealing) -> tuple[str, str]:
-    return ("Drop", seal("command", "queue drop"))
+    return ("Discard", seal("command", "queue drop"))
 
 
 def _buttons(labelled: list[tuple[str, str]]) -> Block:
@@ -240,11 +289,17 @@ def _label(name: str) -> str:
     return name if len(name) <= BUTTON_CHARACTERS else f"{name[:half]}…{name[-half:]}"
 
 
-def _render_ask(view: AskView) -> Iterator[Block]:
+def _render_ask(view: AskView, *, is_open: bool) -> Iterator[Block]:
     """Render exactly what people decide about: as markup, the stars of `rm *a *b` would vanish."""
-    if view.heading or not view.facts:
-        yield from _plain(view.heading or "?")
-    code = [element for fact in view.facts for element in _fact_code(fact)]
+    said = sentence(view)
+    if said is not None:
+        yield {"type": "rich_text", "elements": [_sentence(said)]}
+    elif view.heading or not view.facts:
+        asks = f"{view.agent} asks: " if view.agent else ""
+        yield from _plain(f"{asks}{view.heading or '?'}")
+    # Of a change that was decided on, the sentence tells enough.
+    facts = [each for each in view.facts if is_open or not said or each.kind != "change"]
+    code = [element for fact in facts for element in _fact_code(fact, bare=said is not None)]
     if code:
         yield {"type": "rich_text", "elements": code}
     for words in notes(view):
@@ -253,9 +308,26 @@ def _render_ask(view: AskView) -> Iterator[Block]:
         yield _context(f"<{view.link}|Show everything>")
 
 
-def _fact_code(fact: ShownFact) -> Iterator[Block]:
-    head = f"{label(fact)} {fact.path}" if fact.path else label(fact)
-    yield _rich("rich_text_section", head, bold=True)
+def _sentence(said: Sentence) -> Block:
+    """Render what an agent wants in one line, its subject as code."""
+    parts: list[Block] = [
+        {"type": "text", "text": f"{literal(said.words)}{' ' if said.subject else ':'}"}
+    ]
+    if said.subject:
+        code = {"type": "text", "text": literal(said.subject), "style": {"code": True}}
+        parts.append(code)
+    if said.amount:
+        parts.append({"type": "text", "text": f" ({said.amount})"})
+    return {"type": "rich_text_section", "elements": parts}
+
+
+def _fact_code(fact: ShownFact, *, bare: bool) -> Iterator[Block]:
+    """Render a fact as code; `bare` without the label that a sentence above it makes needless."""
+    if bare and fact.kind == "path":
+        return
+    if not bare:
+        head = f"{label(fact)} {fact.path}" if fact.path else label(fact)
+        yield _rich("rich_text_section", head, bold=True)
     if fact.text:
         yield _rich("rich_text_preformatted", fact.text)
     if words := gap(fact):

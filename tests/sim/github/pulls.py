@@ -7,7 +7,7 @@ from typing import Any
 from tests.sim.github.answers import Reply, invalid, not_found
 from tests.sim.github.calls import Asked, Routes
 from tests.sim.github.records import LineWords
-from tests.sim.github.state import Issue, Pull, Review
+from tests.sim.github.state import Check, Issue, Pull, Review
 
 STATES = {"COMMENT": "commented", "APPROVE": "approved", "REQUEST_CHANGES": "changes_requested"}
 PULLS = "pull_requests"
@@ -60,6 +60,11 @@ def _open(asked: Asked) -> Reply:
         head=given["head"],
         base=given["base"],
     )
+    assert issue.pull is not None
+    asked.repository.checks += [
+        Check(None, job, issue.pull.sha, asked.github.now(), "in_progress")
+        for job in asked.repository.workflows
+    ]
     return Reply(201, issue.pull_json())
 
 

@@ -355,6 +355,8 @@ class Repository:
     forked_from: Repository | None = None
     checks: list[Check] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
+    workflows: tuple[str, ...] = ()
+    """Jobs that begin when a pull request is opened."""
     archived: bool = False
     protected: set[str] = field(default_factory=set)
     """Branches that nobody pushes to directly."""

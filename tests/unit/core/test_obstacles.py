@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle, time_words
+from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle
+from app.core.wording import limit_reset
 
 NOW = 1_800_000_000.0
 INTERNAL = -32603
@@ -132,13 +133,16 @@ def test_whatever_an_agent_says_a_time_lies_ahead_and_can_be_told(
 
     if found is not None and found.until is not None:
         assert NOW <= found.until <= NOW + 33 * 86400
-        assert "UTC" in time_words(found.until, NOW)
+        assert "UTC" in limit_reset(found.until, NOW, resumes=False)
 
 
 def test_the_words_name_the_time_or_the_command() -> None:
-    limited = pause("codex", Obstacle("limited", NOW + 7200), NOW, resumes=False)
-    login = pause("codex", Obstacle("login"), NOW, resumes=False)
+    limited = pause("codex", Obstacle("limited", NOW + 7200), NOW, resumes=False, name="Codex")
+    resumed = pause("codex", Obstacle("limited", NOW + 2 * 86400), NOW, resumes=True)
+    login = pause("codex", Obstacle("login"), NOW, resumes=False, name="Codex")
 
-    assert "until 2027-01-15 10:00 UTC (in 2 h). Go on then?" in limited.title
+    assert limited.title == "Codex hit its usage limit. It resets at 10:00 UTC (in 2 h)."
+    assert "It resets at Jan 17, 08:00 UTC (in 48 h) and continues then." in resumed.title
+    assert login.title.startswith("Codex isn't signed in.")
     assert "`agent-bridge agents login codex`" in login.title
-    assert [option.name for option in limited.options] == ["Go on", "Cancel"]
+    assert [option.name for option in limited.options] == ["Continue", "Stop"]

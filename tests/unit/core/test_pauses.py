@@ -16,7 +16,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
 from app.core.types import Session, SessionState, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
-from app.core.workspaces import Target, Work
+from app.core.workspaces import Shipped, Target, Work
 from app.errors import AgentRefused
 from app.store.turns import Turns
 from tests.support.clock import ManualClock
@@ -73,7 +73,7 @@ async def test_a_limited_turn_waits_and_goes_on_when_somebody_says_so(desk: Desk
     await desk.hear(to_demo("work"))
 
     words = await asked(desk)
-    assert "demo has reached its provider's limit until" in words
+    assert "demo hit its usage limit. It resets at" in words
     assert desk.session().state == SessionState.LIMITED
     assert desk.turn(1).state == TurnState.QUEUED
 
@@ -106,7 +106,7 @@ async def test_a_limited_turn_goes_on_by_itself_only_if_that_is_set(
     async with running_desk(tmp_path, clock=clock, rules=Rules(resume=True)) as desk:
         desk.launcher.script = once(LIMITED)
         await desk.hear(to_demo("work"))
-        assert "It will go on by itself." in await asked(desk)
+        assert "and continues then." in await asked(desk)
         await clock.asleep(2)
         await clock.advance(590)
         assert desk.turn(1).state == TurnState.QUEUED
@@ -170,7 +170,7 @@ async def test_a_limited_agent_can_hand_over_to_a_colleague(
 
         hand = {
             "button": desk.answer(1, "bridge:hand-over:second"),
-            "words": desk.hear(heard("Hand over to second")),
+            "words": desk.hear(heard("Give it to second")),
         }
         await hand.pop(way)
         next(iter(hand.values())).close()
@@ -240,7 +240,7 @@ async def test_an_error_said_as_an_answer_is_a_limit_too(desk: Desk) -> None:
     desk.launcher.script = script
     await desk.hear(to_demo("work"))
 
-    assert "has reached its provider's limit" in await asked(desk)
+    assert "hit its usage limit" in await asked(desk)
 
 
 async def test_another_error_still_fails(desk: Desk) -> None:
@@ -286,7 +286,7 @@ async def test_a_spent_budget_pauses_the_turn_until_somebody_says_go_on(
     await desk.hear(to_demo("work"))
     await clock.asleep(3)
     await clock.advance(2)
-    assert "has spent $1.20 here; the session budget is $1.00" in await asked(desk)
+    assert "has spent $1.20 here; the budget of this session is $1.00" in await asked(desk)
     assert desk.session().state == SessionState.WAITING
 
     desk.launcher.script = spending(1.3, 1.9)
@@ -319,9 +319,11 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect what sessions deliver."""
     keys: list[str] = []
 
-    async def ship(_provider: RepoProvider, session: Session, _target: Target, _work: Work) -> str:
+    async def ship(
+        _provider: RepoProvider, session: Session, _target: Target, _work: Work
+    ) -> Shipped:
         keys.append(str(session.key))
-        return "Pushed."
+        return Shipped()
 
     monkeypatch.setattr(RepoProvider, "ship", ship)
     return keys

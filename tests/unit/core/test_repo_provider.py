@@ -14,12 +14,13 @@ from app.core.clock import SystemClock
 from app.core.folders import Folders
 from app.core.inbound import Decision, Heard
 from app.core.keys import PlaceKey
+from app.core.posts import Pushed
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
-from app.core.workspaces import Clone, Target, Work
+from app.core.workspaces import Clone, Shipped, Target, Work
 from app.errors import RepositoryError
 from app.store.stores import Stores
 from tests.support.git_server import git
@@ -29,6 +30,9 @@ from tests.support.yard import BOT, Yard, open_yard
 ANN = Speaker("ann", "Ann")
 LATER = 4e9
 """A time that every session was last used before."""
+
+
+ONE_LINE = Pushed("acme/app", "agent/demo/web-t1", files=1, added=1)
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Firm:
         rows = await self.stores.transcript.read(1, after=0, limit=100)
         return [row.text for row in rows if row.kind == "notice"]
 
-    async def ship(self) -> str:
+    async def ship(self) -> Shipped:
         said = Message(ANN, "do it", "m1", 0.0)
         return await self.provider.ship(self.session, self.target, Work("Do it", [said]))
 
@@ -116,7 +120,9 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
     async with firm(tmp_path) as here:
         folder = await here.open()
         (folder / "one.txt").write_text("1")
-        assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
+        assert (await here.ship()).pushed == Pushed(
+            "acme/app", "agent/demo/web-t1", files=1, added=1
+        )
         await here.provider.close(1)
 
         assert await here.provider.reap(before=LATER) == []
@@ -125,7 +131,9 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
 
         assert (again / "one.txt").read_text() == "1"
         (again / "two.txt").write_text("2")
-        assert await here.ship() == "Pushed to `agent/demo/web-t1` of acme/app."
+        assert (await here.ship()).pushed == Pushed(
+            "acme/app", "agent/demo/web-t1", files=1, added=1
+        )
         assert here.yard.server.show("acme/app", "agent/demo/web-t1", "two.txt") == "2"
 
 
@@ -261,8 +269,9 @@ async def test_a_question_outside_of_a_turn_is_answered_with_no(tmp_path: Path) 
         async with here.provider.attended(here.session, here.target, Yes(), meanwhile=nullcontext):
             then = await here.ship()
 
-        assert said.startswith("Not pushed: Changes to workflow files need a person's approval")
-        assert then.startswith("Pushed to")
+        refusal = "Not pushed: Changes to workflow files need a person's approval"
+        assert said.note.startswith(refusal)
+        assert then.pushed is not None
 
 
 class Yes:

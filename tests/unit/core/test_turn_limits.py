@@ -22,7 +22,7 @@ LIMIT = 3600.0
 RULES = Rules(turn_seconds=LIMIT, idle_seconds=100 * LIMIT)
 MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
 HELLO = replace(heard("hello"), mentions=("demo",))
-OVER = "Ended after 60 minutes, the limit for one turn (TURN_MINUTES)."
+OVER = "Stopped after 60 minutes, the limit for one turn."
 
 
 async def ask_and_say(listener: AgentListener) -> None:

@@ -199,3 +199,43 @@ async def test_no_secret_passes_whatever_its_pieces(
     assert SECRET not in said
     assert said.startswith("before ")
     assert said.endswith(" after")
+
+
+async def test_the_last_words_begin_after_the_last_call_that_began(scene: Scene) -> None:
+    router = scene.router()
+    await router.take(TextUpdate("Let me look."))
+    await router.take(ToolUpdate("c1", title="Read a.py", kind="read", status="pending"))
+    await router.take(TextUpdate("Found it."))
+    await router.take(ToolUpdate("c2", title="Edit a.py", kind="edit", status="pending"))
+    await router.take(TextUpdate("It is "))
+    await router.take(ToolUpdate("c2", status="completed"))
+    await router.take(TextUpdate("fixed."))
+    await router.close()
+
+    content = router.content("done")
+
+    assert content.narration == "Let me look.\n\nFound it."
+    assert content.said == "It is fixed."
+    assert router.outcome().calls == 2
+
+
+async def test_words_before_a_last_call_stay_the_last_words(scene: Scene) -> None:
+    router = scene.router()
+    await router.take(TextUpdate("All done."))
+    await router.take(ToolUpdate("c1", title="Clean up", status="completed"))
+    await router.close()
+
+    assert router.content("done").said == "All done."
+
+
+async def test_a_secret_before_the_last_words_does_not_move_them(scene: Scene) -> None:
+    router = scene.router()
+    await router.take(TextUpdate(f"The key is {SECRET[:9]}"))
+    await router.take(ToolUpdate("c1", title="Read", status="completed"))
+    await router.take(TextUpdate(f"{SECRET[9:]} and that is all."))
+    await router.close()
+
+    content = router.content("done")
+
+    assert SECRET not in content.text
+    assert content.said.endswith("that is all.")

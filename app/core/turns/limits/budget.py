@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core import wording
 from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.ports import Clock
 from app.core.retry import persist
@@ -19,9 +20,19 @@ class Budget:
     """What one session may cost, while one of its turns runs."""
 
     def __init__(
-        self, usd: float | None, session: Session, sessions: SessionStore, clock: Clock
+        self,
+        usd: float | None,
+        session: Session,
+        sessions: SessionStore,
+        clock: Clock,
+        *,
+        name: str = "",
     ) -> None:
-        """Allow this many dollars since a person last said go on; None: no limit."""
+        """Allow this many dollars since a person last said go on; None: no limit.
+
+        `name` is what people call the agent.
+        """
+        self._name = name or session.key.agent
         self._usd = usd
         self._session = session
         self._sessions = sessions
@@ -41,7 +52,7 @@ class Budget:
             self._clock, self._sessions.spend, self._session.id, usage.cost
         )
         if before < WARNING * self._usd <= self._spent < self._usd:
-            return f"${self._spent:.2f} of the ${self._usd:.2f} budget is spent."
+            return wording.BUDGET_LOW.format(spent=self._spent, budget=self._usd)
         return ""
 
     def has_ended(self, end: PromptEnd) -> bool:
@@ -50,8 +61,7 @@ class Budget:
 
     def pause(self) -> AskRequest:
         """Ask whether a turn that has used it up should go on."""
-        words = (
-            f"{self._session.key.agent} has spent ${self._spent:.2f} here; "
-            f"the session budget is ${self._usd or 0.0:.2f}. Go on with the same amount again?"
+        words = wording.BUDGET_SPENT.format(
+            agent=self._name, spent=self._spent, budget=self._usd or 0.0
         )
         return AskRequest("budget", words, PAUSE_OPTIONS, kind="pause")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+from app.core import wording
 from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.updates import AskRequest
 
@@ -88,23 +89,13 @@ def spoken_obstacle(words: str, now: float) -> Obstacle | None:
     return obstacle(0, words, None, now)
 
 
-def time_words(until: float, now: float) -> str:
-    """Format when a limit is over, and how long that is from now."""
-    minutes = max(1, round((until - now) / 60))
-    span = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-    return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC (in {span})"
-
-
-def pause(agent: str, found: Obstacle, now: float, *, resumes: bool) -> AskRequest:
-    """Ask whether a turn that its provider stopped should go on."""
+def pause(agent: str, found: Obstacle, now: float, *, resumes: bool, name: str = "") -> AskRequest:
+    """Ask whether a turn that its provider stopped should go on; people call the agent `name`."""
     if found.kind == "login":
-        words = f"{agent} needs a log-in. Run `agent-bridge agents login {agent}`, then go on."
-    elif found.until is None:
-        words = f"{agent} has reached its provider's limit. When it resets is not known."
+        words = wording.NOT_SIGNED_IN.format(agent=name or agent, name=agent)
     else:
-        then = "It will go on by itself." if resumes else "Go on then?"
-        until = time_words(found.until, now)
-        words = f"{agent} has reached its provider's limit until {until}. {then}"
+        until = wording.limit_reset(found.until, now, resumes=resumes)
+        words = wording.LIMITED.format(agent=name or agent, until=until)
     return AskRequest(found.kind, words, PAUSE_OPTIONS, kind="pause", until=found.until)
 
 

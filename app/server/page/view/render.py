@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from app.core import amounts
 from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
@@ -171,7 +172,7 @@ def _environment() -> Environment:
     made.filters.update(
         ago=_ago,
         clock=_clock,
-        duration=views.duration,
+        duration=amounts.duration,
         size=_size,
         excerpt=cards.excerpt,
         excerpt_rows=diffs.excerpt_rows,
@@ -188,7 +189,7 @@ def _environment() -> Environment:
         where=short_name,
     )
     made.globals.update(
-        money=views.money,
+        money=amounts.money,
         kind_of=_kind_of,
         noun_of=_noun_of,
         tone_of=_tone_of,

@@ -291,25 +291,6 @@ def tokens(used: int | None, size: int | None) -> str:
     return f"{_short(used)} of {_short(size)}" if size else _short(used)
 
 
-def money(cost: float | None, currency: str | None) -> str:
-    """Format a cost; less than a cent is shown as such."""
-    if not cost:
-        return ""
-    amount, less = (f"{cost:.2f}", "") if cost >= 0.01 else ("0.01", "<")
-    return f"{less}${amount}" if currency in {None, "", "USD"} else f"{less}{amount} {currency}"
-
-
-def duration(seconds: float) -> str:
-    """Format a duration."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes}m {rest}s" if rest else f"{minutes}m"
-    return f"{minutes // 60}h {minutes % 60}m"
-
-
 def dot_of(agents: Iterable[tuple[str, bool, float]]) -> Dot:
     """Mark a thread by the state of its agents, and by how the last of them ended."""
     listed = list(agents)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from app.core.files.download import FileRefused
 from app.core.keys import SessionKey
 from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
+from app.core.posts import PostContent, PostSend, PostSent
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.slack import render, text
@@ -241,25 +241,32 @@ class Poster:
             raise PostDelayed("one call per message per second", retry_after=wait)
 
     async def _finish_stream(self, post: PostSend, shown: Shown) -> None:
-        end = await self._streams.finish(post, shown, self._below(post, shown))
+        rewritten = self._is_rewritten(post.content, shown)
+        below = self._below(post, shown)
+        end = await self._streams.finish(post, shown, below, rewritten=rewritten)
         if end is not None:
             shown.begin_next(end)
             raise PostDelayed("the answer continues in another message", retry_after=self._pace)
-        shown.is_complete = shown.is_answer
+        shown.is_complete = shown.is_answer and not rewritten
+
+    def _is_rewritten(self, content: PostContent, shown: Shown) -> bool:
+        """Tell whether a streamed message is reduced to the answer: it has all that was said."""
+        return shown.start <= content.narrated and bool(content.narrated or render.lead(content))
 
     async def _answer(self, post: PostSend, shown: Shown) -> None:
         """Write the answer, message by message, from where it is not shown yet."""
         content = post.content
         while True:
-            below = self._below(post, shown)
+            above, below = self._above(post, shown), self._below(post, shown)
             if self._uploads and shown.messages >= MESSAGES and shown.ts is None:
                 await self._write_rest(post, shown)
                 break
             if shown.ts is not None:
                 self._keep_pace(shown.called_at)
-            size = shown.size - render.weigh_blocks(below)
-            end = text.part_end(content.text, shown.start, shown.start, size)
-            if not await self._write_part(post, shown, end, below):
+            size = shown.size - render.weigh_blocks([*above, *below])
+            begin = max(shown.start, content.narrated)
+            end = text.part_end(content.text, begin, begin, size)
+            if not await self._write_part(post, shown, end, above, below):
                 continue
             if end is None:
                 break
@@ -268,15 +275,21 @@ class Poster:
         shown.is_complete = True
 
     async def _write_part(
-        self, post: PostSend, shown: Shown, end: int | None, below: list[dict[str, Any]]
+        self,
+        post: PostSend,
+        shown: Shown,
+        end: int | None,
+        above: list[dict[str, Any]],
+        below: list[dict[str, Any]],
     ) -> bool:
         """Write one message of the answer; False if Slack refused its form: another is tried."""
         if shown.maybe_streaming and shown.ts is not None and not shown.is_answer:
             await self._streams.end(post, shown)
-        words = text.piece(post.content.text, shown.start, end)
-        blocks = render.answer(words, below if end is None else [])
+        begin = max(shown.start, post.content.narrated)
+        words = text.piece(post.content.text, begin, end)
+        blocks = [*above, *render.answer(words, below if end is None else [])]
         shown.is_answer = True
-        rest = len(post.content.text) - shown.start
+        rest = len(post.content.text) - begin
         try:
             await self._writer.put_blocks(post, shown, blocks)
         except SlackRefused as error:
@@ -295,6 +308,10 @@ class Poster:
             await self._writer.put_verbatim(post, shown, blocks)
         return True
 
+    def _above(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
+        """Render the first line of an answer, in the message in which it begins."""
+        return render.lead(post.content) if shown.start <= post.content.narrated else []
+
     def _below(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
         """Render what is below an answer."""
         blocks = render.ending(post.content)
@@ -304,7 +321,7 @@ class Poster:
 
     async def _write_rest(self, post: PostSend, shown: Shown) -> None:
         """Send what is left when the answer has used all its messages: a long rest as a file."""
-        rest = post.content.text[shown.start :]
+        rest = post.content.text[max(shown.start, post.content.narrated) :]
         if shown.uploaded:
             return
         below = self._below(post, shown)

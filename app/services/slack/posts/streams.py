@@ -104,12 +104,18 @@ class Streams:
             shown, "chat.appendStream", yields=True, channel=channel, ts=shown.ts, chunks=chunks
         )
 
-    async def finish(self, post: PostSend, shown: Shown, below: list[dict[str, Any]]) -> int | None:
-        """End a stream with the answer; returns where the next message begins if it is full."""
+    async def finish(
+        self, post: PostSend, shown: Shown, below: list[dict[str, Any]], *, rewritten: bool = False
+    ) -> int | None:
+        """End a stream with the answer; returns where the next message begins if it is full.
+
+        One that is `rewritten` afterwards need not hold all of it.
+        """
         end = self._part_end(post, shown, render.weigh_blocks(below))
-        if end is not None:
+        if end is not None and not rewritten:
             return await self._settle(post, shown, end)
-        chunks, _ = self._chunks(post, shown, len(post.content.text))
+        upto = len(post.content.text) if end is None else shown.streamed or shown.start
+        chunks, _ = self._chunks(post, shown, upto)
         await self._stop(post, shown, chunks, blocks=below, is_answer=True, status="active")
         return None
 

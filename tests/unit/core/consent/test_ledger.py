@@ -461,3 +461,36 @@ async def test_a_button_may_carry_words_only_where_they_are_asked_for(desk: Desk
     await desk.ledger.answer(2, "green", "Ann")
 
     assert await said(desk) == "[no][green]"
+
+
+async def test_a_short_answer_counts_where_it_is_clear_and_is_asked_back_where_it_is_not(
+    desk: Desk,
+) -> None:
+    desk.launcher.script = asking(run("make"))
+    await desk.hear(to_demo("build"))
+    await shown(desk)
+
+    await desk.hear(replace(to_demo("4"), message_id="unclear"))
+    await desk.until(lambda: any(p.content.kind == "notice" for p in desk.posts()))
+    (notice,) = (p.content.note for p in desk.posts() if p.content.kind == "notice")
+    await desk.hear(replace(to_demo("YES"), message_id="clear"))
+
+    assert notice.startswith("Which one? Answer 1 for `Allow once`, 2 for `Allow always`")
+    assert await said(desk) == "[allow]"
+    assert len(await desk.stores.turns.turns(desk.session().id)) == 1
+
+
+async def test_a_yes_is_asked_back_while_several_asks_are_open(desk: Desk) -> None:
+    async def both(listener: AgentListener) -> None:
+        requests = (run("make", call="1"), run("make test", call="2"))
+        await asyncio.gather(*(listener.on_ask(each) for each in requests))
+
+    desk.launcher.script = both
+    await desk.hear(to_demo("build"))
+    await shown(desk, 2)
+
+    await desk.hear(replace(to_demo("yes"), message_id="unclear"))
+
+    await desk.until(lambda: any(p.content.kind == "notice" for p in desk.posts()))
+    (notice,) = (p.content.note for p in desk.posts() if p.content.kind == "notice")
+    assert notice.startswith("2 questions are open. Answer the oldest with the name of an option")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.consent.offers import (
@@ -10,7 +12,10 @@ from app.core.consent.offers import (
     find_allowing,
     find_option,
     find_refusing,
+    find_short,
+    is_short,
     label_options,
+    shorten_names,
     shortlist,
     text_of,
     with_session_offer,
@@ -118,3 +123,48 @@ def test_a_command_is_shown_exactly_whatever_its_title_says(
     title: str, subject: str, text: str
 ) -> None:
     assert text_of(title, subject) == text
+
+
+TERMINAL = (
+    AskOption("yes", "Yes", "allow_once"),
+    AskOption("all", "Yes, allow all edits during this session", "allow_always"),
+    AskOption("no", "No, and tell Claude what to do differently", "reject_once"),
+)
+
+
+def test_phrases_of_a_terminal_are_shortened_and_others_stay() -> None:
+    own = AskOption("x", "Yes, but only this file", "allow_once")
+    run = AskOption("run", "Yes, and don't ask again for pytest commands in /w", "allow_always")
+    lie = AskOption("lie", "No", "allow_once")
+
+    short = [option.name for option in shorten_names(TERMINAL)]
+
+    assert short == ["Allow", "Allow all edits here", "Reject"]
+    assert [option.name for option in shorten_names((own, run, lie))] == [
+        "Yes, but only this file",
+        "Allow pytest here",
+        "No",
+    ]
+    assert shorten_names((TERMINAL[0], replace(TERMINAL[0], id="again"))) == (
+        TERMINAL[0],
+        replace(TERMINAL[0], id="again"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        *(("1", "yes"), ("2.", "all"), ("3", "no"), ("YES", "yes"), ("ok", "yes"), ("no!", "no")),
+        *(("4", None), ("0", None), ("maybe", None), ("yes please", None)),
+    ],
+)
+def test_a_number_or_a_yes_or_a_no_finds_its_option(text: str, found: str | None) -> None:
+    assert find_short(text, TERMINAL) == found
+
+
+def test_a_yes_that_may_mean_two_options_finds_none() -> None:
+    both = (*TERMINAL, AskOption("other", "Allow elsewhere", "allow_once"))
+
+    assert find_short("yes", both) is None
+    assert is_short("yes")
+    assert not is_short("yes, please")

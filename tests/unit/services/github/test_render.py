@@ -48,7 +48,7 @@ def test_a_quiet_place_sees_neither_tools_nor_words_before_the_end() -> None:
 def test_the_answer_takes_the_place_of_progress() -> None:
     shown = page(state="done", text="All done.", plan=(PlanStep("look", "completed"),))
 
-    assert shown.startswith("All done.\n\n<details><summary>Plan: 1 of 1 done</summary>")
+    assert shown.startswith("All done.\n\n<details><summary>Plan 1/1</summary>")
     assert shown.endswith(MARKER)
 
 
@@ -68,12 +68,14 @@ def test_a_failure_says_so_first() -> None:
 def test_an_ask_shows_its_options_and_how_to_answer() -> None:
     options = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "Reject", "reject_once"))
 
-    shown = page(kind="ask", state="open", text="run ```rm```", options=options, free_text=True)
+    shown = page(kind="ask", state="open", text="run ```rm```", options=options)
+    free = page(kind="ask", state="open", text="Why?", options=options, free_text=True)
 
-    assert "````\nrun ```rm```\n````" in shown
-    assert "- Reply `@claude-bridge Allow once`" in shown
-    assert "- Reply `@claude-bridge Reject`" in shown
-    assert "Any other answer: reply `@claude-bridge …`" in shown
+    assert "\n````\nrun ```rm```\n````" in shown
+    assert "1. `Allow once`\n2. `Reject`" in shown
+    assert "Reply `@claude-bridge 1`, `@claude-bridge yes` or `@claude-bridge no`." in shown
+    assert "Answer with `@claude-bridge` and your words, or with one of these:" in free
+    assert "1." not in free
 
 
 def test_an_answered_ask_says_by_whom() -> None:

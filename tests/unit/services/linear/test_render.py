@@ -56,7 +56,7 @@ def test_finished_tools_become_one_action_and_are_not_shown_again() -> None:
 
     again = shown(replace(WORKING, tools=(READ, RAN)), first[-1].shown)
 
-    assert action.call.content["action"] == "Took 2 steps"
+    assert action.call.content["action"] == "Read 1 file, ran 1 command"
     assert "- Read `app.py`" in action.call.content["result"]
     assert not action.call.ephemeral
     assert again == []
@@ -144,7 +144,10 @@ def test_the_answer_is_one_response_after_what_was_left_to_show() -> None:
 
 
 def test_an_answer_without_words_still_says_something() -> None:
-    assert activities(shown(PostContent(kind="turn", state="done")))[-1][1] == "Done."
+    assert (
+        activities(shown(PostContent(kind="turn", state="done")))[-1][1]
+        == "Finished without a message."
+    )
 
 
 def test_a_failure_is_an_error() -> None:

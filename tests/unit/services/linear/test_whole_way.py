@@ -180,7 +180,7 @@ async def test_an_agent_that_is_not_logged_in_asks_with_the_command_and_goes_on_
         assert await way.deliver(delivery) == 200
         await way.shown(session, "awaitingInput")
         way.desk.launcher.opening = at_once
-        way.linear.pick(session, way.linear.person("Ann"), "Go on")
+        way.linear.pick(session, way.linear.person("Ann"), "Continue")
         assert await way.deliver(way.linear.hooks.sent[-1]) == 200
         await way.shown(session, "complete")
 

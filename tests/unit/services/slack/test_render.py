@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import Fact, PostContent, ToolLine
+from app.core.posts import Fact, Outcome, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
@@ -249,10 +249,17 @@ def test_a_waiting_turn_offers_now_and_drop() -> None:
 
 def test_the_footer_holds_the_facts_as_links() -> None:
     content = PostContent(
-        kind="turn", state="done", text="x", facts=(Fact("0.02 USD"), Fact("PR 7", "https://a/7"))
+        kind="turn",
+        state="done",
+        text="x",
+        facts=(Fact("acme/app, main"), Fact("Pull request", "https://a/7")),
+        outcome=Outcome(calls=2, cost=0.02),
     )
 
-    assert words(render.ending(content)) == "0.02 USD · <https://a/7|PR 7>"
+    blocks = render.ending(content)
+    (button,) = blocks[-1]["elements"]
+    assert words(blocks) == "2 steps · $0.02"
+    assert (button["text"]["text"], button["url"]) == ("View pull request", "https://a/7")
 
 
 @given(

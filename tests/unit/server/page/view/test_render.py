@@ -455,21 +455,6 @@ def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Pl
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0s"), (59, "59s"), (60, "1m"), (72, "1m 12s"), (7300, "2h 1m")]
-)
-def test_durations_are_short(seconds: float, words: str) -> None:
-    assert views.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("cost", "currency", "words"),
-    [(0.084, "USD", "$0.08"), (0.001, None, "<$0.01"), (2, "EUR", "2.00 EUR"), (None, None, "")],
-)
-def test_money_is_plain(cost: float | None, currency: str | None, words: str) -> None:
-    assert views.money(cost, currency) == words
-
-
 def test_tokens_are_short() -> None:
     assert views.tokens(18_240, 200_000) == "18.2k of 200k"
     assert views.tokens(999, None) == "999"

@@ -1,0 +1,205 @@
+"""Words what the bridge itself says about turns and work, the same in every place; pure.
+
+Agents are called by their name for people. A sentence says what happened, then what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from app.core.amounts import count, duration
+from app.core.posts import Outcome, PostContent, Pushed
+from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
+
+NAMED = 5
+"""Files or checks that a sentence names: enough to recognise what is meant."""
+MINUS = "\N{MINUS SIGN}"
+
+PICKS_REPOSITORY = "Waiting for someone to pick a repository."
+PICKS_UP = "The bridge restarted; {agent} is picking up where it left off."
+FOLDER_IN_USE = "Waiting for another session that is working in this folder."
+FROM_TRANSCRIPT = "{agent} could not restore its conversation, so it got the transcript instead."
+PARKED = "Waiting for an answer to the question above."
+RAN_UNASKED = "Ran without asking: {what}."
+STOPPED_UNASKED = (
+    "Stopped, because {agent} did this without asking. Its work so far is in its workspace; "
+    "nothing was pushed."
+)
+TOOK_TOO_LONG = "Stopped after {minutes:g} minutes, the limit for one turn."
+STOPPED = "Stopped."
+ON_HOLD = "Stopped. {waiting} on hold."
+INTERRUPTED = "Interrupted by your next message."
+BROKE = "Something went wrong in the bridge: {cause}"
+ODD_ENDS = {
+    "max_tokens": "{agent} reached its token limit for one answer.",
+    "max_turn_requests": "{agent} reached its request limit for one turn.",
+    "refusal": "{agent} refused to go on.",
+    "cancelled": "{agent} ended its turn early.",
+}
+BUDGET_LOW = "${spent:.2f} of the ${budget:.2f} budget is spent."
+BUDGET_SPENT = (
+    "{agent} has spent ${spent:.2f} here; the budget of this session is ${budget:.2f}. "
+    "Continue with the same amount again?"
+)
+NOT_SIGNED_IN = (
+    "{agent} isn't signed in. On the machine that runs the bridge, run "
+    "`agent-bridge agents login {name}`. Then continue."
+)
+LIMITED = "{agent} hit its usage limit. {until}"
+RESETS = "It resets at {at}."
+RESUMES = "It resets at {at} and continues then."
+RESET_UNKNOWN = "When it resets is not known."
+NOT_SHIPPED = "Not pushed: {problem}. The work is kept in the workspace."
+NOT_PUSHED = "Not pushed: {problem}"
+NOT_PROPOSED = "The pull request could not be opened: {problem}"
+CONFLICT = "It conflicts with `{base}` in {files}. To resolve this, ask for a merge of `{base}`."
+CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
+CLONE_UNUSABLE = (
+    "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
+)
+BRANCH_GUARDED = (
+    "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
+    "and are proposed from there."
+)
+MERGED = "Merged: {link}"
+CLOSED = "Closed without being merged: {link}"
+CHECKS_PASSED = "Checks passed: {link}"
+CHECKS_FAILED = "Checks failed on {link}: {names}."
+CONFLICTS_NOW = "{link} conflicts with `{base}` in {files}."
+NO_MORE_FIXES = "Three fixes did not help. Say in your own words what to do."
+FAILED = "{agent} failed: {problem}"
+CRASHED = "{agent} crashed."
+LAST_WORDS = "Its last words: {words}"
+SIGN_IN_FIRST = (
+    "{agent} isn't signed in. Run `agent-bridge agents login {name}` on the machine that runs the "
+    "bridge, or give it its key."
+)
+LISTENS = {
+    "mention": "From now on agents answer only messages that mention them.",
+    "latest": "From now on the agent you spoke to last answers.",
+    "all": "From now on every agent here answers.",
+}
+SHOWS = {
+    "quiet": "From now on progress is shown briefly.",
+    "normal": "From now on the usual progress is shown.",
+    "full": "From now on every step is shown.",
+}
+NOTHING_RUNS = "Nothing is running here."
+WHICH_AGENT = "Which agent? Mention it."
+STARTS_OVER = "The next message starts over."
+STATES = {
+    "idle": "ready",
+    "queued": "queued",
+    "working": "working",
+    "waiting": "waiting for an answer",
+    "limited": "rate-limited",
+    "parked": "asleep",
+    "removed": "removed",
+}
+NOT_HERE = "{agent} is not available here{why}."
+DID_NOT_ACT = "{agent} did not act: {why}."
+NO_LONGER_HERE = "{agent} is no longer here"
+NOT_DONE = "Not done: {why}."
+DOES_NOT_COUNT = "This does not count: {why}."
+SEND_AGAIN = "This message could not be processed ({cause}). Please send it again."
+THANKS = "Thanks. This is kept with the answer."
+TOO_LATE = "Too late: the agent is already working on your original message."
+EDIT_UNREAD = (
+    "Couldn't read your edit, so your original message counts. Please send the change again."
+)
+EXPOSED = (
+    "Your message contains a secret that this bridge knows. It is hidden everywhere except in what "
+    "the agent reads. If others can see your message here, rotate the secret."
+)
+PICK_REPOSITORY = "Which repository should {agent} use? It becomes the default here."
+PICK_OTHER = " These are the {shown} that changed last; for any other, say `repo OWNER/NAME`."
+WORKS_IN_NAMED = "Working in {name}, which the message names. To switch, say `repo OWNER/NAME`."
+WORKS_IN_LIKELY = "Working in {name}, the most likely match. To switch, say `repo OWNER/NAME`."
+
+
+def state(name: str, state: str, waiting: int) -> str:
+    """Say what an agent is doing, and how much waits for it."""
+    behind = f", {count(waiting, 'message')} waiting" if waiting else ""
+    return f"{name}: {STATES.get(state, state)}{behind}"
+
+
+def failure(error: AgentError, agent: str, name: str) -> str:
+    """Say why an agent failed, without codes; `name` is what its settings call it."""
+    match error:
+        case AgentLoginNeeded():
+            return SIGN_IN_FIRST.format(agent=agent, name=name)
+        case AgentRefused():
+            return FAILED.format(agent=agent, problem=error.message)
+        case AgentDied():
+            last = LAST_WORDS.format(words=error.last_words) if error.last_words else ""
+            return " ".join(filter(None, (CRASHED.format(agent=agent), last)))
+    words = str(error)
+    return f"{agent}{words.removeprefix(name)}" if words.startswith(name) else words
+
+
+def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
+    """Say when a provider's limit resets."""
+    if until is None:
+        return RESET_UNKNOWN
+    minutes = max(1, round((until - now) / 60))
+    span = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    moment = datetime.fromtimestamp(until, UTC)
+    is_near = until - now < 20 * 3600
+    day = "" if is_near else f"{moment:%b} {moment.day}, "
+    return (RESUMES if resumes else RESETS).format(at=f"{day}{moment:%H:%M} UTC (in {span})")
+
+
+def some(names: Sequence[str]) -> str:
+    """Name the first few of many."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def on_hold(waiting: int) -> str:
+    """Say that a stop left messages on hold."""
+    return ON_HOLD.format(waiting=count(waiting, "message"))
+
+
+def pushed_words(pushed: Pushed) -> str:
+    """Say what was pushed, in a sentence."""
+    where = f"`{pushed.branch}` of {pushed.repository}"
+    return f"Pushed to {where}: {pushed.link}" if pushed.link else f"Pushed to {where}."
+
+
+def stat(pushed: Pushed) -> str:
+    """Write how much was changed; empty if that is not known."""
+    if not pushed.files:
+        return ""
+    return f"+{pushed.added} {MINUS}{pushed.removed} in {count(pushed.files, 'file')}"
+
+
+def headline(content: PostContent) -> tuple[str, ...]:
+    """List what the first line of a turn's last post says after where the work went.
+
+    Empty if nothing was pushed: then the answer is all there is.
+    """
+    outcome = content.outcome
+    if outcome is None or outcome.pushed is None or content.state != "done":
+        return ()
+    checks = f"checks {outcome.pushed.checks}" if outcome.pushed.checks else ""
+    took = duration(outcome.seconds) if outcome.seconds >= 1 else ""
+    return tuple(filter(None, (stat(outcome.pushed), took, checks)))
+
+
+def record(content: PostContent) -> tuple[str, ...]:
+    """List what a turn did, for the line below its answer: plan, calls, approvals."""
+    outcome, plan = content.outcome or Outcome(), content.plan
+    done = sum(step.status == "completed" for step in plan)
+    people = ", ".join(dict.fromkeys(filter(None, outcome.approvers)))
+    by = f" ({people})" if people else ""
+    return tuple(
+        filter(
+            None,
+            (
+                f"Plan {done}/{len(plan)}" if plan else "",
+                count(outcome.calls, "step") if outcome.calls else "",
+                f"{count(len(outcome.approvers), 'approval')}{by}" if outcome.approvers else "",
+            ),
+        )
+    )
