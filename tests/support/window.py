@@ -151,7 +151,7 @@ class Window:
     def say(self, text: str) -> None:
         """Say something and see it in the thread, or among what waits there."""
         self.write(text)
-        self.page.get_by_role("button", name="Send").click()
+        self.page.get_by_role("button", name="Send", exact=True).click()
         expect(self.page.get_by_label("Message", exact=True)).to_have_value("")
         self.page.wait_for_url("**/t/web/*")
 
