@@ -161,7 +161,7 @@ def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
         world.github.comment("ann", issue, "@claude-bridge\nwrite a.txt hello")
 
         ask = world.wait_for(issue, "✋")
-        assert "Reply `@claude-bridge Allow once`" in ask.body
+        assert "1. `Allow once`\n" in ask.body
 
 
 def test_one_event_is_one_turn_however_often_and_in_which_order_it_arrives(tmp_path: Path) -> None:
