@@ -187,7 +187,7 @@ def test_an_agent_that_cannot_take_up_its_conversation_begins_anew_and_says_so(
         seen = bridge.ask(fault, "say here again")
 
     assert (seen["state"], seen["text"]) == ("done", "here again")
-    assert seen["note"].startswith("The agent could not restore its conversation")
+    assert seen["note"].startswith("demo could not restore its conversation")
 
 
 AT_WORK = "say at work\ntell begun"

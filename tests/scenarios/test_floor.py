@@ -174,8 +174,8 @@ def test_status_and_queue_tell_what_runs_and_what_waits(bridge: Observed, place:
     waits = "select 1 from turn where state = 'queued' and session = ?"
     bridge.wait(lambda: bool(bridge.rows(waits, bridge.session(place))), "nothing waits")
 
-    assert bridge.told(place, "status") == "demo: working, 1 waiting"
-    assert bridge.told(place, "queue") == "demo: working, 1 waiting"
+    assert bridge.told(place, "status") == "demo: working, 1 message waiting"
+    assert bridge.told(place, "queue") == "demo: working, 1 message waiting"
     bridge.release(place, "go")
     assert bridge.end(place, 1)["text"] == "later"
     assert bridge.told(place, "!status") == "demo: idle"
@@ -250,7 +250,7 @@ def test_a_mode_holds_from_now_on_and_one_that_is_not_offered_is_refused_in_word
 def test_quiet_is_kept_for_the_place(bridge: Observed, place: str) -> None:
     bridge.ask(place, "say here")
 
-    assert bridge.told(place, "quiet") == "Verbosity: quiet."
+    assert bridge.told(place, "quiet") == "From now on progress is shown briefly."
 
     assert bridge.rows("select verbosity from place where name = ?", place) == [("quiet",)]
 
@@ -286,7 +286,7 @@ def test_stop_holds_what_waits_until_somebody_wants_it(bridge: Observed, place: 
     assert (stopped["state"], stopped["text"]) == ("stopped", "begun")
     assert stopped["note"] == "Stopped. 1 message on hold."
     assert bridge.told(place, "stop") == "Nothing is running here."
-    assert bridge.told(place, "status") == "demo: queued, 1 waiting"
+    assert bridge.told(place, "status") == "demo: queued, 1 message waiting"
     assert bridge.say(place, "queue now") == 200
     assert bridge.end(place, 1)["text"] == "kept"
 

@@ -144,7 +144,7 @@ def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path:
             world.github.push("ann", world.repository, pull.pull.head, {"n.txt": str(number)})
             world.github.quiet()
 
-        assert said(world, issue, "the bridge offers no more") == 1
+        assert said(world, issue, "Three fixes did not help") == 1
         assert world.bridge.rows("select tries from checkout") == [(3,)]
         offers = world.bridge.rows("select state from ask where kind = 'offer'")
         assert offers == [("answered",)] * 3

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.git_server import git, pointer
-from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, studio
+from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, pull_of, studio
 
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
 
@@ -54,7 +54,7 @@ def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_pat
 
         post = here.tell("write two.txt 2")
 
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert here.log(form="%P") == first
         assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
         assert [pr["updates"] for pr in here.proposals] == [1]
@@ -65,7 +65,7 @@ def test_git_runs_in_the_home_of_the_session(tmp_path: Path) -> None:
     with studio(tmp_path, entry={"driver": "demo"}) as here:
         post = here.tell("write a.txt mine")
 
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         homes = here.world.bridge.data_dir / "session-homes"
         assert [home.name for home in homes.glob("1-*")] == ["1-demo"]
 
@@ -79,7 +79,7 @@ def test_an_agent_may_commit_and_push_by_itself(tmp_path: Path) -> None:
 
         assert "status 0" in post.content["text"]
         assert here.log(form="%an: %s") == "demo[bot]: By hand"
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert len(here.proposals) == 1
 
 
@@ -107,7 +107,7 @@ def test_a_person_may_allow_workflow_files(tmp_path: Path) -> None:
         (fact,) = ask.content["view"]["facts"]
         assert (fact["kind"], fact["text"]) == ("file", ".github/workflows/ci.yml")
         assert here.show(".github/workflows/ci.yml") == "on"
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_conflict_with_the_base_is_said_with_a_way_out(tmp_path: Path) -> None
         post = here.tell("run echo mine > a.txt")
 
         assert "It conflicts with `main` in a.txt." in post.content["note"]
-        assert "ask demo to merge `main` into it" in post.content["note"]
+        assert "ask for a merge of `main`" in post.content["note"]
         resolve = "git fetch -q; git merge -q -X ours origin/main"
         assert "conflicts" not in here.tell(f"run {resolve}").content["note"]
 
@@ -170,7 +170,7 @@ def test_a_pull_request_that_cannot_be_opened_is_opened_by_the_next_turn(tmp_pat
 
         post = here.tell("say hello")
 
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert len(here.proposals) == 1
 
 
@@ -241,7 +241,7 @@ def test_the_repository_of_a_place_is_chosen_there(tmp_path: Path) -> None:
         post = here.tell("write b.txt together")
 
         assert said == f"Repository for this conversation: {REPOSITORY}, a clone for each agent."
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         (branch,) = here.branches()
         assert here.show("b.txt", branch) == "together"
         alone = here.world.bridge.data_dir / "workspaces" / "1-demo" / "a.txt"
@@ -317,7 +317,7 @@ def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: 
         assert f"Not pushed: The repository {REPOSITORY} cannot be" in post.content["note"]
         assert "The work is kept in the clone." in post.content["note"]
         (tmp_path / "elsewhere.git").rename(here.server.path(REPOSITORY))
-        assert here.tell("say again").content["note"].endswith(PULL)
+        assert pull_of(here.tell("say again")) == PULL
         assert here.show("a.txt") == "kept"
 
 
@@ -344,7 +344,7 @@ def test_large_files_are_read_and_delivered(tmp_path: Path) -> None:
         post = here.tell("run cat a.bin; echo new > b.bin")
 
         assert "large" in post.content["text"]
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert here.show("b.bin") == pointer(b"new\n").strip()
         assert b"new\n" in here.server.large[REPOSITORY].values()
 
@@ -385,7 +385,7 @@ def test_a_shallow_repository_is_worked_in_as_any_other(tmp_path: Path) -> None:
         post = here.tell("run git rev-list --count HEAD; echo a > a.txt")
 
         assert "50" in post.content["text"].split()
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert here.log(form="%P") == here.server.head(REPOSITORY, "main")
 
 
@@ -418,7 +418,7 @@ def test_the_past_of_a_partial_repository_comes_when_an_agent_looks_at_it(
 
         assert "-what stood here" in first.content["text"]
         assert has(mirror, old)
-        assert [turn.content["note"].endswith(PULL) for turn in (first, second)] == [True, True]
+        assert [pull_of(turn) for turn in (first, second)] == [PULL, PULL]
         assert (here.show("back.txt"), here.show("theirs.txt")) == ("what stood here", "theirs")
         assert [pr["updates"] for pr in here.proposals] == [1]
         assert {visit.token for visit in here.server.visits} == {TOKEN}
@@ -437,7 +437,7 @@ def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
 
         post = here.tell("write two.txt 2")
 
-        assert post.content["note"].endswith(PULL)
+        assert pull_of(post) == PULL
         assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
         assert not here.workspace(number=2).exists()
 

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from tests.support.git_server import git
-from tests.support.studio import BRANCH, REPOSITORY, Studio, studio
+from tests.support.studio import BRANCH, REPOSITORY, Studio, pull_of, studio
 from tests.support.variants import quick
 
 Point = tuple[str, Literal["before", "after"]]
@@ -78,8 +78,8 @@ def survives(here: Studio, point: Point) -> None:
     assert here.branches() == [BRANCH]
     assert (here.show("one.txt"), here.show("two.txt")) == ("1", "2")
     assert git(here.server.path(REPOSITORY), "rev-list", "--count", f"main..{BRANCH}") == "2"
-    notes = [post.content["note"] for post in here.world.turns()]
-    assert [note.endswith(pull["link"]) for note in notes] == [True, True]
+    links = [pull_of(post) for post in here.world.turns()]
+    assert links == [pull["link"], pull["link"]]
 
 
 @pytest.mark.parametrize("point", quick(2, {" ".join(point): (point,) for point in SOME}))

@@ -94,3 +94,9 @@ def studio(
         )
         with world:
             yield Studio(world, server, forge)
+
+
+def pull_of(post: RemotePost) -> str:
+    """Tell which pull request a turn's post leads to; empty if it pushed nothing."""
+    pushed = (post.content["outcome"] or {}).get("pushed") or {}
+    return str(pushed.get("link", ""))
