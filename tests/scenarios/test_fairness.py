@@ -133,7 +133,7 @@ def test_an_agent_that_cannot_bring_back_its_memory_gets_the_transcript_and_the_
 
     assert back["text"] == "and the eggs"
     assert back["note"] == (
-        "demo could not restore its conversation, so it got the transcript instead."
+        "forgetful could not restore its conversation, so it got the transcript instead."
     )
     session = bridge.session("amnesia", "forgetful")
     query = "select prompt from turn where session = ? order by id desc"

@@ -17,7 +17,7 @@ from tests.support.platform import FINAL, RemotePost
 from tests.support.world import Said, World
 
 SHOWN_AS = {"done": "done", "failed": "failed", "cancelled": "stopped"}
-TOLD_OF_THE_CUT = ("carries on", "cut off twice", "Stopped.")
+TOLD_OF_THE_CUT = ("picking up where it left off", "restarted twice", "Stopped.")
 CONTINUATION = ": continuation."
 
 
@@ -141,7 +141,7 @@ def silences(world: World) -> Iterator[str]:
         told = any(words in note for words in TOLD_OF_THE_CUT)
         if continued and not told:
             yield f"turn {turn} was cut off and its post only says {note!r}"
-        if not continued and "carries on" in note:
+        if not continued and TOLD_OF_THE_CUT[0] in note:
             yield f"turn {turn} was not cut off, but its post says {note!r}"
 
 
