@@ -172,7 +172,7 @@ def test_a_start_that_fails_makes_room_for_whoever_waits_for_a_process(bridge: O
 
     begun.with_name("fail").touch()
 
-    assert "(exit status 3)" in bridge.end("doomed", 0, "doomed")["note"]
+    assert bridge.end("doomed", 0, "doomed")["note"] == "doomed crashed."
     assert bridge.end("hopeful", 0)["text"] == "hello"
     bridge.answer(ask, "option-1")
     assert bridge.end("holding", 0)["text"] == "You chose Yes."
