@@ -282,7 +282,7 @@ class UpdateRouter:
         if not safe:
             return []
         if self._kind == "text":
-            self._begin_words()
+            self._begin_words(safe)
             room = max(0, ANSWER_CHARACTERS - self._answered)
             self._answer.append(safe[:room])
             self._answered += len(safe)
@@ -290,13 +290,15 @@ class UpdateRouter:
             self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
         return [Entry(self._kind, text=safe, session=self._ref.session, turn=self._ref.turn)]
 
-    def _begin_words(self) -> None:
+    def _begin_words(self, words: str) -> None:
         """Begin a paragraph with the first words after a tool call."""
         if self._has_acted and self._answer:
-            gap = "" if self._answer[-1].endswith("\n") else "\n\n"
-            self._answer.append(gap)
-            self._answered += len(gap)
-            self._narrated = min(self._answered, ANSWER_CHARACTERS)
+            apart = self._answer[-1].endswith("\n") or words.startswith("\n")
+            if not apart:
+                self._answer.append("\n\n")
+                self._answered += 2
+            lead = len(words) - len(words.lstrip("\n"))
+            self._narrated = min(self._answered + lead, ANSWER_CHARACTERS)
         self._has_acted = False
 
     def _tool_entries(self) -> list[Entry]:

@@ -213,7 +213,7 @@ def test_a_second_cut_is_a_visible_failure_and_never_a_third_try(tmp_path: Path)
         first, second = world.turns()
         assert len(told(world, word)) == 2
         assert (first.state, second.state) == ("failed", "done")
-        assert "cut off twice" in first.note
+        assert "restarted twice" in first.note
         assert "Send the message again" in first.note
 
 

@@ -133,7 +133,7 @@ def test_an_agent_that_cannot_bring_back_its_memory_gets_the_transcript_and_the_
 
     assert back["text"] == "and the eggs"
     assert back["note"] == (
-        "demo could not restore its conversation, so it got the transcript instead."
+        "forgetful could not restore its conversation, so it got the transcript instead."
     )
     session = bridge.session("amnesia", "forgetful")
     query = "select prompt from turn where session = ? order by id desc"
@@ -172,7 +172,7 @@ def test_a_start_that_fails_makes_room_for_whoever_waits_for_a_process(bridge: O
 
     begun.with_name("fail").touch()
 
-    assert "(exit status 3)" in bridge.end("doomed", 0, "doomed")["note"]
+    assert bridge.end("doomed", 0, "doomed")["note"] == "doomed crashed."
     assert bridge.end("hopeful", 0)["text"] == "hello"
     bridge.answer(ask, "option-1")
     assert bridge.end("holding", 0)["text"] == "You chose Yes."

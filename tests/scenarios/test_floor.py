@@ -178,7 +178,7 @@ def test_status_and_queue_tell_what_runs_and_what_waits(bridge: Observed, place:
     assert bridge.told(place, "queue") == "demo: working, 1 message waiting"
     bridge.release(place, "go")
     assert bridge.end(place, 1)["text"] == "later"
-    assert bridge.told(place, "!status") == "demo: idle"
+    assert bridge.told(place, "!status") == "demo: ready"
 
 
 def test_a_command_that_means_nobody_says_so(bridge: Observed, place: str) -> None:

@@ -17,8 +17,7 @@ from tests.support.platform import FINAL, RemotePost
 from tests.support.world import Said, World
 
 SHOWN_AS = {"done": "done", "failed": "failed", "cancelled": "stopped"}
-CONTINUED = "picking up where it left off"
-TOLD_OF_THE_CUT = (CONTINUED, "restarted twice", "Stopped.")
+TOLD_OF_THE_CUT = ("picking up where it left off", "restarted twice", "Stopped.")
 CONTINUATION = ": continuation."
 
 
@@ -142,7 +141,7 @@ def silences(world: World) -> Iterator[str]:
         told = any(words in note for words in TOLD_OF_THE_CUT)
         if continued and not told:
             yield f"turn {turn} was cut off and its post only says {note!r}"
-        if not continued and CONTINUED in note:
+        if not continued and TOLD_OF_THE_CUT[0] in note:
             yield f"turn {turn} was not cut off, but its post says {note!r}"
 
 
@@ -163,13 +162,8 @@ def gaps(world: World) -> Iterator[str]:
             "select text from transcript where turn = ? and kind = 'text' order by id", turn
         )
         words, shown = "".join(text for (text,) in rows), json.loads(content)["text"]
-        # What was said before and after a tool call are two paragraphs of a post.
-        if not _letters(words).endswith(_letters(shown)) or (state == "done" and not shown):
+        if not words.endswith(shown) or (state == "done" and not shown):
             yield f"turn {turn} shows {shown!r}, its transcript says {words!r}"
-
-
-def _letters(text: str) -> str:
-    return "".join(text.split())
 
 
 def leftovers(world: World) -> Iterator[str]:

@@ -85,4 +85,4 @@ async def test_the_error_of_a_turn_that_was_cut_off_twice_is_read_as_words(
 
     ended = stores.turns.turn(1)
     assert ended is not None
-    assert ended.error.startswith("The bridge was cut off twice")
+    assert ended.error.startswith("The bridge restarted twice")
