@@ -56,9 +56,9 @@ def test_a_bridge_whose_output_goes_to_a_file_prints_no_link(bridge: Served) -> 
 
 def test_a_bridge_at_a_terminal_prints_a_link(tmp_path: Path) -> None:
     with closing(Served(tmp_path)) as bridge:
-        said = say_on_a_terminal(bridge, rb"Log in +\S+[^\n]*\n")
+        said = say_on_a_terminal(bridge, rb"Open http\S+[^\n]*\n")
 
-    assert re.search(rf"^Log in +http://\S+:{bridge.port}/login/\S+", said, re.MULTILINE)
+    assert re.search(rf"^Open http://\S+:{bridge.port}/login/\S+", said, re.MULTILINE)
 
 
 def test_a_preview_of_a_link_does_not_use_it_up(bridge: Served) -> None:

@@ -212,7 +212,7 @@ def test_what_is_allowed_by_option_is_done(served: Machine) -> None:
     asked = served.run("ask", "demo", "write notes.txt hello", "--allow", "once")
 
     assert (asked.returncode, asked.stdout) == (0, "Wrote notes.txt.\n")
-    assert "? demo asks: Write notes.txt" in asked.stderr
+    assert "? demo wants to create notes.txt (+1)" in asked.stderr
     (notes,) = served.folder.glob("data/workspaces/*/notes.txt")
     assert notes.read_text() == "hello\n"
 

@@ -221,10 +221,10 @@ async def test_twelve_minutes_end_in_one_notification_with_the_whole_answer(scen
     await scene.play(scene.is_sent)
 
     [_, answer] = scene.shown()
-    assert answer.words == "Looking. Found it. Mended."
+    assert answer.words == "Looking. Found it. Mended.\nPlan 1/2"
     assert progress.words == "Done\nread\nwrite\nThe answer is below."
     assert card_states(progress) == {"plan-0": "complete", "plan-1": "complete"}
-    assert scene.told()[1:] == ["Looking. Found it. Mended."]
+    assert scene.told()[1:] == [answer.words]
     assert scene.slack.reds == []
     await scene.until(lambda: scene.slack.status(*status) == "active")
     assert too_often(scene.slack) == []
@@ -248,7 +248,7 @@ async def test_a_bridge_killed_in_minute_six_notifies_once_with_the_whole_answer
         await again.until(lambda: scene.slack.status(*status) == "active")
 
         [progress, answer] = again.shown()
-        assert answer.words == "Looking. Found it. Mended."
+        assert answer.words == "Looking. Found it. Mended.\nPlan 1/2"
         assert "The answer is below." in progress.words
         assert [words for words in again.told() if "Mended." in words] == [answer.words]
         assert len(again.told()) == 2
@@ -285,7 +285,7 @@ async def test_a_step_that_an_agent_never_ticks_is_not_red_under_its_answer(scen
     assert answer.stream is not None
     assert {card["status"] for card in answer.stream.tasks.values()} == {"complete"}
     assert scene.slack.reds == []
-    assert scene.told() == ["Looking. Mended."]
+    assert scene.told() == ["Looking. Mended.\nPlan 1/2"]
 
 
 async def test_cards_do_not_repeat_what_they_said(scene: Scene) -> None:
@@ -347,7 +347,9 @@ async def test_a_bridge_killed_right_after_its_answer_does_not_repeat_it(
         await again.play(again.is_sent)
         await again.until(lambda: scene.slack.status(*status) == "active")
 
-        assert [words for words in again.told() if "Mended." in words] == ["Looking. Mended."]
+        assert [words for words in again.told() if "Mended." in words] == [
+            "Looking. Mended.\nPlan 1/2"
+        ]
         assert [each for each in again.shown() if "Looking. Mended." in each.words]
         assert scene.slack.reds == []
 

@@ -126,7 +126,7 @@ async def test_the_answer_counts_although_github_does_not_hide_the_progress(desk
     await desk.claude.send(finish(desk, issue, "Looked.", sent.remote_id))
 
     assert [each.minimized for each in issue.comments] == ["", ""]
-    assert issue.comments[0].body.startswith("This turn is over")
+    assert issue.comments[0].body.startswith("Done. The answer is in a new comment.")
 
 
 async def test_a_comment_of_an_earlier_release_is_hidden_like_any_progress(desk: Desk) -> None:
