@@ -40,7 +40,9 @@ def isolation(bridge: Running, agent: str = "demo") -> str:
 
 def test_an_isolated_agent_is_found_to_be_isolated_whoever_runs_the_bridge(server: Server) -> None:
     """Attack 2."""
-    with server.serving(AGENTS_JSON=agents(demo=server.demo(sandbox="bubblewrap"))) as bridge:
+    with server.serving(
+        LOG_LEVEL="debug", AGENTS_JSON=agents(demo=server.demo(sandbox="bubblewrap"))
+    ) as bridge:
         assert isolation(bridge).startswith("isolated (bubblewrap)")
         assert bridge.http.get("/readyz").is_success
 
@@ -81,7 +83,9 @@ def test_an_agent_of_a_root_bridge_is_not_root_itself() -> None:
     """Attack 25."""
     with laid_out("root") as server:
         entry = server.demo(sandbox="bubblewrap", mode="free")
-        with server.serving(AGENTS_JSON=agents(demo=entry, other=entry)) as bridge:
+        with server.serving(
+            LOG_LEVEL="debug", AGENTS_JSON=agents(demo=entry, other=entry)
+        ) as bridge:
             seen = bridge.ask(
                 "run head -1 /etc/shadow; ls /etc/ssl/private; id -u; touch mine ~/mine; stat mine"
             )
@@ -100,7 +104,7 @@ def test_a_root_bridge_says_what_an_agent_without_isolation_is() -> None:
     """Attack 25."""
     with laid_out("root") as server:
         entry = server.demo(sandbox="none")
-        with server.serving(AGENTS_JSON=agents(demo=entry)) as bridge:
+        with server.serving(LOG_LEVEL="debug", AGENTS_JSON=agents(demo=entry)) as bridge:
             said = isolation(bridge)
 
     assert "as root" in said

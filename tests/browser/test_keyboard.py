@@ -131,7 +131,7 @@ def test_commands_of_the_bridge_and_of_the_agent_are_offered_after_a_slash(
 
     page.keyboard.type("/sta")
     press("Enter")
-    expect(window.log).to_contain_text("claude: idle")
+    expect(window.log).to_contain_text("Claude: ready")
     expect(box).to_have_value("")
 
 

@@ -22,7 +22,7 @@ def test_claude_fixes_the_login_in_a_pull_request_and_codex_reviews_it_in_the_sa
         world.slack.click(world.ann, question.ts, "Allow once")
         world.wait(lambda: any("/pull/" in each.words for each in world.answers(thread)))
         [pull] = hub.pulls()
-        world.wait_answer(thread, f"/acme/widgets/pull/{pull.number}|Pull request>")
+        world.wait_answer(thread, f"/acme/widgets/pull/{pull.number}|#{pull.number}>")
 
         review = f"{world.at('codex')} review #{pull.number}\nsay found two edge cases"
         world.say(review, thread=thread, who=world.bob)
