@@ -248,7 +248,8 @@ def test_a_command_that_is_missing_is_named_and_works_once_it_is_there(bridge: O
     assert bridge.ask("late", "say hello", "late")["text"] == "hello"
 
 
-@pytest.mark.parametrize("updates", [400_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("updates", [400_000, 1_000_000])
 def test_a_flood_of_updates_costs_bounded_memory_while_others_are_answered(
     bridge: Observed, updates: int
 ) -> None:

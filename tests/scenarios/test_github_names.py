@@ -37,7 +37,7 @@ def reviewed(world: PullWorld, pull: Issue, words: str) -> None:
     [
         pytest.param("acme", "gadgets", False, id="renamed", marks=pytest.mark.slow),
         pytest.param("other", "widgets", False, id="transferred", marks=pytest.mark.slow),
-        pytest.param("acme", "gadgets", True, id="found out later"),
+        pytest.param("acme", "gadgets", True, id="found out later", marks=pytest.mark.slow),
     ],
 )
 def test_a_session_goes_on_under_the_new_name_of_its_repository(
