@@ -142,6 +142,7 @@ def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
         assert_equal(window, person)
 
 
+@pytest.mark.slow
 def test_what_is_sent_while_the_bridge_is_away_arrives_once_when_it_is_back(
     browser: Browser, agents: Agents, tmp_path: Path
 ) -> None:
