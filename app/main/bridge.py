@@ -115,7 +115,7 @@ class Bridge:
             missing=missing_agents(base.configuration),
             workspaces=self._joined.workspaces,
             picker=self._joined.picker,
-            standing=self._joined.standing,
+            progress=self._joined.progress,
             installs=self._installs,
             troubles=self._joined.listeners.troubles,
         )
@@ -151,7 +151,7 @@ class Bridge:
                 await self._joined.engine.drain(grace=grace)
         self._grace_timeout = None
         await self._joined.engine.drain(grace=0)
-        await self._joined.standing.close()
+        await self._joined.progress.close()
         await self._joined.ledger.close()
         await self._joined.live.close()
         await self._joined.launcher.close()

@@ -30,9 +30,9 @@ from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.picker import RepositoryPicker
+from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.repositories.standing import Standing
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -193,9 +193,9 @@ class Joined:
         )
 
     @cached_property
-    def standing(self) -> Standing:
-        """Reads how the work of sessions stands."""
-        return Standing(
+    def progress(self) -> WorkProgress:
+        """Reads the progress of sessions' work."""
+        return WorkProgress(
             self._stores.sessions,
             self._stores.checkouts,
             self._clones,
@@ -267,7 +267,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
-            look=self.standing.look,
+            look=self.progress.look,
         )
 
     @cached_property
@@ -362,7 +362,7 @@ class Joined:
             adapters=self.adapters,
             clock=self._base.clock,
             offer_seconds=self._configuration.limits.ask_hours * 3600,
-            look=self.standing.look,
+            look=self.progress.look,
         )
 
     @cached_property

@@ -16,7 +16,7 @@ from app.core.intake.reader import Intake
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
-from app.core.repositories.standing import Standing
+from app.core.repositories.progress import WorkProgress
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
@@ -89,7 +89,7 @@ class Parts:
     picker: RepositoryPicker
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
-    standing: Standing | None = None
+    progress: WorkProgress | None = None
     troubles: Callable[[], Mapping[str, str]] = dict
     """Returns the problem of each listening adapter; empty text if it has none."""
 

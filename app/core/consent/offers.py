@@ -51,7 +51,7 @@ OPTIONS: Final = 20
 TAKE: Final = "bridge:take"
 LEAVE: Final = "bridge:leave"
 
-_KINDS: Final = {
+KIND_WORDS: Final = {
     "read": "reading",
     "edit": "edits",
     "delete": "deletions",
@@ -114,7 +114,7 @@ def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
 
 def with_session_offer(request: AskRequest) -> AskRequest:
     """Offer to allow a kind of call for this session, where the agent offers no "always"."""
-    words = _KINDS.get(request.tool_kind)
+    words = KIND_WORDS.get(request.tool_kind)
     always = any(option.kind == "allow_always" for option in request.options)
     if words is None or always or find_allowing(request.options) is None:
         return request

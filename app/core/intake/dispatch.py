@@ -83,7 +83,7 @@ class Dispatcher:
     def untagged(self, place: PlaceKey, usual: Untagged | None = None) -> Floor:
         """Tell who would answer a message without a mention, and why.
 
-        `usual` stands in for the general setting; what was set for the place counts more.
+        `usual` replaces the general setting; a setting of the place wins over both.
         """
         unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
         return decide(unmentioned, self._decisions.place(place), usual or self._untagged)

@@ -39,7 +39,7 @@ ROWS_AT_ONCE = 1_000
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
 FOUND = 30
-"""Threads that a search shows: whoever needs more adds a word."""
+"""Threads that a search shows; one more word narrows it down."""
 QUERY_WORDS = 8
 """Words of a query that count."""
 WAITING_CHARACTERS = 200

@@ -105,9 +105,9 @@ async def read_thread(
     place = await queries.place_of(parts, cast, key, reading.fold)
     if place is None:
         return await _not_found(parts, who, cast, threads)
-    if parts.standing is not None:
+    if parts.progress is not None:
         for member in place.members:
-            parts.standing.look_if_old(member.session)
+            parts.progress.look_if_old(member.session)
     renderer = Renderer(cast, place.path)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))

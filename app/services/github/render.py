@@ -19,6 +19,7 @@ from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
 from app.markdown.code import span
+from app.services.common.outcome import lead
 from app.services.github.reviews import Remark
 
 BODY_CHARACTERS = 65_536
@@ -182,24 +183,12 @@ def _progress(content: PostContent, slug: str) -> str:
 def _answer(content: PostContent, text: str, *, first: bool) -> str:
     if not first:
         return text
-    lead = _lead(content)
-    empty = "" if text.strip() or content.note or lead or content.state != "done" else EMPTY
+    outcome = lead(content)
+    empty = "" if text.strip() or content.note or outcome or content.state != "done" else EMPTY
     head = _join(_call(content), HEADS.get(content.state, ""))
-    if lead:
-        return _join(head, lead, text, content.note)
+    if outcome:
+        return _join(head, outcome, text, content.note)
     return _join(head, content.note, text, empty)
-
-
-def _lead(content: PostContent) -> str:
-    """Write the outcome of a turn that pushed something, in one line."""
-    pushed = content.outcome.pushed if content.outcome is not None else None
-    if pushed is None or content.state != "done":
-        return ""
-    where = f"Pushed to {span(reveal_line(pushed.branch))}"
-    if pushed.link:
-        number = f"#{pushed.number}" if pushed.number else "a pull request"
-        where = f"Done in [{number}]({pushed.link})"
-    return " · ".join((f"**{where}**", *wording.headline(content)))
 
 
 def _record(content: PostContent, room: int) -> str:

@@ -23,6 +23,7 @@ from app.core.posts import Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
 from app.markdown.code import fence, span
+from app.services.common.outcome import lead
 
 BODY_CHARACTERS: Final = 50_000
 """Maximum text of one activity; Linear publishes no limit, and people do not read more."""
@@ -335,24 +336,12 @@ def _ask(content: PostContent) -> Iterator[Activity]:
 
 
 def _answer(content: PostContent, otherwise: str) -> str:
-    words = _join(_lead(content), content.said.strip(), content.note, _foot(content)) or otherwise
+    words = _join(lead(content), content.said.strip(), content.note, _foot(content)) or otherwise
     if not content.files:
         return words
     made = "\n".join(map(_file_line, content.files))
     # The list of files must not be cut off.
     return f"{_cut(words, BODY_CHARACTERS - len(made) - CUT_CHARACTERS)}\n\n{made}"
-
-
-def _lead(content: PostContent) -> str:
-    """Write the outcome of a turn that pushed something, in one line."""
-    pushed = content.outcome.pushed if content.outcome is not None else None
-    if pushed is None or content.state != "done":
-        return ""
-    where = f"Pushed to {span(reveal_line(pushed.branch))}"
-    if pushed.link:
-        number = f"#{pushed.number}" if pushed.number else "a pull request"
-        where = f"Done in [{number}]({pushed.link})"
-    return " · ".join((f"**{where}**", *wording.headline(content)))
 
 
 def _foot(content: PostContent) -> str:

@@ -7,7 +7,7 @@
   const ROW = 20;                        // pixels of a line, so that the scroll bar tells the truth
   const changes = [...document.querySelectorAll(".patch[id]")];
 
-  // Side by side, an equal line stands on both sides.
+  // Side by side, an equal line is shown on both sides.
   const twin = (root) => {
     if (!content.classList.contains("split")) return;
     for (const side of root.querySelectorAll(".same > .before:only-child")) {

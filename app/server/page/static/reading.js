@@ -1,4 +1,4 @@
-// Copies what a button stands next to, and shows pictures in full size.
+// Copies what is next to a button, and shows pictures in full size.
 "use strict";
 (() => {
   const told = document.createElement("p");

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, KIND_WORDS, SESSION
 from app.core.notes import NoteCode
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
@@ -42,15 +42,6 @@ _WANTS: Final = {
     "search": "search",
     "execute": "run a command",
     "fetch": "open",
-}
-_PLURALS: Final = {
-    "read": "reading",
-    "edit": "edits",
-    "delete": "deletions",
-    "move": "moves",
-    "search": "searches",
-    "execute": "commands",
-    "fetch": "fetches",
 }
 _ORDER: Final = {"allow_once": 0, "allow_always": 1, "reject_once": 2, "reject_always": 3}
 _ALWAYS: Final = re.compile(r"(allow always|always allow)", re.IGNORECASE)
@@ -140,7 +131,7 @@ def option_name(
     """Name an option; one that allows more says for how long."""
     if question.kind == "pause":
         return _pause_option(option, question, agent)
-    name, kinds = option["name"], _PLURALS.get(question.tool, "of this")
+    name, kinds = option["name"], KIND_WORDS.get(question.tool, "of this")
     if option["id"] == SESSION:
         return f"Allow all {kinds} in this thread"
     if option.get("kind") == "allow_always" and _ALWAYS.fullmatch(name.strip()):

@@ -411,7 +411,7 @@ def _rejected(decided: Mapping[str, Any]) -> str:
 
 
 def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[tuple[str, Words]]:
-    """Find the lines that stand for a file, by its size or its name, and that no other took."""
+    """Find the lines that name a file, by its size or its name, and that no other file took."""
     ends = (f", {size_words(int(file.get('size') or 0))}]", f"/{file.get('name')}]")
     for each in words:
         lines = each.text.split("\n") if any(end in each.text for end in ends) else []

@@ -1,4 +1,4 @@
-"""Keeps what people see of work in progress: how much changed, and how its proposal stands.
+"""Keeps what people see of work in progress: how much changed, and the state of its pull request.
 
 Reading takes git and the network, so it happens in the background; pages show what was kept.
 """
@@ -23,7 +23,7 @@ AGAIN_SECONDS = 60.0
 """How old a state is before an open page has it read again: webhooks report most changes."""
 
 
-class Standing:
+class WorkProgress:
     """Reads and keeps the state of sessions' work."""
 
     def __init__(

@@ -1,0 +1,20 @@
+"""Writes the outcome of a turn as one line of Markdown, for services that show Markdown; pure."""
+
+from __future__ import annotations
+
+from app.core import wording
+from app.core.posts import PostContent
+from app.core.visible import reveal_line
+from app.markdown.code import span
+
+
+def lead(content: PostContent) -> str:
+    """Write the outcome of a turn that pushed something, in one line; empty if it did not."""
+    pushed = content.outcome.pushed if content.outcome is not None else None
+    if pushed is None or content.state != "done":
+        return ""
+    where = f"Pushed to {span(reveal_line(pushed.branch))}"
+    if pushed.link:
+        number = f"#{pushed.number}" if pushed.number else "a pull request"
+        where = f"Done in [{number}]({pushed.link})"
+    return " · ".join((f"**{where}**", *wording.headline(content)))
