@@ -14,19 +14,28 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.acp.card import card_path, read_card
+from app.agents.availability import check_entry
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.exposure import NOT_ISOLATED, shorten_isolation
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
-from app.cli.invocation import command_name
+from app.cli.invocation import command_name, hint
 from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
+from app.core.availability import LABELS, Availability
 from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
 from app.errors import NotFound
-from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut
+from app.server.shapes import (
+    AgentOut,
+    AvailabilityOut,
+    CheckOut,
+    EntryOut,
+    SessionDetail,
+    SessionOut,
+)
 
 ROWS: Final = 200
 """Rows per read."""
@@ -156,7 +165,7 @@ def transcript(configuration: Configuration, session: int, *, as_json: bool = Fa
 
 
 def agents_table(configuration: Configuration, *, as_json: bool = False) -> None:
-    """Show the agents, and below the table which of them are not isolated.
+    """Show the agents, and below the table which cannot work or are not isolated.
 
     Raises:
         BridgeError: neither bridge nor settings can tell.
@@ -175,12 +184,14 @@ def agents_table(configuration: Configuration, *, as_json: bool = False) -> None
         )
         return
     show_table(
-        ("agent", "name", "command", "isolation", "services", "probe"),
+        ("agent", "name", "state", "command", "version", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
                 card.display_name,
+                LABELS[card.availability.state],
                 show_command(configuration, card.name, card.command),
+                card.version or "-",
                 shorten_isolation(card.isolation),
                 ", ".join(card.services),
                 probed(configuration, card.name),
@@ -188,6 +199,9 @@ def agents_table(configuration: Configuration, *, as_json: bool = False) -> None
             for card in cards
         ],
     )
+    for card in cards:
+        if words := f"{card.availability.reason} {card.availability.remedy}".strip():
+            sys.stderr.write(f"! {card.name}: {hint(words)}\n")
     for line in exposed((card.name, card.isolation) for card in cards):
         sys.stderr.write(f"! {line}\n")
 
@@ -236,6 +250,10 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
         shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
+    found = {
+        entry.name: Availability.of(check_entry(configuration, entry, registry.program(entry.name)))
+        for entry in registry
+    }
     return [
         AgentOut(
             name=entry.name,
@@ -247,6 +265,8 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             checkout=checkout_words(registry.program(entry.name)),
             limits=shelters[entry.name].limit_words,
             services=["web"],
+            availability=AvailabilityOut.of(found[entry.name]),
+            checks=CheckOut.all_of(found[entry.name]),
         )
         for entry in registry
     ]

@@ -17,6 +17,7 @@ from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
 from app.main.cards import cards_of, missing_agents
+from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of
@@ -46,12 +47,19 @@ class Bridge:
         *,
         timeouts: Mapping[str, float] | None = None,
         forge: Forge | None = None,
+        starts_agents: bool = False,
     ) -> None:
-        """Join the parts; `timeouts` are seconds by step, where they differ from the defaults."""
+        """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
+
+        With `starts_agents`, each agent is started once in the background to see if it works.
+        """
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
-        self._joined = joined = Joined(base, adapters, timeouts=timeouts or {}, forge=forge)
+        timeouts = timeouts or {}
+        self._joined = joined = Joined(
+            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt
+        )
         self.feed = joined.feed
         self.intake = joined.intake
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
@@ -59,7 +67,11 @@ class Bridge:
         self._started = asyncio.Event()
         self._hurried = False
         self._grace_timeout: asyncio.Timeout | None = None
+        self.availability = joined.availability.of
         self.cards = cards_of(configuration, base.shelters, joined.adapters)
+        self.checkups = Checkups(
+            base, joined.availability, self._judge, timeouts=timeouts, starts_agents=starts_agents
+        )
         self.door = LoginLinks(
             base.stores.logins,
             base.clock,
@@ -118,6 +130,8 @@ class Bridge:
             progress=self._joined.progress,
             installs=self._installs,
             troubles=self._joined.listeners.troubles,
+            availability=self.availability,
+            probe=self.checkups.probe,
         )
 
     async def start(self, *, resume: bool = True) -> None:
@@ -131,7 +145,7 @@ class Bridge:
             await self._joined.outbox.start()
             self._joined.engine.resume()
             self._joined.ledger.start()
-            self._tasks.start(self._probe(), name="isolation probe")
+            self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
@@ -144,6 +158,7 @@ class Bridge:
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
         self.feed.close()
+        await self.checkups.close()
         await self._joined.listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
@@ -189,14 +204,17 @@ class Bridge:
             return Check("store", ok=False, words=str(error) or "no answer")
         return Check("store", ok=True)
 
-    async def _probe(self) -> None:
-        """Probe each agent's isolation, and log and show the result."""
+    async def _judge(self, name: str) -> str:
+        """Probe an agent's isolation; log, show and return the result."""
         admission = self._base.admission
-        for name in self._base.shelters:
-            card, words = self.cards[name], await admission.judge(name)
-            self.cards[name] = replace(card, isolation=words)
-            # What the start-up output has said already is no news.
-            level = logging.DEBUG if words == card.isolation else logging.INFO
-            if name in admission.closed():
-                level = logging.ERROR
-            logger.log(level, "%s: %s", name, words)
+        card, words = self.cards[name], await admission.judge(name)
+        self.cards[name] = replace(card, isolation=words)
+        # What the start-up output has said already is no news.
+        level = logging.DEBUG if words == card.isolation else logging.INFO
+        if name in admission.closed():
+            level = logging.ERROR
+        logger.log(level, "%s: %s", name, words)
+        return words
+
+    def _doubt(self, agent: str) -> None:
+        self.checkups.recheck(agent)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.acp.card import card_path
 from app.agents.admission import Admission
+from app.agents.availability import CHECK_COMMAND
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
@@ -23,8 +24,7 @@ from app.main.resources import Resources, bridge_id
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
-
-CHECK_COMMAND = "Check its command in AGENTS_JSON."
+    from app.acp.probing.greeting import Greeting
 
 
 class LateLauncher:
@@ -110,3 +110,24 @@ def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float])
         warden=warden,
         timeouts=AgentTimeouts(**timeouts),
     )
+
+
+async def greet(base: Resources, agent: str, timeouts: Mapping[str, float]) -> Greeting:
+    """Start an agent once, outside of any conversation, to see whether it answers.
+
+    Raises:
+        AgentError: it does not.
+    """
+    from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
+    from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415
+    from app.acp.probing.visit import Visits  # noqa: PLC0415
+
+    shelters = {agent: base.shelters[agent]}
+    visits = Visits(
+        launches(base.configuration, shelters, base.admission)[agent],
+        base.configuration.data_dir / "workspaces" / f"check-{agent}",
+        base.metrics,
+        bridge_id(base.configuration),
+        AgentTimeouts(**timeouts),
+    )
+    return await greet_agent(visits)

@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -17,6 +17,7 @@ from app.children.disk import DiskSpace
 from app.children.users import give
 from app.children.warden import Warden
 from app.core.adapters import Adapter
+from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
@@ -71,7 +72,9 @@ class Joined:
         *,
         timeouts: Mapping[str, float],
         forge: Forge | None,
+        doubt: Callable[[str], None],
     ) -> None:
+        """Prepare; `doubt` is told the agent that could not be started for a turn."""
         self._base = base
         self._configuration = base.configuration
         self._stores = base.stores
@@ -82,6 +85,7 @@ class Joined:
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self.uploads = base.configuration.data_dir / "uploads"
+        self.availability = Availabilities(base.clock, base.vault.redact, doubt)
 
     @cached_property
     def feed(self) -> Feed:
@@ -268,6 +272,7 @@ class Joined:
             speaking_of=_speaking_of,
             terms={name: terms_of(configuration, name) for name in configuration.agents},
             look=self.progress.look,
+            availability=self.availability,
         )
 
     @cached_property

@@ -21,6 +21,8 @@ from app.server.problems import RESPONSES
 from app.server.shapes import (
     AgentOut,
     AskOut,
+    AvailabilityOut,
+    CheckOut,
     DeliveryOut,
     EntryOut,
     NewAnswer,
@@ -57,13 +59,21 @@ router = APIRouter(
 @router.get("/agents")
 async def list_agents(parts: PartsOf) -> Page[AgentOut]:
     """List the agents."""
-    return Page(items=[_agent_out(card) for card in parts.agents.values()])
+    return Page(items=[_agent_out(parts, card) for card in parts.agents.values()])
 
 
 @router.get("/agents/{name}")
 async def read_agent(parts: PartsOf, name: str) -> AgentOut:
     """Read one agent."""
-    return _agent_out(_agent(parts, name))
+    return _agent_out(parts, _agent(parts, name))
+
+
+@router.post("/agents/{name}/probe")
+async def probe_agent(parts: PartsOf, name: str) -> AgentOut:
+    """Start an agent to check whether it can work; it is not prompted."""
+    card = _agent(parts, name)
+    await parts.probe(card.name)
+    return _agent_out(parts, card)
 
 
 @router.post("/sessions", status_code=201)
@@ -205,7 +215,8 @@ def _agent(parts: Parts, name: str) -> AgentCard:
     return card
 
 
-def _agent_out(card: AgentCard) -> AgentOut:
+def _agent_out(parts: Parts, card: AgentCard) -> AgentOut:
+    found = parts.availability(card.name)
     return AgentOut(
         name=card.name,
         display_name=card.display_name,
@@ -216,6 +227,9 @@ def _agent_out(card: AgentCard) -> AgentOut:
         checkout=card.checkout,
         limits=card.limits,
         services=list(card.services),
+        availability=AvailabilityOut.of(found),
+        version=found.version,
+        checks=CheckOut.all_of(found),
     )
 
 
