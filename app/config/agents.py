@@ -242,6 +242,13 @@ class AgentEntry(BaseModel):
 
     name: str
     """The agent's name in the registry, in mentions and in the suffixes of settings."""
+    id: str = ""
+    """What its sessions, homes and stored rows refer to: stays when it is renamed, and no later
+    agent gets it."""
+    source: Literal["environment", "stored"] = "environment"
+    """Where its entry is: in the settings, which only the operator changes, or in the store."""
+    former: tuple[str, ...] = ()
+    """Names it had: their webhook paths still lead to it."""
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
     """The program that speaks ACP, with its arguments."""
     driver: str | None = None
@@ -285,6 +292,13 @@ class AgentEntry(BaseModel):
     limits: AgentLimits = AgentLimits()
     """Its own limits."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_itself(cls, table: Any) -> Any:
+        if isinstance(table, dict) and not table.get("id"):
+            return {**table, "id": table.get("name", "")}
+        return table
+
     @model_validator(mode="after")
     def _home_fits_sandbox(self) -> AgentEntry:
         if self.home == "user" and self.sandbox == "bubblewrap":
@@ -324,7 +338,8 @@ def suffix(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-KEYS: tuple[str, ...] = tuple(key for key in AgentEntry.model_fields if key != "name")
+_OUTSIDE = ("name", "id", "source", "former")
+KEYS: tuple[str, ...] = tuple(key for key in AgentEntry.model_fields if key not in _OUTSIDE)
 WITHOUT_EFFECT: tuple[str, ...] = (
     "prompt",
     "emoji",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from app.config.credentials import Credentials, read_credentials
 from app.config.fields import PAGE
 from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
+from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Surroundings, gather
 from app.config.safety import check_access, check_homes, check_transport, data_folder
@@ -30,6 +31,7 @@ from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
 _DATABASE_FILE = "bridge.db"
+AGENTS = "AGENTS_JSON"
 
 _AS_GIVEN = (
     "allowed_users",
@@ -62,14 +64,44 @@ def load(
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
     sources = Sources.read(environ, dotenv)
+    return Reader(sources, known, services, dotenv, home, executable).read()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads a configuration from what was given at start, also later with other agents."""
+
+    sources: Sources = field(repr=False)
+    known: Sequence[KnownAgent]
+    services: Sequence[KnownService]
+    dotenv: Path | None
+    home: Path
+    executable: Path
+
+    def read(self, records: Sequence[AgentRecord] = ()) -> Configuration:
+        """Read and check the configuration, with the agents that the store has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        return _read(self, records)
+
+    def with_agents_anew(self) -> Reader:
+        """Return a reader that reads the file with the agents of the settings again."""
+        return replace(self, sources=self.sources.reread(AGENTS))
+
+
+def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
+    sources, known, services = reader.sources, reader.known, reader.services
+    environ, home, dotenv = sources.environ, reader.home, reader.dotenv
     settings = read_settings(sources, services)
     path = environ.get("PATH", os.defpath)
-    roster = gather(settings, Surroundings(known, path, home, executable))
+    roster = gather(settings, Surroundings(known, path, home, reader.executable), records)
     repositories = read_repositories(settings.repositories_json)
     names = Names(roster, known, repositories, services)
     names.check(sources)
     service_settings = read_service_settings(sources, services)
-    credentials = read_credentials(sources, roster, services)
+    credentials = read_credentials(sources, roster, services, records)
     running = _running(settings, credentials, services)
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
@@ -77,10 +109,13 @@ def load(
     base_url = _base_url(settings)
     check_transport(settings, base_url)
     secret_names = names.secrets()
-    keys = {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
+    agents = {agent.id: agent for agent in roster.agents.values()}
+    keys = {agent: _keys(entry, names, sources) for agent, entry in agents.items()}
     return Configuration(
-        agents=MappingProxyType(dict(roster.agents)),
-        default_agent=roster.default,
+        reader=reader,
+        agents=MappingProxyType(agents),
+        default_agent=roster.agents[roster.default].id,
+        plain_agent=roster.agents[roster.plain].id,
         agents_source=roster.source,
         services=running,
         service_settings=service_settings,
