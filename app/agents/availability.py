@@ -47,7 +47,7 @@ def check_key(
     Only names are ever shown. An agent in the user's home may be logged in by means that only it
     knows; so may one that gets other variables, such as the address of a gateway.
     """
-    variables = configuration.model_keys(entry.name)
+    variables = configuration.model_keys(entry.id)
     given = sorted(name for name in variables if is_secret(name))
     if given:
         return passed("key", f"gets {', '.join(given)}")

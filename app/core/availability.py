@@ -81,9 +81,9 @@ def unmet(name: str, words: str, remedy: str, state: State = "ready") -> AgentCh
     return AgentCheck(name, ok=False, words=words, remedy=remedy, state=state)
 
 
-def login_needed(agent: str) -> AgentCheck:
-    """Say that an agent has to be logged in."""
-    remedy = wording.LOG_IN.format(agent=agent)
+def login_needed(name: str) -> AgentCheck:
+    """Say that an agent of this name has to be logged in."""
+    remedy = wording.LOG_IN.format(agent=name)
     return unmet("login", wording.NOT_LOGGED_IN, remedy, "login_needed")
 
 
@@ -102,11 +102,18 @@ class Availabilities:
         self,
         clock: Clock,
         redact: Callable[[str], str] = str,
+        *,
+        name_of: Callable[[str], str] = str,
         doubt: Callable[[str], None] = lambda _agent: None,
     ) -> None:
-        """Keep nothing yet; `doubt` is told the agent that could not be started for a turn."""
+        """Keep nothing yet.
+
+        `name_of` returns the name of an agent in commands; `doubt` is told the agent that could
+        not be started for a turn.
+        """
         self._clock = clock
         self._redact = redact
+        self._name_of = name_of
         self._doubt = doubt
         self._found: dict[str, _Found] = {}
 
@@ -151,7 +158,7 @@ class Availabilities:
 
     def logged_out(self, agent: str) -> None:
         """Note that a missing login stopped a turn."""
-        self.note(agent, login_needed(agent))
+        self.note(agent, login_needed(self._name_of(agent)))
 
     def failed(self, agent: str, words: str, *, started: bool) -> None:
         """Note that a turn failed; an agent that could not even be started is checked again."""

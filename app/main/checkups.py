@@ -126,7 +126,7 @@ class Checkups:
         words = f"answers as {greeting.title} {greeting.version}".rstrip()
         checks = [passed("initialize", words)]
         if greeting.logged_in is False:
-            checks.append(login_needed(agent))
+            checks.append(login_needed(self._name_of(agent)))
         elif greeting.logged_in:
             checks.append(passed("login", "opens a conversation"))
         return checks, greeting.version
@@ -135,8 +135,8 @@ class Checkups:
         if isinstance(error, AgentRefused):
             found = obstacle(error.code, error.message, error.data, self._base.clock.now())
             if found is not None and found.kind == "login":
-                return login_needed(agent)
-        remedy = PROBE.format(agent=agent)
+                return login_needed(self._name_of(agent))
+        remedy = PROBE.format(agent=self._name_of(agent))
         return unmet("initialize", f"Does not start: {error}", remedy, "unavailable")
 
     def _check(self, agent: str) -> None:
@@ -148,6 +148,10 @@ class Checkups:
 
     def _forget_findings(self, agent: str) -> None:
         self._found.forget(agent, "command", "key", "initialize", "login", "limit")
+
+    def _name_of(self, agent: str) -> str:
+        entry = self._base.configuration.agents.get(agent)
+        return entry.name if entry is not None else agent
 
     def _is_there(self, agent: str) -> bool:
         return agent in self._base.configuration.agents

@@ -85,7 +85,13 @@ class Joined:
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self.uploads = base.configuration.data_dir / "uploads"
-        self.availability = Availabilities(base.clock, base.vault.redact, doubt)
+        self.availability = Availabilities(
+            base.clock, base.vault.redact, name_of=self._name_of, doubt=doubt
+        )
+
+    def _name_of(self, agent: str) -> str:
+        entry = self._configuration.agents.get(agent)
+        return entry.name if entry is not None else agent
 
     @cached_property
     def feed(self) -> Feed:

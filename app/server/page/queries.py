@@ -85,6 +85,7 @@ def cast_of(parts: Parts) -> Cast:
             command=card.command,
             default=card.default,
             examples=card.examples,
+            availability=parts.availability(card.name),
         )
         for card in parts.agents.values()
     )

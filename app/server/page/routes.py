@@ -66,7 +66,7 @@ async def begin(
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
-        events=f"/events?threads={threads}",
+        events=f"/events?threads={threads}&to={picked}",
         missing=tuple(Missing(each.title, each.install) for each in parts.missing),
         troubles=queries.troubles_of(parts),
         examples=cast[picked].examples or EXAMPLES,
@@ -131,11 +131,11 @@ async def read_thread(
 
 @router.get("/events")
 async def follow_list(
-    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS
+    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS, to: str = ""
 ) -> StreamingResponse:
-    """Follow the list of threads."""
+    """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who)), 0)
+    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who), to), 0)
 
 
 @router.get("/events/t/{service}/{name:path}")

@@ -45,6 +45,8 @@ class Stream:
     more: str
     welcome: Callable[[], bool]
     """Returns whether the viewer is still signed in."""
+    picked: str = ""
+    """The agent that a page without a thread proposes."""
     _panels: dict[str, str] = field(default_factory=dict)
     _stirs: int = -1
     _next_list: float = 0.0
@@ -89,7 +91,9 @@ class Stream:
         for _ in range(ATTEMPTS):
             made: dict[str, str] = {}
             states = self._states()
-            if self.key is not None:
+            if self.key is None:
+                made = render.start_panels(cast, self.picked)
+            else:
                 place = await queries.place_of(self.parts, cast, self.key, fold)
                 made = render.place_panels(place, cast) if place is not None else {}
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -150,6 +151,17 @@ def place_panels(place: Place, cast: Cast) -> dict[str, str]:
     return {name: _panel(name, place, cast) for name in ("state", "status", "side", "to")}
 
 
+def start_panels(cast: Cast, picked: str) -> dict[str, str]:
+    """Render the agents of a page without a thread, by the id of their element."""
+    macros: Any = _environment().get_template("panels.html").module
+    made = {
+        "cards": macros.cards(cast),
+        "to": macros.options(cast, picked),
+        "crew": macros.agents(cast, picked),
+    }
+    return {name: str(html).strip() for name, html in made.items()}
+
+
 def threads_panel(threads: ThreadList, cast: Cast) -> str:
     """Render the list of threads."""
     return _panel("threads", threads, cast)
@@ -172,6 +184,7 @@ def _environment() -> Environment:
     made.filters.update(
         ago=_ago,
         clock=_clock,
+        coded=_coded,
         duration=amounts.duration,
         size=_size,
         excerpt=cards.excerpt,
@@ -240,6 +253,13 @@ def _clock(at: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(), moment.strftime("%H:%M")
     )
+
+
+def _coded(text: str) -> Markup:
+    """Render a line of words with commands in backticks."""
+    parts = cards.visible(text).split("`")
+    marked = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in count())
+    return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
 
 
 def _ago(at: float) -> Markup:

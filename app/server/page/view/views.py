@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from app.core.availability import Availability
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
@@ -25,6 +26,7 @@ MARKS: Mapping[Dot, str] = {
     "fail": "Failed",
     "": "Done",
 }
+READY = Availability()
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
 STOPPABLE = {
@@ -50,6 +52,12 @@ class Agent:
     examples: tuple[str, ...] = ()
     letters: str = ""
     colour: int | None = None
+    availability: Availability = READY
+
+    @property
+    def able(self) -> bool:
+        """Whether it can work, as far as is known."""
+        return self.availability.state == "ready"
 
     @property
     def isolated(self) -> bool:
