@@ -43,6 +43,7 @@ def configure(tmp_path: Path) -> Configure:
 def cards(configuration: Configuration) -> dict[str, AgentCard]:
     return {
         entry.name: AgentCard(
+            id=entry.id,
             name=entry.name,
             display_name=entry.name,
             description="",
