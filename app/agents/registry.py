@@ -30,6 +30,8 @@ class Registry:
         """The configuration with the agents of this moment; never changed, only replaced."""
         self.records = tuple(records)
         """What the store has of every agent there is or was."""
+        self.leaving: set[str] = set()
+        """Agents that are being removed: nothing new begins for them."""
 
     def replace(self, configuration: Configuration, records: Sequence[AgentRecord]) -> None:
         """Let everything that looks from now on see other agents."""
@@ -73,8 +75,12 @@ class Registry:
             raise
 
     def removed(self) -> dict[str, str]:
-        """Return the names of removed agents, by id."""
-        return {record.id: record.name for record in self.records if not record.present}
+        """Return the names of agents that were removed or are being removed, by id."""
+        return {
+            record.id: record.name
+            for record in self.records
+            if not record.present or record.id in self.leaving
+        }
 
     def name(self, agent: str) -> str:
         """Return the name of an agent, present or removed; the id itself if it is unknown."""

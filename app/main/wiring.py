@@ -43,6 +43,7 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
+from app.main.current_forge import CurrentForge
 from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources, bridge_id
 from app.main.terms import (
@@ -83,7 +84,7 @@ class Joined:
         self._base = base
         self._stores = base.stores
         self._timeouts = timeouts
-        self._forge = forge
+        self.forge = CurrentForge(forge)
         self._disk = DiskSpace(base.configuration.data_dir)
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
@@ -134,17 +135,17 @@ class Joined:
             Mirrors(
                 configuration.data_dir / "mirrors",
                 git,
-                self._forge,
+                self.forge,
                 person,
                 disk=self._disk,
                 shallow=fetched_as("shallow", configuration, self._directory, names.now),
                 partial=fetched_as("partial", configuration, self._directory, names.now),
             ),
-            tokens=self._forge,
+            tokens=self.forge,
             vault=self._base.vault,
             person=person,
             variables=self._variables,
-            guard=None if self._forge is None else self._forge.guard,
+            guard=self.forge.guard,
         )
 
     def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
@@ -194,7 +195,7 @@ class Joined:
         shipping = Shipping(
             self._per_agent(ship_of),
             self._per_agent(author_of),
-            self._forge,
+            self.forge,
         )
         return Clones(
             self._folders.root,
@@ -215,7 +216,7 @@ class Joined:
             self._clones,
             self.feed,
             self._base.clock,
-            self._forge,
+            self.forge,
         )
 
     @cached_property
@@ -292,7 +293,7 @@ class Joined:
             self._directory,
             self._base.clock,
             adapters=self.adapters,
-            list_repositories=None if self._forge is None else self._forge.repositories,
+            list_repositories=self.forge.repositories,
         )
 
     @cached_property
@@ -333,7 +334,7 @@ class Joined:
             self._directory,
             self._stores.sessions,
             choose=self.manager.choose,
-            list_repositories=None if self._forge is None else self._forge.repositories,
+            list_repositories=self.forge.repositories,
             reach=self.checkouts.reach,
         )
 
@@ -350,6 +351,7 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
+            removed=self._base.registry.removed,
         )
 
     @cached_property

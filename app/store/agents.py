@@ -14,6 +14,8 @@ from app.errors import ConfigurationError
 from app.store.database import Database
 from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, session
 
+_UNSENT = ("new", "closing", "open")
+
 
 class AgentRows:
     """The records of agents on SQLite."""
@@ -45,6 +47,16 @@ class AgentRows:
         there = select(session.c.id).where(session.c.agent == agent_id, session.c.closed.is_(None))
         return [row.id for row in self._all(there.order_by(session.c.id))]
 
+    def has_work(self, agent_id: str) -> bool:
+        """Tell whether anything still waits for an agent: a session, a delivery or a post."""
+        waiting = select(delivery.c.seq).where(delivery.c.adapter.like(f"%:{agent_id}"))
+        unsent = select(post.c.id).where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
+        return bool(
+            self.open_sessions(agent_id)
+            or self._all(waiting.where(DELIVERY_IS_NEW).limit(1))
+            or self._all(unsent.limit(1))
+        )
+
     async def settle(self, agent_id: str, reason: str) -> None:
         """Fail what still waits for an agent that was removed: deliveries and unsent posts."""
 
@@ -57,7 +69,7 @@ class AgentRows:
             )
             connection.execute(
                 update(post)
-                .where(post.c.agent == agent_id, post.c.state.in_(("new", "closing", "open")))
+                .where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
                 .values(state="failed", error=reason)
             )
 
