@@ -82,6 +82,10 @@ class Client:
         """List the agents."""
         return (await self._get(Page[AgentOut], "/agents")).items
 
+    async def probe(self, agent: str) -> AgentOut:
+        """Have an agent checked now."""
+        return await self._send(AgentOut, f"/agents/{agent}/probe", {})
+
     async def sessions(
         self, *, agent: str | None, state: str | None, limit: int
     ) -> list[SessionOut]:

@@ -257,13 +257,13 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
     return [
         AgentOut(
             name=entry.name,
-            display_name=registry.display_name(entry.name),
+            display_name=registry.display_name(entry.id),
             description=entry.description or "",
-            default=entry.name == configuration.default_agent,
+            default=entry.id == configuration.default_agent,
             command=entry.command[0],
-            isolation=shelters[entry.name].words,
-            checkout=checkout_words(registry.program(entry.name)),
-            limits=shelters[entry.name].limit_words,
+            isolation=shelters[entry.id].words,
+            checkout=checkout_words(registry.program(entry.id)),
+            limits=shelters[entry.id].limit_words,
             services=["web"],
             availability=AvailabilityOut.of(found[entry.name]),
             checks=CheckOut.all_of(found[entry.name]),

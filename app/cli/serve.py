@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from app.agents.exposure import shorten_isolation
@@ -72,7 +72,7 @@ def welcome(
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
-                availability(card.name).label,
+                availability(card.id).label,
                 show_command(configuration, card.name, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",
@@ -90,11 +90,13 @@ def welcome(
     sys.stdout.flush()
 
 
-def unable(agents: Iterable[str], availability: Callable[[str], Availability]) -> Iterator[str]:
+def unable(
+    cards: Mapping[str, AgentCard], availability: Callable[[str], Availability]
+) -> Iterator[str]:
     """List the agents that cannot work, and the remedy for each."""
-    for agent in agents:
+    for agent, card in cards.items():
         if words := availability(agent).words:
-            yield f"{agent}: {hint(words)}"
+            yield f"{card.name}: {hint(words)}"
 
 
 def addresses(configuration: Configuration) -> Iterator[str]:

@@ -154,17 +154,25 @@ def _parse_agents(text: str) -> dict[str, dict[str, Any]]:
     raise ConfigurationError("AGENTS_JSON", words["problem"], words["remedy"])
 
 
+def check_name(source: str, name: str, what: str = "the name") -> None:
+    """Refuse a name that no agent can have, without repeating it: it may be anything.
+
+    Raises:
+        ConfigurationError: it is not valid.
+    """
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(
+            source,
+            f"{what} is not valid",
+            "Use lowercase letters, digits and hyphens, a letter first, at most 31 characters.",
+        )
+
+
 def _check_names(entries: Mapping[str, object]) -> None:
     if not entries:
         raise ConfigurationError("AGENTS_JSON", "names no agent", "Name one, or remove it.")
     for number, (name, raw) in enumerate(entries.items(), start=1):
-        # Do not repeat an invalid name: it may be anything.
-        if not NAME.fullmatch(name):
-            raise ConfigurationError(
-                "AGENTS_JSON",
-                f"the name of agent {number} is not valid",
-                "Use lowercase letters, digits and hyphens, a letter first, at most 31 characters.",
-            )
+        check_name("AGENTS_JSON", name, f"the name of agent {number}")
         if not isinstance(raw, dict):
             raise ConfigurationError(
                 "AGENTS_JSON",

@@ -103,6 +103,7 @@ STATES = {
 }
 NOT_HERE = "{agent} is not available here{why}."
 DID_NOT_ACT = "{agent} did not act: {why}."
+AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another agent."
 NO_LONGER_HERE = "{agent} is no longer here"
 NOT_DONE = "Not done: {why}."
 DOES_NOT_COUNT = "This does not count: {why}."

@@ -17,8 +17,10 @@ from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
 from app.main.cards import cards_of, missing_agents
+from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
+from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of
 from app.main.wiring import Joined
@@ -47,11 +49,13 @@ class Bridge:
         *,
         timeouts: Mapping[str, float] | None = None,
         forge: Forge | None = None,
+        build: Build = presence,
         starts_agents: bool = False,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
 
-        With `starts_agents`, each agent is started once in the background to see if it works.
+        `build` makes the adapters anew when agents change. With `starts_agents`, each agent is
+        started once in the background to see if it works.
         """
         configuration = base.configuration
         self._base = base
@@ -66,6 +70,10 @@ class Bridge:
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
         self._hurried = False
+        self._front: Front | None = None
+        self.changes = AgentChanges(
+            base, joined, build, applied=self._take_over, probe=self._follow
+        )
         self._grace_timeout: asyncio.Timeout | None = None
         self.availability = joined.availability.of
         self.cards = cards_of(configuration, base.shelters, joined.adapters)
@@ -101,7 +109,17 @@ class Bridge:
             started=self._started,
         )
         front.open(hooks)
+        self._front = front
         return front
+
+    def _take_over(self) -> None:
+        """Show and accept what the agents are now."""
+        base, adapters = self._base, self._joined.adapters
+        cards = cards_of(base.configuration, base.shelters, adapters)
+        self.cards.clear()
+        self.cards.update(cards)
+        if self._front is not None:
+            self._front.open(adapters.values())
 
     def parts(self) -> Parts:
         """Return the parts that people use, over HTTP or from a terminal."""
@@ -143,6 +161,8 @@ class Bridge:
         if resume:
             # Before any turn resumes: its post may have arrived without being recorded.
             await self._joined.outbox.start()
+            # And before agents that are gone would begin to work.
+            await self.changes.settle()
             self._joined.engine.resume()
             self._joined.ledger.start()
             self.checkups.start()
@@ -158,6 +178,7 @@ class Bridge:
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
         self.feed.close()
+        await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
         await self.intake.close()
@@ -207,7 +228,9 @@ class Bridge:
     async def _judge(self, name: str) -> str:
         """Probe an agent's isolation; log, show and return the result."""
         admission = self._base.admission
-        card, words = self.cards[name], await admission.judge(name)
+        words = await admission.judge(name)
+        if (card := self.cards.get(name)) is None:  # removed meanwhile
+            return words
         self.cards[name] = replace(card, isolation=words)
         # What the start-up output has said already is no news.
         level = logging.DEBUG if words == card.isolation else logging.INFO
@@ -218,3 +241,6 @@ class Bridge:
 
     def _doubt(self, agent: str) -> None:
         self.checkups.recheck(agent)
+
+    async def _follow(self) -> None:
+        await self.checkups.follow()

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from app.agents.availability import check_entry, check_isolation
-from app.agents.catalog import known_agents
-from app.agents.registry import Registry
 from app.core.availability import (
     AgentCheck,
     Availabilities,
@@ -54,6 +52,7 @@ class Checkups:
         self._timeouts = timeouts
         self._starts_agents = starts_agents
         self._due: dict[str, None] = {}
+        self._seen: dict[str, object] = {}
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
@@ -78,19 +77,34 @@ class Checkups:
             while self._due:
                 agent = next(iter(self._due))
                 del self._due[agent]
-                await self._examine(agent, start=self._starts_agents)
+                try:
+                    await self._examine(agent, start=self._starts_agents)
+                except Exception:
+                    logger.exception("could not check %s", agent)
             await self._news.wait()
 
     def recheck(self, agent: str) -> None:
-        """Check an agent again in the background: it changed, or could not be started."""
+        """Check an agent again in the background: its entry changed, or it could not be started."""
         self._forget_findings(agent)
         self._check(agent)
         self._due[agent] = None
         self._news.set()
 
+    async def follow(self) -> None:
+        """Check the agents that changed, and the isolation of all: none may see the others."""
+        configuration = self._base.configuration
+        for agent in self._seen.keys() - configuration.agents.keys():
+            self.drop(agent)
+        for agent in configuration.agents:
+            if self._seen.get(agent) != self._terms(agent):
+                self.recheck(agent)
+        for agent in list(configuration.agents):
+            await self._isolation(agent)
+
     def drop(self, agent: str) -> None:
-        """Forget an agent that was removed."""
+        """Forget an agent that is no longer in the configuration."""
         self._due.pop(agent, None)
+        self._seen.pop(agent, None)
         self._found.drop(agent)
 
     async def probe(self, agent: str) -> Availability:
@@ -121,37 +135,37 @@ class Checkups:
         """Start an agent; return what was found, and its version."""
         try:
             greeting = await greet(self._base, agent, self._timeouts)
-        except AgentError as error:
+        except (AgentError, OSError) as error:
             return [self._read(agent, error)], ""
         words = f"answers as {greeting.title} {greeting.version}".rstrip()
         checks = [passed("initialize", words)]
         if greeting.logged_in is False:
-            checks.append(login_needed(self._name_of(agent)))
+            checks.append(login_needed(self._base.registry.name(agent)))
         elif greeting.logged_in:
             checks.append(passed("login", "opens a conversation"))
         return checks, greeting.version
 
-    def _read(self, agent: str, error: AgentError) -> AgentCheck:
+    def _read(self, agent: str, error: AgentError | OSError) -> AgentCheck:
         if isinstance(error, AgentRefused):
             found = obstacle(error.code, error.message, error.data, self._base.clock.now())
             if found is not None and found.kind == "login":
-                return login_needed(self._name_of(agent))
-        remedy = PROBE.format(agent=self._name_of(agent))
+                return login_needed(self._base.registry.name(agent))
+        remedy = PROBE.format(agent=self._base.registry.name(agent))
         return unmet("initialize", f"Does not start: {error}", remedy, "unavailable")
 
     def _check(self, agent: str) -> None:
         if self._is_there(agent):
-            configuration = self._base.configuration
-            registry = Registry(configuration, known_agents())
-            checks = check_entry(configuration, registry.get(agent), registry.program(agent))
-            self._found.note(agent, *checks)
+            registry = self._base.registry
+            entry, program = registry.get(agent), registry.program(agent)
+            self._found.note(agent, *check_entry(registry.configuration, entry, program))
+            self._seen[agent] = self._terms(agent)
 
     def _forget_findings(self, agent: str) -> None:
         self._found.forget(agent, "command", "key", "initialize", "login", "limit")
 
-    def _name_of(self, agent: str) -> str:
-        entry = self._base.configuration.agents.get(agent)
-        return entry.name if entry is not None else agent
+    def _terms(self, agent: str) -> object:
+        configuration = self._base.configuration
+        return configuration.agents[agent], configuration.keys[agent]
 
     def _is_there(self, agent: str) -> bool:
         return agent in self._base.configuration.agents

@@ -72,7 +72,7 @@ async def read_agent(parts: PartsOf, name: str) -> AgentOut:
 async def probe_agent(parts: PartsOf, name: str) -> AgentOut:
     """Start an agent to check whether it can work; it is not prompted."""
     card = _agent(parts, name)
-    await parts.probe(card.name)
+    await parts.probe(card.id)
     return _agent_out(parts, card)
 
 
@@ -216,7 +216,7 @@ def _agent(parts: Parts, name: str) -> AgentCard:
 
 
 def _agent_out(parts: Parts, card: AgentCard) -> AgentOut:
-    found = parts.availability(card.name)
+    found = parts.availability(card.id)
     return AgentOut(
         name=card.name,
         display_name=card.display_name,

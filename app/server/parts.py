@@ -30,6 +30,7 @@ from app.server.metrics import Metrics
 class AgentCard:
     """What the API shows of an agent."""
 
+    id: str
     name: str
     display_name: str
     description: str

@@ -14,7 +14,7 @@ from app.acp.probing.greeting import greet
 from app.acp.probing.login import Method, log_in, methods
 from app.children.foreground import run_in_terminal
 from app.children.proc_table import new_marker
-from app.cli.agents.visiting import Visitor, visitor
+from app.cli.agents.visiting import Visitor, tell_bridge, visitor
 from app.cli.lines import one_line, printable
 from app.config import Configuration
 from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
@@ -66,6 +66,7 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
     if not asyncio.run(greet(visiting.visits, authenticate=True)).logged_in:
         raise LoginFailed(f"{name} still asks for a login. {_hint(visiting)}")
     _say(f"{name} is logged in.")
+    tell_bridge(configuration, name)
 
 
 def known_login(visiting: Visitor) -> list[Method]:

@@ -64,9 +64,9 @@ async def check_agents(
             yield problem("isolation", error.problem, error.remedy)
             return
         registry = Registry(configuration, known_agents())
-        admission = Admission(configuration, shelters)
+        admission = Admission(registry, shelters)
         for entry in registry:
-            program, shelter = registry.program(entry.name), shelters[entry.name]
+            program, shelter = registry.program(entry.id), shelters[entry.id]
             yield read(entry, check_command(configuration, entry, program))
             async for finding in versions(configuration, entry, program, shelter):
                 yield finding
@@ -79,7 +79,7 @@ async def check_agents(
             card = (known or {}).get(entry.name)
             if card is not None:
                 yield available(entry, card)
-            words = card.isolation if card is not None else await admission.judge(entry.name)
+            words = card.isolation if card is not None else await admission.judge(entry.id)
             yield isolation(entry, words)
 
 

@@ -68,9 +68,11 @@ class Dispatcher:
         clock: Clock,
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
+        removed: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Decide for all adapters; `names` are agents' names for people."""
+        """Decide for all adapters; `names` are agents' names for people, `removed` former ones."""
         self._names = names
+        self._removed = removed
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -275,6 +277,11 @@ class Dispatcher:
         allowed: list[str] = []
         posts: list[NewPost] = []
         for agent in floor.agents:
+            gone = self._removed().get(agent)
+            if gone is not None:
+                words = wording.AGENT_REMOVED.format(agent=gone)
+                posts.append(_notice(delivery, heard, agent, words))
+                continue
             name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
             away = await self._absence(adapter, delivery, heard)

@@ -39,6 +39,8 @@ Outcome = Accepted | BridgeError
 Said = Heard | Changed | Rated | News
 """Handled per place, one after another."""
 
+DRAIN_SECONDS = 0.05
+"""How often the inbox of an agent that is being removed is looked at."""
 READ_AGAIN_SECONDS = 1.0
 """Pause after a failed read: short enough for people, long enough for the log."""
 
@@ -73,9 +75,21 @@ class Intake:
             self.open(adapter)
 
     def open(self, adapter: Adapter) -> None:
-        """Read the deliveries of one adapter from now on."""
-        wake = self._wakes[adapter.service_name] = asyncio.Event()
-        self._tasks.start(self._read(adapter, wake), name=adapter.service_name)
+        """Read the deliveries of one adapter from now on; one that replaces another continues."""
+        name = adapter.service_name
+        if name not in self._wakes:
+            wake = self._wakes[name] = asyncio.Event()
+            self._tasks.start(self._read(adapter, wake), name=name)
+
+    def shut(self, name: str) -> None:
+        """Stop reading the deliveries of an adapter that is gone."""
+        if (wake := self._wakes.pop(name, None)) is not None:
+            wake.set()
+
+    async def drained(self, name: str) -> None:
+        """Wait until nothing is unread for an adapter."""
+        while await self._deliveries.pending(name, 0):
+            await self._clock.sleep(DRAIN_SECONDS)
 
     async def close(self) -> None:
         """Stop reading; what is unread stays in the inbox."""
@@ -115,14 +129,18 @@ class Intake:
         return outcome
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
-        last = 0
-        await adapter.prepare()
-        while True:
+        last, name = 0, adapter.service_name
+        prepared: Adapter | None = None
+        while self._wakes.get(name) is wake:
             wake.clear()
+            adapter = self._adapters.get(name, adapter)
+            if adapter is not prepared:
+                await adapter.prepare()
+                prepared = adapter
             try:
                 last = await self._read_on(adapter, last)
             except Exception:
-                logger.exception("could not read the inbox of %s", adapter.service_name)
+                logger.exception("could not read the inbox of %s", name)
                 await self._clock.sleep(READ_AGAIN_SECONDS)
             else:
                 await wake.wait()

@@ -85,7 +85,7 @@ def cast_of(parts: Parts) -> Cast:
             command=card.command,
             default=card.default,
             examples=card.examples,
-            availability=parts.availability(card.name),
+            availability=parts.availability(card.id),
         )
         for card in parts.agents.values()
     )

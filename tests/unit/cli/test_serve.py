@@ -45,6 +45,7 @@ def configure(tmp_path: Path) -> Configure:
 def cards(configuration: Configuration) -> dict[str, AgentCard]:
     return {
         entry.name: AgentCard(
+            id=entry.id,
             name=entry.name,
             display_name=entry.name,
             description="",
@@ -110,7 +111,7 @@ def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
 def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:
     configuration = configure(AGENTS_JSON=AGENTS)
 
-    assert list(unable(configuration.agents, checked(configuration))) == [
+    assert list(unable(cards(configuration), checked(configuration))) == [
         "claude: 'claude-agent-acp' was not found on PATH. "
         "Install it: npm install -g @agentclientprotocol/claude-agent-acp",
         "own: 'no-such' was not found on PATH. Check its command in AGENTS_JSON.",
