@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -126,9 +126,16 @@ async def greet(base: Resources, agent: str, timeouts: Mapping[str, float]) -> G
     Raises:
         AgentError: it does not.
     """
+    visit = await asyncio.to_thread(_prepare_visit, base, agent, timeouts)
+    return await visit()
+
+
+def _prepare_visit(
+    base: Resources, agent: str, timeouts: Mapping[str, float]
+) -> Callable[[], Awaitable[Greeting]]:
     from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
-    from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415
-    from app.acp.probing.visit import Visits  # noqa: PLC0415
+    from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415 - see LateLauncher
+    from app.acp.probing.visit import Visits  # noqa: PLC0415 - see LateLauncher
 
     visits = Visits(
         launch_of(base.configuration, agent, base.shelters[agent], base.admission),
@@ -137,4 +144,4 @@ async def greet(base: Resources, agent: str, timeouts: Mapping[str, float]) -> G
         bridge_id(base.configuration),
         AgentTimeouts(**timeouts),
     )
-    return await greet_agent(visits)
+    return partial(greet_agent, visits)

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.bridge import DEMO
+from app.agents.catalog import known_agents
+from app.cli.agents.visiting import tell_bridge
+from app.config import Configuration, load
+from app.services import registered_services
+from tests.support.bridge import ADMIN_TOKEN, DEMO, SECRET_KEY
 from tests.support.observe import PATIENCE, QUICK, Observed, demo
 from tests.support.platform import Platform
 
@@ -62,6 +66,19 @@ def probe(bridge: Observed, agent: str) -> str:
     return str(answer.json()["availability"]["state"])
 
 
+def settings(bridge: Observed) -> Configuration:
+    return load(
+        {
+            "DATA_DIR": str(bridge.data_dir),
+            "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN,
+            "BRIDGE_SECRET_KEY": SECRET_KEY,
+        },
+        known=known_agents(),
+        services=registered_services(),
+        home=bridge.folder / "person",
+    )
+
+
 def checks(agent: dict[str, Any]) -> dict[str, bool]:
     return {check["name"]: check["ok"] for check in agent["checks"]}
 
@@ -95,7 +112,8 @@ def test_what_keeps_an_agent_from_working_is_found_at_the_start_and_again_once_i
     late.chmod(0o700)
 
     assert probe(bridge, "guarded") == "ready"
-    assert probe(bridge, "absent") == "ready"
+    tell_bridge(settings(bridge), "absent")  # as `agents probe` and `agents login` do
+    assert read(bridge, "absent")["availability"]["state"] == "ready"
     assert probe(bridge, "broken") == "unavailable"
     assert bridge.http.post("/api/v1/agents/none/probe").status_code == 404
     bridge.gone("guarded")
