@@ -136,6 +136,8 @@ class Bridge:
             progress=self._joined.progress,
             installs=self._installs,
             troubles=self._joined.listeners.troubles,
+            changes=self.changes,
+            removed=base.registry.removed,
         )
 
     async def start(self, *, resume: bool = True) -> None:

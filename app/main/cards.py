@@ -29,6 +29,7 @@ def cards_of(
             display_name=registry.display_name(entry.id),
             description=entry.description or (program.description if program else ""),
             default=entry.id == configuration.default_agent,
+            source=entry.source,
             command=entry.command[0],
             isolation=shelters[entry.id].words,
             checkout=checkout_words(program),

@@ -192,7 +192,7 @@ async def _make_way(parts: Parts, said: events.Said) -> None:
 
 
 def _carrier(parts: Parts) -> str:
-    return next(card.name for card in parts.agents.values() if card.default)
+    return next(card.id for card in parts.agents.values() if card.default)
 
 
 async def _find_agents(

@@ -78,6 +78,7 @@ def cast_of(parts: Parts) -> Cast:
     """List the agents as the page shows them."""
     agents = (
         Agent(
+            id=card.id,
             name=card.name,
             title=card.display_name,
             description=card.description,
@@ -88,7 +89,7 @@ def cast_of(parts: Parts) -> Cast:
         )
         for card in parts.agents.values()
     )
-    return Cast.of(agents, label_of)
+    return Cast.of(agents, label_of, parts.removed())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -108,7 +109,7 @@ async def usual_agent(parts: Parts) -> str:
     for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
         if session.key.agent in parts.agents:
             return session.key.agent
-    return next(card.name for card in parts.agents.values() if card.default)
+    return next(card.id for card in parts.agents.values() if card.default)
 
 
 def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:

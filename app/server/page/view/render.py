@@ -89,7 +89,7 @@ class Renderer:
 
     def others(self, name: str) -> list[views.Agent]:
         """List the other agents."""
-        return [agent for agent in self._cast.agents.values() if agent.name != name]
+        return [agent for agent in self._cast.agents.values() if agent.id != name]
 
     def among(self, names: tuple[str, ...]) -> list[views.Agent]:
         """List the agents with these names, or all if none has one."""
