@@ -324,7 +324,12 @@ def suffix(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-KEYS: tuple[str, ...] = tuple(key for key in AgentEntry.model_fields if key != "name")
+EXTENDS = "extends"
+"""The key that names an entry to take other keys from."""
+KEYS: tuple[str, ...] = (
+    *(key for key in AgentEntry.model_fields if key != "name"),
+    EXTENDS,
+)
 WITHOUT_EFFECT: tuple[str, ...] = (
     "prompt",
     "emoji",
