@@ -32,6 +32,8 @@ def cards_of(
             isolation=shelters[entry.name].words,
             checkout=checkout_words(program),
             limits=shelters[entry.name].limit_words,
+            emoji=entry.emoji or "",
+            visible=entry.visible,
             examples=program.examples if program else (),
             services=tuple(
                 sorted(

@@ -215,6 +215,8 @@ def _agent_out(card: AgentCard) -> AgentOut:
         isolation=card.isolation,
         checkout=card.checkout,
         limits=card.limits,
+        emoji=card.emoji,
+        visible=card.visible,
         services=list(card.services),
     )
 

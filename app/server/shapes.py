@@ -90,6 +90,9 @@ class AgentOut(BaseModel):
     isolation: str
     checkout: str = ""
     limits: str = ""
+    emoji: str = ""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
     services: list[str]
 
 
