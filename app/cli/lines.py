@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
+from unicodedata import category, east_asian_width
 
 from app.core.amounts import money
 from app.core.ask_view import AskView
@@ -47,9 +48,20 @@ def one_line(text: str, limit: int = ONE_LINE_CHARACTERS) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Align rows in columns, for people and for `awk`."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = (
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    """Count the columns of a text: most emoji take two, marks on a character none."""
+    return sum(
+        2 if east_asian_width(character) in "WF" else category(character) not in {"Mn", "Cf"}
+        for character in text
+    )
 
 
 def plan_lines(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -156,8 +156,10 @@ def transcript(configuration: Configuration, session: int, *, as_json: bool = Fa
         sys.stdout.write(f"{line}\n")
 
 
-def agents_table(configuration: Configuration, *, as_json: bool = False) -> None:
-    """Show the agents, and below the table which of them are not isolated.
+def agents_table(
+    configuration: Configuration, *, hidden: bool = False, as_json: bool = False
+) -> None:
+    """Show the agents, the hidden ones only if wanted, and which of them are not isolated.
 
     Raises:
         BridgeError: neither bridge nor settings can tell.
@@ -175,22 +177,25 @@ def agents_table(configuration: Configuration, *, as_json: bool = False) -> None
             ]
         )
         return
+    shown = [card for card in cards if hidden or card.visible]
     show_table(
         ("agent", "name", "command", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
-                card.display_name,
+                f"{card.emoji} {card.display_name}".lstrip(),
                 show_command(configuration, card.name, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services),
                 probed(configuration, card.name),
             )
-            for card in cards
+            for card in shown
         ],
     )
-    for line in exposed((card.name, card.isolation) for card in cards):
+    for line in exposed((card.name, card.isolation) for card in shown):
         sys.stderr.write(f"! {line}\n")
+    if len(shown) < len(cards):
+        sys.stderr.write(f"{len(cards) - len(shown)} more with --all.\n")
 
 
 def exposed(isolations: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -248,6 +253,8 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             isolation=shelters[entry.id].words,
             checkout=checkout_words(registry.program(entry.id)),
             limits=shelters[entry.id].limit_words,
+            emoji=entry.emoji or "",
+            visible=entry.visible,
             services=["web"],
         )
         for entry in registry

@@ -66,10 +66,11 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
     registry = Registry(configuration, known_agents())
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
-        ("agent", "command", "isolation", "services"),
+        ("agent", "name", "command", "isolation", "services"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
+                f"{card.emoji} {card.display_name}".lstrip(),
                 show_command(configuration, card.name, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",

@@ -34,6 +34,8 @@ def cards_of(
             isolation=shelters[entry.id].words,
             checkout=checkout_words(program),
             limits=shelters[entry.id].limit_words,
+            emoji=entry.emoji or "",
+            visible=entry.visible,
             examples=program.examples if program else (),
             services=tuple(
                 sorted(

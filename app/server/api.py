@@ -214,6 +214,8 @@ def agent_out(card: AgentCard) -> AgentOut:
         isolation=card.isolation,
         checkout=card.checkout,
         limits=card.limits,
+        emoji=card.emoji,
+        visible=card.visible,
         services=list(card.services),
         source=card.source,
     )

@@ -43,6 +43,9 @@ class AgentCard:
     """What settings in a checkout can do to it."""
     limits: str = ""
     """How much of the machine one of its sessions may use."""
+    emoji: str = ""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
     source: Literal["environment", "stored"] = "environment"
     """Where its entry is."""

@@ -92,6 +92,9 @@ class AgentOut(BaseModel):
     isolation: str
     checkout: str = ""
     limits: str = ""
+    emoji: str = ""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
     services: list[str]
     source: Literal["environment", "stored"] = "environment"
     """Where its entry is; one of the environment is changed there."""

@@ -86,6 +86,8 @@ def cast_of(parts: Parts) -> Cast:
             command=card.command,
             default=card.default,
             examples=card.examples,
+            emoji=card.emoji,
+            visible=card.visible,
         )
         for card in parts.agents.values()
     )
@@ -105,10 +107,11 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
 
 
 async def usual_agent(parts: Parts) -> str:
-    """Return the agent of a new thread: the one used last, else the default."""
+    """Return the agent of a new thread: the one used last if it is offered, else the default."""
     for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
-        if session.key.agent in parts.agents:
-            return session.key.agent
+        card = parts.agents.get(session.key.agent)
+        if card is not None and card.visible:
+            return card.id
     return next(card.id for card in parts.agents.values() if card.default)
 
 

@@ -59,6 +59,12 @@ def test_columns_are_as_wide_as_their_widest_cell_and_end_without_blanks() -> No
     assert list(lines.columns(rows)) == ["ID     STATE", "12345  idle", "6      x"]
 
 
+def test_columns_count_an_emoji_as_the_two_columns_it_takes() -> None:
+    rows = [("🦊 Foxy", "x"), ("⚙️ Gear", "x"), ("Longest", "x")]
+
+    assert list(lines.columns(rows)) == ["🦊 Foxy  x", "⚙️ Gear   x", "Longest  x"]
+
+
 def shown(*facts: AskFact) -> list[str]:
     return list(lines.ask_lines(view_of(AskRequest("", "Do it", (), facts=facts), str, PAGE)))
 

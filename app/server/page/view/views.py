@@ -51,8 +51,17 @@ class Agent:
     command: str = ""
     default: bool = False
     examples: tuple[str, ...] = ()
+    emoji: str = ""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
     letters: str = ""
+    """Its picture: its emoji, else the first letters of its title."""
     colour: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Its emoji and its title, where there is no picture."""
+        return f"{self.emoji} {self.title}".lstrip()
 
     @property
     def isolated(self) -> bool:
@@ -94,7 +103,7 @@ class Cast:
         label_of: Callable[[str], str] = str,
         removed: Mapping[str, str] = MappingProxyType({}),
     ) -> Cast:
-        """Give each agent a colour and its letters; two letters where one is ambiguous."""
+        """Give each agent a colour and a picture; two letters where one is ambiguous."""
         listed = list(agents)
         first = Counter(agent.title[:1].upper() for agent in listed)
         return cls(
@@ -102,13 +111,19 @@ class Cast:
                 agent.id: replace(
                     agent,
                     colour=number % COLOURS,
-                    letters=_letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
+                    letters=agent.emoji
+                    or _letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
                 )
                 for number, agent in enumerate(listed)
             },
             removed,
             label_of,
         )
+
+    @property
+    def offered(self) -> tuple[Agent, ...]:
+        """The agents that people can choose from."""
+        return tuple(agent for agent in self.agents.values() if agent.visible)
 
     @property
     def names(self) -> Names:
