@@ -291,12 +291,16 @@ def manifest(
 
 
 @agents.command("list")
-def list_agents(as_json: Json = False) -> None:
+def list_agents(
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Hidden agents too.")] = False,
+    as_json: Json = False,
+) -> None:
     """List agents, their commands and isolation."""
     with _in_one_line():
         from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
 
-        agents_table(_configuration(), as_json=as_json)
+        agents_table(_configuration(), hidden=every, as_json=as_json)
 
 
 @agents.command("probe")

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
+from unicodedata import category, east_asian_width
 
 from app.core.amounts import money
 from app.core.ask_view import AskView
-from app.core.consent import record, wording
+from app.core.consent import wording
 from app.server.shapes import EntryOut
 
 SHOWN_LINES = 20
@@ -47,9 +48,20 @@ def one_line(text: str, limit: int = ONE_LINE_CHARACTERS) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Align rows in columns, for people and for `awk`."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = (
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    """Count the columns of a text: most emoji take two, marks on a character none."""
+    return sum(
+        2 if east_asian_width(character) in "WF" else category(character) not in {"Mn", "Cf"}
+        for character in text
+    )
 
 
 def plan_lines(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -64,7 +76,7 @@ def tool_line(entry: EntryOut) -> str:
     title = one_line(entry.text or entry.data.get("kind") or "tool")
     why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
     words = why if why.startswith(title) else ": ".join(filter(None, (title, why)))
-    decided = one_line(record.words(entry.data.get("decided")))
+    decided = one_line(wording.decision(entry.data.get("decided")))
     return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 

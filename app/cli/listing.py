@@ -73,14 +73,15 @@ class Shelf:
     ) -> list[SessionOut]:
         """List sessions, the one used last first."""
         found = await self._sessions.recent(agent=agent, state=state, before=None, limit=limit)
-        return [SessionOut.of(session) for session in found]
+        return [SessionOut.of(session, session.key.agent) for session in found]
 
     async def session(self, session: int) -> SessionDetail:
         """Read a session with its turns."""
         found = self._sessions.session(session)
         if found is None:
             raise NotFound("session", session)
-        return SessionDetail.with_turns(found, await self._turns.turns(session))
+        shown = SessionOut.of(found, found.key.agent)
+        return SessionDetail.with_turns(shown, await self._turns.turns(session))
 
     async def transcript(self, session: int) -> list[EntryOut]:
         """Read what happened, in order."""
@@ -164,8 +165,10 @@ def transcript(configuration: Configuration, session: int, *, as_json: bool = Fa
         sys.stdout.write(f"{line}\n")
 
 
-def agents_table(configuration: Configuration, *, as_json: bool = False) -> None:
-    """Show the agents, and below the table which cannot work or are not isolated.
+def agents_table(
+    configuration: Configuration, *, hidden: bool = False, as_json: bool = False
+) -> None:
+    """Show the agents, the hidden ones only if wanted, and which cannot work or are not isolated.
 
     Raises:
         BridgeError: neither bridge nor settings can tell.
@@ -183,12 +186,13 @@ def agents_table(configuration: Configuration, *, as_json: bool = False) -> None
             ]
         )
         return
+    shown = [card for card in cards if hidden or card.visible]
     show_table(
         ("agent", "name", "state", "command", "version", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
-                card.display_name,
+                f"{card.emoji} {card.display_name}".lstrip(),
                 LABELS[card.availability.state],
                 show_command(configuration, card.name, card.command),
                 card.version or "-",
@@ -196,14 +200,16 @@ def agents_table(configuration: Configuration, *, as_json: bool = False) -> None
                 ", ".join(card.services),
                 probed(configuration, card.name),
             )
-            for card in cards
+            for card in shown
         ],
     )
-    for card in cards:
+    for card in shown:
         if words := f"{card.availability.reason} {card.availability.remedy}".strip():
             sys.stderr.write(f"! {card.name}: {hint(words)}\n")
-    for line in exposed((card.name, card.isolation) for card in cards):
+    for line in exposed((card.name, card.isolation) for card in shown):
         sys.stderr.write(f"! {line}\n")
+    if len(shown) < len(cards):
+        sys.stderr.write(f"{len(cards) - len(shown)} more with --all.\n")
 
 
 def exposed(isolations: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -251,11 +257,12 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
     with tempfile.TemporaryDirectory() as folder:
         shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
     found = {
-        entry.name: Availability.of(check_entry(configuration, entry, registry.program(entry.name)))
+        entry.id: Availability.of(check_entry(configuration, entry, registry.program(entry.id)))
         for entry in registry
     }
     return [
         AgentOut(
+            id=entry.id,
             name=entry.name,
             display_name=registry.display_name(entry.id),
             description=entry.description or "",
@@ -264,9 +271,11 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             isolation=shelters[entry.id].words,
             checkout=checkout_words(registry.program(entry.id)),
             limits=shelters[entry.id].limit_words,
+            emoji=entry.emoji or "",
+            visible=entry.visible,
             services=["web"],
-            availability=AvailabilityOut.of(found[entry.name]),
-            checks=CheckOut.all_of(found[entry.name]),
+            availability=AvailabilityOut.of(found[entry.id]),
+            checks=CheckOut.all_of(found[entry.id]),
         )
         for entry in registry
     ]

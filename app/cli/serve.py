@@ -68,10 +68,11 @@ def welcome(
     """Show the agents, what is missing and the addresses."""
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
-        ("agent", "state", "command", "isolation", "services"),
+        ("agent", "name", "state", "command", "isolation", "services"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
+                f"{card.emoji} {card.display_name}".lstrip(),
                 availability(card.id).label,
                 show_command(configuration, card.name, card.command),
                 shorten_isolation(card.isolation),

@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from app.config.emoji import is_emoji
 from app.config.fields import nothing
 from app.config.hosts import GROUP, parse_host
 from app.config.problems import refusal
@@ -86,6 +87,12 @@ def _command(value: object) -> object:
     if not isinstance(words, tuple) or not words or not words[0] or "\0" in "".join(words):
         raise refusal("is not a command", 'Write "program argument" or ["program", "argument"].')
     return words
+
+
+def _emoji(text: str) -> str:
+    if not is_emoji(text):
+        raise refusal("is not one emoji", 'Write one, such as "\N{FOX FACE}".')
+    return text
 
 
 def _texts(value: object) -> object:
@@ -187,6 +194,7 @@ def _options(table: object) -> Mapping[str, Any]:
 
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
+Emoji = Annotated[str, AfterValidator(_emoji)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Variables = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_passthrough)]
 Environment = Annotated[Mapping[str, SecretStr], AfterValidator(_environment)]
@@ -257,8 +265,12 @@ class AgentEntry(BaseModel):
     """Whether plain settings and plain webhook paths belong to it."""
     display_name: Word | None = None
     """The name people see."""
+    emoji: Emoji | None = None
+    """The emoji people see with its name."""
     description: Text | None = None
     """What it is good at."""
+    visible: bool = True
+    """Whether it is offered where people choose an agent; its name always reaches it."""
     env: Environment = Field(default_factory=nothing)
     """Variables it gets with these values."""
     env_passthrough: Variables = ()
@@ -339,11 +351,14 @@ def suffix(name: str) -> str:
 
 
 _OUTSIDE = ("name", "id", "source", "former")
-KEYS: tuple[str, ...] = tuple(key for key in AgentEntry.model_fields if key not in _OUTSIDE)
+EXTENDS = "extends"
+"""The key that names an entry to take other keys from."""
+KEYS: tuple[str, ...] = (
+    *(key for key in AgentEntry.model_fields if key not in _OUTSIDE),
+    EXTENDS,
+)
 WITHOUT_EFFECT: tuple[str, ...] = (
     "prompt",
-    "emoji",
-    "visible",
     "tool_exposure",
     "agents_allow",
     "agents_deny",

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app.config.agents import KEYS, NAME, WITHOUT_EFFECT, AgentEntry, AgentLimits
+from app.config.agents import EXTENDS, KEYS, NAME, WITHOUT_EFFECT, AgentEntry, AgentLimits
 from app.config.fields import json_object
 from app.config.problems import did_you_mean, first_problem
 from app.config.records import AgentRecord
@@ -103,11 +103,13 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
     source, entries = _entries(settings, around)
     recorded = {record.name: record for record in records if record.present}
     given = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
-    stored = {
-        name: _entry(STORED, name, record.entry, around)
+    added = {
+        name: record.entry
         for name, record in recorded.items()
         if record.entry is not None and name not in given
     }
+    extended = extend({**entries, **added}, STORED)
+    stored = {name: _entry(STORED, name, extended[name], around) for name in added}
     marked = [name for name, agent in given.items() if agent.default]
     if len(marked) > 1:
         raise ConfigurationError(source, f"marks {len(marked)} agents as default", "Mark only one.")
@@ -134,7 +136,7 @@ def _entries(
     settings: Settings, around: Surroundings
 ) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
     if settings.agents_json is not None:
-        return "AGENTS_JSON", _parse_agents(settings.agents_json.get_secret_value())
+        return "AGENTS_JSON", extend(_parse_agents(settings.agents_json.get_secret_value()))
     if settings.acp_agent_command is not None:
         return "ACP_AGENT_COMMAND", {"default": {"command": settings.acp_agent_command}}
     found = dict(_on_path(around))
@@ -179,6 +181,49 @@ def _check_names(entries: Mapping[str, object]) -> None:
                 f"agent {name!r} is not an object",
                 f'Write "{name}": {{"command": "..."}}.',
             )
+
+
+def extend(
+    raw_entries: Mapping[str, Mapping[str, Any]], source: str = "AGENTS_JSON"
+) -> dict[str, dict[str, Any]]:
+    """Complete each entry that extends another with the keys of that one, and drop `extends`.
+
+    Its own keys win, in `env` variable by variable. `default` is never inherited.
+
+    Raises:
+        ConfigurationError: an entry extends what it cannot.
+    """
+    extended: dict[str, dict[str, Any]] = {}
+    for name, raw in raw_entries.items():
+        own = dict(raw)
+        if EXTENDS in own:
+            base = _base(name, own.pop(EXTENDS), raw_entries, source)
+            own = {key: value for key, value in base.items() if key != "default"} | own
+            tables = base.get("env"), own.get("env")
+            if all(isinstance(table, dict) for table in tables):
+                own["env"] = {**base["env"], **own["env"]}
+        extended[name] = own
+    return extended
+
+
+def _base(
+    name: str, wanted: object, entries: Mapping[str, Mapping[str, Any]], source: str
+) -> Mapping[str, Any]:
+    """Return the entry that another one extends."""
+    usable = [other for other, raw in entries.items() if EXTENDS not in raw]
+    remedy = f"Name one of {', '.join(usable)}." if usable else "Remove it."
+    # Do not repeat an unknown name: it may be anything.
+    if not isinstance(wanted, str) or wanted not in entries:
+        raise ConfigurationError(
+            source, f"agent {name!r}: {EXTENDS} does not name another agent", remedy
+        )
+    if wanted not in usable:
+        raise ConfigurationError(
+            source,
+            f"agent {name!r} extends {wanted!r}, which itself extends an agent",
+            remedy,
+        )
+    return entries[wanted]
 
 
 def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:

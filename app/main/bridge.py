@@ -150,6 +150,8 @@ class Bridge:
             troubles=self._joined.listeners.troubles,
             availability=self.availability,
             probe=self.checkups.probe,
+            changes=self.changes,
+            removed=base.registry.removed,
         )
 
     async def start(self, *, resume: bool = True) -> None:

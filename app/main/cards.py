@@ -29,10 +29,13 @@ def cards_of(
             display_name=registry.display_name(entry.id),
             description=entry.description or (program.description if program else ""),
             default=entry.id == configuration.default_agent,
+            source=entry.source,
             command=entry.command[0],
             isolation=shelters[entry.id].words,
             checkout=checkout_words(program),
             limits=shelters[entry.id].limit_words,
+            emoji=entry.emoji or "",
+            visible=entry.visible,
             examples=program.examples if program else (),
             services=tuple(
                 sorted(

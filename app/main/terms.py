@@ -140,6 +140,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     return Terms(
         display_name=display_name(configuration, agent),
+        visible=entry.visible,
         policy=PRESETS[permissions]
         if isinstance(permissions, str)
         else Policy(

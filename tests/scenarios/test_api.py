@@ -20,7 +20,8 @@ OVER = {"done", "failed", "cancelled"}
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     folder = tmp_path_factory.mktemp("api")
-    agents = {"demo": demo(), "second": demo(description="The other one.")}
+    second = demo(description="The other one.", emoji="🦊", visible=False)
+    agents = {"demo": demo(), "second": second}
     with Platform() as platform, Observed(folder, platform, agents=agents, hooks=False) as bridge:
         yield bridge
 
@@ -339,7 +340,10 @@ def test_agents_are_listed_and_read(api: httpx.Client) -> None:
     assert [agent["name"] for agent in agents["items"]] == ["demo", "second"]
     assert [agent["default"] for agent in agents["items"]] == [True, False]
     assert agents["items"][1]["services"] == ["web"]
-    assert api.get("/api/v1/agents/second").json()["description"] == "The other one."
+    second = api.get("/api/v1/agents/second").json()
+    assert second["description"] == "The other one."
+    assert (second["emoji"], second["visible"]) == ("🦊", False)
+    assert agents["items"][0]["visible"]
 
 
 def follow(

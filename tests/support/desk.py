@@ -281,6 +281,10 @@ class Rules:
     """What an operator may set."""
 
     agents: tuple[str, ...] = ("demo",)
+    hidden: tuple[str, ...] = ()
+    """Those that are not offered where people choose one."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What people call them."""
     max_turns: int = 4
     max_processes: int = 8
     idle_seconds: float = 600.0
@@ -488,6 +492,8 @@ def _joined(
         availability=Availabilities(clock, vault.redact),
         terms={
             agent: Terms(
+                display_name=rules.names.get(agent, ""),
+                visible=agent not in rules.hidden,
                 policy=rules.policy,
                 turn_seconds=rules.turn_seconds,
                 idle_seconds=rules.idle_seconds,
@@ -509,6 +515,7 @@ def _joined(
         feed=feed,
         clock=clock,
         directory=directory(folder),
+        names=rules.names,
     )
     dispatcher = Dispatcher(
         stores.decisions,
@@ -519,6 +526,7 @@ def _joined(
         untagged="mention",
         clock=clock,
         vault=Vault(),
+        names=rules.names,
     )
     intake = Intake(
         deliveries,

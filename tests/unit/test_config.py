@@ -173,7 +173,9 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "driver": "gemini",
         "default": True,
         "display_name": "Mine",
+        "emoji": "🦊",
         "description": "Good at tests.",
+        "visible": False,
         "env": {"A": "1", "MY_TOKEN": "secret-of-mine"},
         "env_passthrough": ["OPENAI_API_KEY"],
         "mode": "plan",
@@ -197,7 +199,7 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
 
     mine = agent(tmp_path, **entry)
 
-    assert set(entry) == set(KEYS)
+    assert set(entry) == set(KEYS) - {"extends"}
     assert mine.command == ("my-agent", "--acp")
     assert mine.home == tmp_path / "home/agents/mine"
     assert mine.permissions == (

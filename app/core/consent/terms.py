@@ -14,6 +14,8 @@ class Terms:
 
     display_name: str = ""
     """The name people see; empty: the one in the settings."""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
     policy: Policy = PRESETS["careful"]
     turn_seconds: float = 7200.0
     """How long it may work on one turn; waiting for people does not count."""

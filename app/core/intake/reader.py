@@ -26,6 +26,7 @@ from app.core.inbound import (
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
+from app.core.reasons import Reason
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.retry import persist
@@ -188,7 +189,7 @@ class Intake:
             return
         match inbound:
             case None:
-                await self._note(delivery, "done", "nothing for this agent")
+                await self._note(delivery, "done", Reason.NOT_FOR_US)
             case Answered():
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Chore():
@@ -196,7 +197,7 @@ class Intake:
             case Heard():
                 self._queue(delivery, storable(inbound))
             case News() if self._proposals is None:
-                await self._note(delivery, "done", "no proposals here")
+                await self._note(delivery, "done", Reason.NOTHING_PROPOSED)
             case Changed() | Rated() | News():
                 self._queue(delivery, inbound)
 
@@ -258,7 +259,7 @@ class Intake:
             await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
             return
         if why is None:
-            await self._note(delivery, "done", "answered")
+            await self._note(delivery, "done", Reason.ANSWERED)
         else:
             await self._note(delivery, "refused", why)
             await self._reception.turn_down(delivery, answered, why)
@@ -271,7 +272,7 @@ class Intake:
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(str(error) or type(error).__name__))
         else:
-            await self._note(delivery, "done", "answered by the adapter")
+            await self._note(delivery, "done", Reason.CHORE)
 
     async def _fail_visibly(self, delivery: Delivery, heard: Said, cause: str) -> None:
         """Tell the place that a message failed."""

@@ -69,7 +69,8 @@ class TurnPauses:
         told = context.turns.hearers(self._turn.id)
         here = {
             agent: context.adapters.get(adapter_name(surface.service, agent))
-            for agent in context.terms
+            for agent, terms in context.terms.items()
+            if terms.visible
         }
         return [
             agent

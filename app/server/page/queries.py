@@ -78,6 +78,7 @@ def cast_of(parts: Parts) -> Cast:
     """List the agents as the page shows them."""
     agents = (
         Agent(
+            id=card.id,
             name=card.name,
             title=card.display_name,
             description=card.description,
@@ -86,10 +87,12 @@ def cast_of(parts: Parts) -> Cast:
             default=card.default,
             examples=card.examples,
             availability=parts.availability(card.id),
+            emoji=card.emoji,
+            visible=card.visible,
         )
         for card in parts.agents.values()
     )
-    return Cast.of(agents, label_of)
+    return Cast.of(agents, label_of, parts.removed())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -105,11 +108,12 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
 
 
 async def usual_agent(parts: Parts) -> str:
-    """Return the agent of a new thread: the one used last, else the default."""
+    """Return the agent of a new thread: the one used last if it is offered, else the default."""
     for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
-        if session.key.agent in parts.agents:
-            return session.key.agent
-    return next(card.name for card in parts.agents.values() if card.default)
+        card = parts.agents.get(session.key.agent)
+        if card is not None and card.visible:
+            return card.id
+    return next(card.id for card in parts.agents.values() if card.default)
 
 
 def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:

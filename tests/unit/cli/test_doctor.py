@@ -361,7 +361,7 @@ async def test_what_a_running_bridge_found_out_is_believed(
     configure: Configure, data: Path
 ) -> None:
     card = AgentOut(
-        **dict.fromkeys(("name", "display_name", "description", "command"), "demo"),
+        **dict.fromkeys(("id", "name", "display_name", "description", "command"), "demo"),
         default=True,
         isolation="isolated (bubblewrap)",
         services=[],

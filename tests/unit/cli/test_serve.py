@@ -24,7 +24,12 @@ from app.services import registered_services
 TOKEN = "a-token-nobody-may-see"
 AGENTS = json.dumps(
     {
-        "claude": {"driver": "claude", "sandbox": "none"},
+        "claude": {
+            "driver": "claude",
+            "sandbox": "none",
+            "display_name": "Foxy",
+            "emoji": "🦊",
+        },
         "own": {"command": "no-such", "sandbox": "none"},
     }
 )
@@ -47,7 +52,8 @@ def cards(configuration: Configuration) -> dict[str, AgentCard]:
         entry.name: AgentCard(
             id=entry.id,
             name=entry.name,
-            display_name=entry.name,
+            display_name=entry.display_name or entry.name,
+            emoji=entry.emoji or "",
             description="",
             default=entry.name == configuration.default_agent,
             command=entry.command[0],
@@ -73,7 +79,7 @@ def test_the_table_shows_agents_isolation_and_services_but_no_token(
     welcome(configuration, cards(configuration), checked(configuration))
 
     shown = capsys.readouterr().out
-    row = "claude (default)  unavailable  claude-agent-acp (not found)  isolated (bubblewrap)  web"
+    row = "claude (default)  🦊 Foxy  unavailable  claude-agent-acp (not found)  isolated"
     assert row in shown
     assert "Listening on http://127.0.0.1:8000\n" in shown
     assert TOKEN not in shown

@@ -195,6 +195,17 @@ async def test_who_was_told_already_is_not_handed_over_to(
         assert offered(desk)[2:] == ["bridge:hand-over:second"]
 
 
+async def test_a_hidden_agent_is_not_offered_as_a_colleague(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock, rules=replace(THREE, hidden=("third",))) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        await asked(desk)
+
+        assert offered(desk)[2:] == ["bridge:hand-over:second"]
+
+
 async def test_nobody_else_can_take_over_in_a_conversation_of_one_agent(
     tmp_path: Path, clock: ManualClock
 ) -> None:

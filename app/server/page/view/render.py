@@ -89,13 +89,13 @@ class Renderer:
         return self._at.search(text) is not None
 
     def others(self, name: str) -> list[views.Agent]:
-        """List the other agents."""
-        return [agent for agent in self._cast.agents.values() if agent.name != name]
+        """List the other agents that are offered."""
+        return [agent for agent in self._cast.offered if agent.id != name]
 
     def among(self, names: tuple[str, ...]) -> list[views.Agent]:
-        """List the agents with these names, or all if none has one."""
-        agents = self._cast.agents
-        return [agents[name] for name in names if name in agents] or list(agents.values())
+        """List the offered agents with these names, or all that are offered if none has one."""
+        here = [agent for name in names if (agent := self._cast.agents.get(name))]
+        return [agent for agent in here if agent.visible] or list(self._cast.offered)
 
     @property
     def is_own(self) -> bool:

@@ -12,6 +12,7 @@ from app.core.types import Entry, Session, SessionState, Thread
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render, views
+from app.server.page.view.thread import Fold
 from app.server.page.view.views import Agent, Cast, Member, Page, Place, Waiting
 from tests.support.document import Element, parse
 from tests.support.threads import CAST, OPTIONS, Story, fold, log, shown
@@ -283,11 +284,68 @@ def test_a_picture_is_shown_where_the_text_names_it() -> None:
 
 
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
-    cast = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex"), Agent("gem", "Gemini")])
+    cast = Cast.of(
+        [
+            Agent("claude", "claude", "Claude"),
+            Agent("codex", "codex", "Codex"),
+            Agent("gem", "gem", "Gemini"),
+        ]
+    )
 
     assert [agent.letters for agent in cast.agents.values()] == ["Cl", "Co", "G"]
     assert cast["gone"].title == "gone"
     assert cast["gone"].colour is None
+
+
+HIDING = Cast.of(
+    [
+        Agent("claude", "claude", "Claude", default=True),
+        Agent("fox", "fox", "Foxy", emoji="🦊"),
+        Agent("quiet", "quiet", "Quiet", visible=False),
+    ]
+)
+
+
+def new_thread(picked: str) -> str:
+    page = Page(
+        cast=HIDING,
+        threads=listing.thread_list([], HIDING),
+        csrf="c",
+        visitor="Ann",
+        assets={name: f"/static/{name}" for name in assets.assets()},
+        picked=picked,
+    )
+    return render.page(page)
+
+
+def test_a_hidden_agent_is_offered_nowhere_and_can_be_picked_by_its_name() -> None:
+    renderer = render.Renderer(HIDING, "/t/web/t1")
+
+    assert "quiet" not in new_thread("claude").lower()
+    assert '<option value="quiet" selected>Quiet</option>' in new_thread("quiet")
+    assert [each.name for each in renderer.others("claude")] == ["fox"]
+    assert [each.name for each in renderer.among(("quiet", "fox"))] == ["fox"]
+    panels = render.place_panels(place(waiting=()), HIDING)
+    assert "quiet" not in "".join(panels.values()).lower()
+    assert HIDING.names.mentioned("@quiet, please") == ("quiet",)
+
+
+def test_an_emoji_is_shown_with_its_agent_in_cards_choices_header_and_speakers() -> None:
+    page = new_thread("claude")
+    fox = HIDING["fox"]
+    story = Story().said("hi", "fox").row("text", "yip")
+    folded = Fold({1: "fox"}.__getitem__)
+    folded.add(story.rows)
+    said = "".join(map(render.Renderer(HIDING, "/t/web/t1").block, folded.blocks))
+    panels = render.place_panels(place(members=(Member(1, fox, "idle", stoppable=False),)), HIDING)
+
+    assert fox.letters == "🦊"
+    assert ">🦊 Foxy</option>" in page
+    assert "New thread with 🦊 Foxy" in page
+    assert [e.text for e in elements(said, "div") if e.attributes.get("class") == "face c1"] == [
+        "🦊"
+    ]
+    assert '<span title="Foxy">🦊</span>' in panels["state"]
 
 
 KEY = PlaceKey("web", "t1")
