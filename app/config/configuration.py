@@ -63,6 +63,8 @@ class Configuration:
     """What named the agents."""
     services: tuple[str, ...]
     """The services that run."""
+    unserved: tuple[str, ...]
+    """The services that have credentials and do not run, because no agent is set."""
     credentials: Credentials
     """What each agent has on each service that runs, by service and agent."""
     allowed_users: tuple[Account, ...]

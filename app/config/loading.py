@@ -70,7 +70,9 @@ def load(
     names.check(sources)
     service_settings = read_service_settings(sources, services)
     credentials = read_credentials(sources, roster, services)
-    running = _running(settings, credentials, services)
+    wanted = _running(settings, credentials, services)
+    # The demo agent never speaks under a platform's identity unless the settings name it.
+    running = (PAGE,) if roster.source == "demo" else wanted
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
     check_homes(roster, data_dir)
@@ -83,6 +85,7 @@ def load(
         default_agent=roster.default,
         agents_source=roster.source,
         services=running,
+        unserved=tuple(service for service in wanted if service not in running),
         service_settings=service_settings,
         credentials=MappingProxyType(
             {owner: value for owner, value in credentials.items() if owner[0] in running}
