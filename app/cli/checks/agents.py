@@ -118,7 +118,14 @@ def keys(
     given = sorted(name for name in configuration.model_keys(entry.name) if is_secret(name))
     if given:
         yield ok(entry.name, f"gets {', '.join(given)}")
-    elif program is not None and entry.home != "user":
+    elif program is None:
+        yield warning(
+            entry.name,
+            "gets no model key, because its command is not a known agent",
+            'Add "env_passthrough" to its entry in AGENTS_JSON, such as ["OPENAI_API_KEY"], or set '
+            '"driver" if it is a known agent.',
+        )
+    elif entry.home != "user":
         wanted = [name for name in program.env if is_secret(name)]
         if wanted:
             yield warning(entry.name, f"{' and '.join(wanted)} is not set", program.login)
