@@ -91,6 +91,13 @@ class NotFound(BridgeError):
         super().__init__(f"there is no {what} {name!r}")
 
 
+class AgentRemoved(BridgeError):
+    """The agent is not in the registry any more; what it said stays readable."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the agent {name!r} was removed. Send this to another agent.")
+
+
 class Conflict(BridgeError):
     """The thing asked for no longer fits the state it is in."""
 

@@ -166,7 +166,7 @@ def _two_homes(shelter: Shelter, name: str) -> tuple[Home, Home]:
 def home_of(configuration: Configuration, entry: AgentEntry) -> Path:
     """Return an agent's HOME."""
     if entry.home == "own":
-        return configuration.data_dir / "homes" / entry.name
+        return configuration.data_dir / "homes" / entry.id
     return configuration.home if entry.home == "user" else Path(entry.home)
 
 
@@ -174,7 +174,7 @@ def _users(configuration: Configuration, found: Bubblewrap | Unavailable) -> Map
     """Give each isolated agent its own user, if the bridge is root and can."""
     if os.geteuid() != 0 or not isinstance(found, Bubblewrap) or not found.changes_user:
         return {}
-    isolated = [entry.name for entry in configuration.agents.values() if not _is_open(entry)]
+    isolated = [entry.id for entry in configuration.agents.values() if not _is_open(entry)]
     return allocate_users(configuration.data_dir, isolated)
 
 
@@ -214,7 +214,7 @@ def _shelter(
         user = None
     if isinstance(sandbox, Bubblewrap):
         _check_hidden(configuration, entry.name, home)
-    keys = configuration.model_keys(entry.name)
+    keys = configuration.model_keys(entry.id)
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     files = program.home if program else None
     root = homes_root(configuration)
@@ -238,7 +238,7 @@ def _shelter(
         remark += _SHARED_HOME
     masked = {configuration.data_dir} | (_homes(configuration) - {home, configuration.home})
     return Shelter(
-        agent=entry.name,
+        agent=entry.id,
         home=home,
         homes=homes,
         sandbox=sandbox,

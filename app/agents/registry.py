@@ -1,4 +1,4 @@
-"""Looks up agents by name.
+"""Looks up agents by id and by name, also while they change.
 
 An unknown name is an error, never a reason to take another agent.
 """
@@ -6,65 +6,131 @@ An unknown name is an error, never a reason to take another agent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from app.agents.catalog import AgentProgram
-from app.config import AgentEntry, Configuration
-from app.errors import NotFound
+from app.config import AgentEntry, AgentRecord, Configuration
+from app.errors import AgentRemoved, NotFound
+
+T = TypeVar("T")
 
 
 class Registry:
-    """The agents of this bridge."""
+    """The agents of this bridge as they are now."""
 
-    def __init__(self, configuration: Configuration, known: Iterable[AgentProgram] = ()) -> None:
-        self._entries = dict(configuration.agents)
-        self._default = configuration.default_agent
+    def __init__(
+        self,
+        configuration: Configuration,
+        known: Iterable[AgentProgram] = (),
+        records: Sequence[AgentRecord] = (),
+    ) -> None:
         self._programs = {program.name: program for program in known}
+        self.configuration = configuration
+        """The configuration with the agents of this moment; never changed, only replaced."""
+        self.records = tuple(records)
+        """What the store has of every agent there is or was."""
+        self.leaving: set[str] = set()
+        """Agents that are being removed: nothing new begins for them."""
+
+    def replace(self, configuration: Configuration, records: Sequence[AgentRecord]) -> None:
+        """Let everything that looks from now on see other agents."""
+        self.configuration = configuration
+        self.records = tuple(records)
 
     def __iter__(self) -> Iterator[AgentEntry]:
-        return iter(self._entries.values())
+        return iter(self.configuration.agents.values())
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all agents, in the order of the configuration."""
-        return tuple(self._entries)
+    def __contains__(self, agent: object) -> bool:
+        return agent in self.configuration.agents
 
     @property
     def default(self) -> AgentEntry:
-        """The agent that plain settings and plain webhook paths belong to."""
-        return self._entries[self._default]
+        """The agent that requests without a name are for."""
+        return self.configuration.agents[self.configuration.default_agent]
 
-    def get(self, name: str) -> AgentEntry:
+    def get(self, agent: str) -> AgentEntry:
+        """Return the agent of that id.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        try:
+            return self.configuration.agents[agent]
+        except KeyError:
+            raise NotFound("agent", agent) from None
+
+    def find(self, name: str) -> AgentEntry:
         """Return the agent of that name.
 
         Raises:
-            NotFound: there is no such agent, or no longer.
+            AgentRemoved: there was one.
+            NotFound: there is no such agent.
         """
         try:
-            return self._entries[name]
-        except KeyError:
-            raise NotFound("agent", name) from None
+            return self.configuration.find(name)
+        except NotFound:
+            if any(record.name == name for record in self.records if not record.present):
+                raise AgentRemoved(name) from None
+            raise
 
-    def program(self, name: str) -> AgentProgram | None:
+    def removed(self) -> dict[str, str]:
+        """Return the names of agents that were removed or are being removed, by id."""
+        return {
+            record.id: record.name
+            for record in self.records
+            if not record.present or record.id in self.leaving
+        }
+
+    def name(self, agent: str) -> str:
+        """Return the name of an agent, present or removed; the id itself if it is unknown."""
+        if agent in self.configuration.agents:
+            return self.configuration.agents[agent].name
+        return self.removed().get(agent, agent)
+
+    def program(self, agent: str) -> AgentProgram | None:
         """Return the agent's known program, or None.
 
         Raises:
             NotFound: there is no such agent.
         """
-        return self._programs.get(self.get(name).driver or "")
+        return self._programs.get(self.get(agent).driver or "")
 
-    def display_name(self, name: str) -> str:
+    def display_name(self, agent: str) -> str:
         """Return the name people see; two agents of one program keep their own names.
 
         Raises:
             NotFound: there is no such agent.
         """
-        entry = self.get(name)
+        entry = self.get(agent)
         if entry.display_name is not None:
             return entry.display_name
-        program = self.program(name)
+        program = self.program(agent)
         drivers = Counter(other.driver for other in self)
-        return program.title if program and drivers[entry.driver] == 1 else name
+        return program.title if program and drivers[entry.driver] == 1 else entry.name
+
+
+class PerAgent(Mapping[str, T]):
+    """A value for each agent, by id; made when it is first looked at after the agents changed."""
+
+    def __init__(self, registry: Registry, make: Callable[[Configuration, str], T]) -> None:
+        self._registry = registry
+        self._make = make
+        self._made: dict[str, T] = {}
+        self._made_from = registry.configuration
+
+    def __getitem__(self, agent: str) -> T:
+        current = self._registry.configuration
+        if current is not self._made_from:
+            self._made, self._made_from = {}, current
+        if agent not in current.agents:
+            raise KeyError(agent)
+        if agent not in self._made:
+            self._made[agent] = self._make(current, agent)
+        return self._made[agent]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry.configuration.agents)
+
+    def __len__(self) -> int:
+        return len(self._registry.configuration.agents)

@@ -15,7 +15,7 @@ from unicodedata import category, east_asian_width
 
 from app.core.amounts import money
 from app.core.ask_view import AskView
-from app.core.consent import record, wording
+from app.core.consent import wording
 from app.server.shapes import EntryOut
 
 SHOWN_LINES = 20
@@ -76,7 +76,7 @@ def tool_line(entry: EntryOut) -> str:
     title = one_line(entry.text or entry.data.get("kind") or "tool")
     why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
     words = why if why.startswith(title) else ": ".join(filter(None, (title, why)))
-    decided = one_line(record.words(entry.data.get("decided")))
+    decided = one_line(wording.decision(entry.data.get("decided")))
     return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
 
 

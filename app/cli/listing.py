@@ -64,14 +64,15 @@ class Shelf:
     ) -> list[SessionOut]:
         """List sessions, the one used last first."""
         found = await self._sessions.recent(agent=agent, state=state, before=None, limit=limit)
-        return [SessionOut.of(session) for session in found]
+        return [SessionOut.of(session, session.key.agent) for session in found]
 
     async def session(self, session: int) -> SessionDetail:
         """Read a session with its turns."""
         found = self._sessions.session(session)
         if found is None:
             raise NotFound("session", session)
-        return SessionDetail.with_turns(found, await self._turns.turns(session))
+        shown = SessionOut.of(found, found.key.agent)
+        return SessionDetail.with_turns(shown, await self._turns.turns(session))
 
     async def transcript(self, session: int) -> list[EntryOut]:
         """Read what happened, in order."""
@@ -243,14 +244,15 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
         shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
     return [
         AgentOut(
+            id=entry.id,
             name=entry.name,
-            display_name=registry.display_name(entry.name),
+            display_name=registry.display_name(entry.id),
             description=entry.description or "",
-            default=entry.name == configuration.default_agent,
+            default=entry.id == configuration.default_agent,
             command=entry.command[0],
-            isolation=shelters[entry.name].words,
-            checkout=checkout_words(registry.program(entry.name)),
-            limits=shelters[entry.name].limit_words,
+            isolation=shelters[entry.id].words,
+            checkout=checkout_words(registry.program(entry.id)),
+            limits=shelters[entry.id].limit_words,
             emoji=entry.emoji or "",
             visible=entry.visible,
             services=["web"],

@@ -34,8 +34,8 @@ def show(
     shown(
         ManifestRequest(
             configuration=configuration,
-            agent=registry.get(agent),
-            title=registry.display_name(agent),
+            agent=(entry := registry.find(agent)),
+            title=registry.display_name(entry.id),
             organization=organization,
             workflows=workflows,
             port=port,

@@ -94,7 +94,7 @@ def missing(
     """List commands that are missing, and the remedy for each."""
     for card in cards.values():
         if not is_installed(configuration, card.command):
-            program = registry.program(card.name)
+            program = registry.program(card.id)
             remedy = f"Install it: {program.install}" if program else "Check its command."
             yield f"{card.name}: {card.command!r} was not found on PATH. {remedy}"
 

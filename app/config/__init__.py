@@ -12,6 +12,7 @@ from app.config.cautions import Caution, cautions, describe_unserved
 from app.config.configuration import Configuration, Limits
 from app.config.fields import Account
 from app.config.loading import forget_process_secrets, from_process, load
+from app.config.records import AgentRecord
 from app.config.roster import AgentsSource, KnownAgent
 from app.config.services import IdForm, KnownService, ServiceCredentials, ServiceSettings
 from app.config.settings import Settings
@@ -20,6 +21,7 @@ __all__ = [
     "Account",
     "AgentEntry",
     "AgentLimits",
+    "AgentRecord",
     "AgentsSource",
     "BridgeSecrets",
     "Caution",

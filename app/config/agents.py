@@ -250,6 +250,13 @@ class AgentEntry(BaseModel):
 
     name: str
     """The agent's name in the registry, in mentions and in the suffixes of settings."""
+    id: str = ""
+    """What its sessions, homes and stored rows refer to: stays when it is renamed, and no later
+    agent gets it."""
+    source: Literal["environment", "stored"] = "environment"
+    """Where its entry is: in the settings, which only the operator changes, or in the store."""
+    former: tuple[str, ...] = ()
+    """Names it had: their webhook paths still lead to it."""
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
     """The program that speaks ACP, with its arguments."""
     driver: str | None = None
@@ -297,6 +304,13 @@ class AgentEntry(BaseModel):
     limits: AgentLimits = AgentLimits()
     """Its own limits."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_itself(cls, table: Any) -> Any:
+        if isinstance(table, dict) and not table.get("id"):
+            return {**table, "id": table.get("name", "")}
+        return table
+
     @model_validator(mode="after")
     def _home_fits_sandbox(self) -> AgentEntry:
         if self.home == "user" and self.sandbox == "bubblewrap":
@@ -336,10 +350,11 @@ def suffix(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
+_OUTSIDE = ("name", "id", "source", "former")
 EXTENDS = "extends"
 """The key that names an entry to take other keys from."""
 KEYS: tuple[str, ...] = (
-    *(key for key in AgentEntry.model_fields if key != "name"),
+    *(key for key in AgentEntry.model_fields if key not in _OUTSIDE),
     EXTENDS,
 )
 WITHOUT_EFFECT: tuple[str, ...] = (

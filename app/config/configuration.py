@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import SecretStr
 
 from app.config.agents import AgentEntry
 from app.config.credentials import Credentials, key_parts
 from app.config.fields import PAGE, Account, is_loopback
+from app.config.records import AgentRecord
 from app.config.roster import AgentsSource
 from app.config.services import ServiceCredentials, ServiceSettings
+from app.errors import NotFound
 
 S = TypeVar("S", bound=ServiceSettings)
 C = TypeVar("C", bound=ServiceCredentials)
@@ -51,22 +53,40 @@ class RepositoryTerms:
     """How much of it is fetched at once."""
 
 
+class ConfigurationReader(Protocol):
+    """Reads the configuration again, from what was given at start."""
+
+    def read(self, records: Sequence[AgentRecord] = ()) -> Configuration:
+        """Read and check the configuration, with the agents that the store has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        ...
+
+    def with_agents_anew(self) -> ConfigurationReader:
+        """Return a reader that reads the file with the agents of the settings again."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that was configured, frozen at start."""
 
     agents: Mapping[str, AgentEntry]
-    """The agents in their order."""
+    """The agents in their order, by id."""
     default_agent: str
-    """The agent that plain settings and plain webhook paths belong to."""
+    """The agent that requests without a name are for, by id."""
+    plain_agent: str
+    """The agent that plain settings and plain webhook paths belong to, by id."""
     agents_source: AgentsSource
-    """What named the agents."""
+    """What named the agents of the settings."""
     services: tuple[str, ...]
     """The services that run."""
     unserved: tuple[str, ...]
     """The services that have credentials and do not run, because no agent is set."""
     credentials: Credentials
-    """What each agent has on each service that runs, by service and agent."""
+    """What each agent has on each service that runs, by service and agent's id."""
     allowed_users: tuple[Account, ...]
     """People who may trigger agents in addition to those the platforms allow."""
     allowed_users_only: bool
@@ -116,7 +136,7 @@ class Configuration:
     dotenv: Path | None
     """The `.env` that was read, if any."""
     keys: Mapping[str, Mapping[str, SecretStr]] = field(repr=False)
-    """The variables of each agent."""
+    """The variables of each agent, by id."""
     repositories: Mapping[str, RepositoryTerms] = field(repr=False)
     """What is set for single repositories, by the name that settings give them."""
     secret_names: tuple[str, ...] = field(repr=False)
@@ -125,6 +145,8 @@ class Configuration:
     """Every secret that was given."""
     secret_files: tuple[Path, ...] = field(repr=False)
     """The files that secrets were read from: no agent may see them."""
+    reader: ConfigurationReader = field(repr=False, compare=False)
+    """Reads the same settings with other agents."""
 
     @property
     def loopback(self) -> bool:
@@ -153,10 +175,24 @@ class Configuration:
     def webhook_paths(self, service: str, agent: str) -> tuple[str, ...]:
         """List where an agent's webhooks arrive, the path to recommend first.
 
-        The plain path is the default agent's.
+        The plain path belongs to the agent of the plain settings; a former name still leads here.
         """
-        own = f"/webhooks/{service}/{agent}"
-        return (f"/webhooks/{service}", own) if agent == self.default_agent else (own,)
+        entry = self.agents[agent]
+        taken = {each.name for each in self.agents.values()}
+        names = (entry.name, *(name for name in entry.former if name not in taken))
+        own = tuple(f"/webhooks/{service}/{name}" for name in names)
+        return (f"/webhooks/{service}", *own) if agent == self.plain_agent else own
+
+    def find(self, name: str) -> AgentEntry:
+        """Return the agent of that name.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        found = next((each for each in self.agents.values() if each.name == name), None)
+        if found is None:
+            raise NotFound("agent", name)
+        return found
 
     def model_keys(self, agent: str) -> dict[str, SecretStr]:
         """Return the variables that an agent gets, and no other agent's."""

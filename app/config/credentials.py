@@ -15,6 +15,7 @@ from pydantic import AfterValidator, SecretStr, ValidationError
 from app.config.agents import AgentEntry
 from app.config.fields import matching, strong
 from app.config.problems import first_problem, refusal
+from app.config.records import AgentRecord
 from app.config.roster import Roster
 from app.config.services import KnownService, ServiceCredentials
 from app.config.sources import Sources
@@ -40,24 +41,56 @@ Credentials = Mapping[tuple[str, str], ServiceCredentials]
 
 
 def read_credentials(
-    sources: Sources, roster: Roster, services: Iterable[KnownService]
+    sources: Sources,
+    roster: Roster,
+    services: Iterable[KnownService],
+    records: Iterable[AgentRecord] = (),
 ) -> Credentials:
-    """Read every agent's credentials on every service.
+    """Read every agent's credentials on every service, by service and the agent's id.
+
+    Those of the settings win over those of the store.
 
     Raises:
         ConfigurationError: some are missing, malformed, or shared by two agents.
     """
-    found = {
-        (service.name, agent.name): credentials
-        for service in services
-        for agent in roster.agents.values()
-        if (credentials := _read_one(service.credentials, agent, sources)) is not None
-    }
-    _check_identities(found)
+    services = tuple(services)
+    recorded = {record.id: record.credentials for record in records if record.present}
+    found: dict[tuple[str, str], ServiceCredentials] = {}
+    for agent in roster.agents.values():
+        stored = recorded.get(agent.id, {})
+        _check_services(agent, stored, services)
+        for service in services:
+            kind = service.credentials
+            credentials = _read_settings(kind, agent, sources)
+            if credentials is None and service.name in stored:
+                credentials = _read_stored(kind, agent, stored[service.name])
+            if credentials is not None:
+                found[service.name, agent.id] = credentials
+    _check_identities(found, {agent.id: agent.name for agent in roster.agents.values()})
     return MappingProxyType(found)
 
 
-def _read_one(
+def _check_services(
+    agent: AgentEntry, stored: Mapping[str, object], services: Iterable[KnownService]
+) -> None:
+    names = [service.name for service in services]
+    if any(name not in names for name in stored):
+        problem = f"agent {agent.name!r} has credentials for an unknown service"
+        raise ConfigurationError("credentials", problem, f"Services are {', '.join(names)}.")
+
+
+def _read_stored(
+    kind: type[ServiceCredentials], agent: AgentEntry, given: Mapping[str, str]
+) -> ServiceCredentials:
+    unknown = any(field not in kind.model_fields for field in given)
+    if unknown:
+        problem = f"agent {agent.name!r} has an unknown field"
+        fields = ", ".join(kind.model_fields)
+        raise ConfigurationError(f"{kind.service} credentials", problem, f"Fields are {fields}.")
+    return _check(kind, agent, given, {name: f"{kind.service}.{name}" for name in kind.names()})
+
+
+def _read_settings(
     kind: type[ServiceCredentials], agent: AgentEntry, sources: Sources
 ) -> ServiceCredentials | None:
     given: dict[str, str] = {}
@@ -71,8 +104,16 @@ def _read_one(
             if value is not None:
                 given[field], origin[field] = value, name
                 break
-    if not given:
-        return None
+    return _check(kind, agent, given, origin) if given else None
+
+
+def _check(
+    kind: type[ServiceCredentials],
+    agent: AgentEntry,
+    given: Mapping[str, str],
+    origin: Mapping[str, str],
+) -> ServiceCredentials:
+    """Check what was given; `origin` names each field for people."""
     lacking = kind.missing(given)
     if lacking is not None:
         raise ConfigurationError(
@@ -87,7 +128,7 @@ def _read_one(
     raise ConfigurationError(origin[str(where[0])], problem, remedy)
 
 
-def _check_identities(found: Credentials) -> None:
+def _check_identities(found: Credentials, names: Mapping[str, str]) -> None:
     owners: dict[tuple[str, object], str] = {}
     for (service, agent), credentials in found.items():
         # An earlier secret counts too: anyone who knows it can sign for both.
@@ -101,7 +142,7 @@ def _check_identities(found: Credentials) -> None:
             if other != agent:
                 raise ConfigurationError(
                     credentials.names()[field],
-                    f"is the same for the agents {other!r} and {agent!r}",
+                    f"is the same for the agents {names[other]!r} and {names[agent]!r}",
                     f"Give each agent its own identity on {service}.",
                 )
 

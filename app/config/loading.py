@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
@@ -21,8 +21,9 @@ from app.config.credentials import Credentials, read_credentials
 from app.config.fields import PAGE
 from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
+from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
-from app.config.roster import KnownAgent, Surroundings, gather
+from app.config.roster import KnownAgent, Roster, Surroundings, gather
 from app.config.safety import check_access, check_homes, check_transport, data_folder
 from app.config.services import KnownService
 from app.config.settings import Settings, read_service_settings, read_settings
@@ -30,6 +31,7 @@ from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
 _DATABASE_FILE = "bridge.db"
+AGENTS = "AGENTS_JSON"
 
 _AS_GIVEN = (
     "allowed_users",
@@ -62,33 +64,69 @@ def load(
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
     sources = Sources.read(environ, dotenv)
+    return Reader(sources, known, services, dotenv, home, executable).read()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads a configuration from what was given at start, also later with other agents."""
+
+    sources: Sources = field(repr=False)
+    known: Sequence[KnownAgent]
+    services: Sequence[KnownService]
+    dotenv: Path | None
+    home: Path
+    executable: Path
+
+    def read(self, records: Sequence[AgentRecord] = ()) -> Configuration:
+        """Read and check the configuration, with the agents that the store has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        return _read(self, records)
+
+    def with_agents_anew(self) -> Reader:
+        """Return a reader that reads the file with the agents of the settings again."""
+        return replace(self, sources=self.sources.reread(AGENTS))
+
+
+def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
+    sources, known, services = reader.sources, reader.known, reader.services
+    environ, home, dotenv = sources.environ, reader.home, reader.dotenv
     settings = read_settings(sources, services)
     path = environ.get("PATH", os.defpath)
-    roster = gather(settings, Surroundings(known, path, home, executable))
+    roster = gather(settings, Surroundings(known, path, home, reader.executable), records)
     repositories = read_repositories(settings.repositories_json)
     names = Names(roster, known, repositories, services)
     names.check(sources)
     service_settings = read_service_settings(sources, services)
-    credentials = read_credentials(sources, roster, services)
+    credentials = read_credentials(sources, roster, services, records)
     wanted = _running(settings, credentials, services)
-    # The demo agent never speaks under a platform's identity unless the settings name it.
-    running = (PAGE,) if roster.source == "demo" else wanted
+    usable = _usable(credentials, roster)
+    running = wanted
+    if len(usable) < len(credentials):
+        served = {service for service, _ in usable}
+        running = (*(name for name in wanted if name in served), PAGE)
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
     check_homes(roster, data_dir)
     base_url = _base_url(settings)
     check_transport(settings, base_url)
     secret_names = names.secrets()
-    keys = {name: _keys(agent, names, sources) for name, agent in roster.agents.items()}
+    agents = {agent.id: agent for agent in roster.agents.values()}
+    keys = {agent: _keys(entry, names, sources) for agent, entry in agents.items()}
     return Configuration(
-        agents=MappingProxyType(dict(roster.agents)),
-        default_agent=roster.default,
+        reader=reader,
+        agents=MappingProxyType(agents),
+        default_agent=roster.agents[roster.default].id,
+        plain_agent=roster.agents[roster.plain].id,
         agents_source=roster.source,
         services=running,
         unserved=tuple(service for service in wanted if service not in running),
         service_settings=service_settings,
         credentials=MappingProxyType(
-            {owner: value for owner, value in credentials.items() if owner[0] in running}
+            {owner: value for owner, value in usable.items() if owner[0] in running}
         ),
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
         database_url=_database_url(settings, data_dir),
@@ -144,6 +182,12 @@ def forget_process_secrets(configuration: Configuration) -> None:
     """Take the secrets out of this process's environment, so that no child inherits one."""
     for name in configuration.secret_names:
         os.environ.pop(name, None)
+
+
+def _usable(credentials: Credentials, roster: Roster) -> Credentials:
+    """Leave out those of a demo agent that no setting names: it speaks as no platform's bot."""
+    silent = roster.agents[roster.plain].id if roster.source == "demo" else None
+    return {owner: value for owner, value in credentials.items() if owner[1] != silent}
 
 
 def _running(

@@ -19,11 +19,14 @@ from pydantic_core import PydanticCustomError
 from app.config.agents import EXTENDS, KEYS, NAME, WITHOUT_EFFECT, AgentEntry, AgentLimits
 from app.config.fields import json_object
 from app.config.problems import did_you_mean, first_problem
+from app.config.records import AgentRecord
 from app.config.settings import Settings
 from app.errors import ConfigurationError
 
 AgentsSource = Literal["AGENTS_JSON", "ACP_AGENT_COMMAND", "path", "demo"]
 
+STORED = "agents"
+"""What messages name as the source of an entry that is in the store."""
 DEMO = "demo"
 DEMO_COMMAND = "agent-bridge-demo-agent"
 _DEMO_FILE = Path(__file__).parents[1] / "demo_agent.py"
@@ -81,29 +84,45 @@ class Roster:
 
     agents: Mapping[str, AgentEntry]
     """The entries by name."""
-    default: str
+    plain: str
     """The agent that plain settings belong to."""
+    default: str
+    """The agent that requests without a name are for."""
     source: AgentsSource
-    """What named them."""
+    """What named those of the settings."""
     unasked: tuple[str, ...]
     """Agents without isolation whose entry does not say so explicitly."""
 
 
-def gather(settings: Settings, around: Surroundings) -> Roster:
-    """Find the agents.
+def gather(settings: Settings, around: Surroundings, records: Iterable[AgentRecord] = ()) -> Roster:
+    """Find the agents: those of the settings, then those that only the store has.
 
     Raises:
         ConfigurationError: an entry is wrong.
     """
     source, entries = _entries(settings, around)
-    agents = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
-    marked = [name for name, agent in agents.items() if agent.default]
+    recorded = {record.name: record for record in records if record.present}
+    given = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
+    added = {
+        name: record.entry
+        for name, record in recorded.items()
+        if record.entry is not None and name not in given
+    }
+    extended = extend({**entries, **added}, STORED)
+    stored = {name: _entry(STORED, name, extended[name], around) for name in added}
+    marked = [name for name, agent in given.items() if agent.default]
     if len(marked) > 1:
         raise ConfigurationError(source, f"marks {len(marked)} agents as default", "Mark only one.")
-    default = marked[0] if marked else next(iter(agents))
+    plain = marked[0] if marked else next(iter(given))
+    agents = {**given, **stored}
+    chosen = [name for name, record in recorded.items() if record.default and name in agents]
     return Roster(
-        {name: _settle(agent, name == default) for name, agent in agents.items()},
-        default,
+        {
+            name: _settle(agent, recorded.get(name), plain=name == plain, stored=name in stored)
+            for name, agent in agents.items()
+        },
+        plain,
+        chosen[0] if chosen else plain,
         source,
         tuple(
             name
@@ -137,17 +156,25 @@ def _parse_agents(text: str) -> dict[str, dict[str, Any]]:
     raise ConfigurationError("AGENTS_JSON", words["problem"], words["remedy"])
 
 
+def check_name(source: str, name: str, what: str = "the name") -> None:
+    """Refuse a name that no agent can have, without repeating it: it may be anything.
+
+    Raises:
+        ConfigurationError: it is not valid.
+    """
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(
+            source,
+            f"{what} is not valid",
+            "Use lowercase letters, digits and hyphens, a letter first, at most 31 characters.",
+        )
+
+
 def _check_names(entries: Mapping[str, object]) -> None:
     if not entries:
         raise ConfigurationError("AGENTS_JSON", "names no agent", "Name one, or remove it.")
     for number, (name, raw) in enumerate(entries.items(), start=1):
-        # Do not repeat an invalid name: it may be anything.
-        if not NAME.fullmatch(name):
-            raise ConfigurationError(
-                "AGENTS_JSON",
-                f"the name of agent {number} is not valid",
-                "Use lowercase letters, digits and hyphens, a letter first, at most 31 characters.",
-            )
+        check_name("AGENTS_JSON", name, f"the name of agent {number}")
         if not isinstance(raw, dict):
             raise ConfigurationError(
                 "AGENTS_JSON",
@@ -214,9 +241,7 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
         yield known.name, {"command": command, "driver": known.name, "home": "user"}
 
 
-def _entry(
-    source: AgentsSource, name: str, raw: Mapping[str, Any], around: Surroundings
-) -> AgentEntry:
+def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings) -> AgentEntry:
     idle = next((key for key in raw if key in WITHOUT_EFFECT), None)
     if idle is not None:
         problem = f"agent {name!r}: {idle} has no effect in this version"
@@ -242,7 +267,7 @@ def _key(where: tuple[int | str, ...]) -> str:
     return f": {'.'.join(known)}" if known else ""
 
 
-def _apply_driver(source: AgentsSource, entry: AgentEntry, around: Surroundings) -> AgentEntry:
+def _apply_driver(source: str, entry: AgentEntry, around: Surroundings) -> AgentEntry:
     """Complete the entry from the known agent that its driver or command names."""
     known = around.driver(entry.driver)
     if entry.driver is not None and known is None:
@@ -294,6 +319,15 @@ def _locate_demo(command: tuple[str, ...], around: Surroundings) -> tuple[str, .
     return (str(around.executable), str(_DEMO_FILE), *command[1:])
 
 
-def _settle(agent: AgentEntry, default: bool) -> AgentEntry:
-    sandbox = "none" if agent.home == "user" else agent.sandbox
-    return agent.model_copy(update={"default": default, "sandbox": sandbox})
+def _settle(
+    agent: AgentEntry, record: AgentRecord | None, *, plain: bool, stored: bool
+) -> AgentEntry:
+    return agent.model_copy(
+        update={
+            "default": plain,
+            "sandbox": "none" if agent.home == "user" else agent.sandbox,
+            "id": record.id if record else agent.name,
+            "former": record.former if record else (),
+            "source": "stored" if stored else "environment",
+        }
+    )

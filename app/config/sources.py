@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dotenv.parser import parse_stream
@@ -38,6 +38,8 @@ class Sources:
     """What `.env` says."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     """The line of `.env` on which each name is."""
+    files: dict[str, str] = field(default_factory=dict, repr=False)
+    """What the files that were read said: they are read once."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str], dotenv: Path | None) -> Sources:
@@ -75,7 +77,14 @@ class Sources:
             return value
         if value is not None:
             raise ConfigurationError(name, f"is also set as {name}{FILE}", "Remove one of the two.")
-        return _file_content(name + FILE, Path(file))
+        if name not in self.files:
+            self.files[name] = _file_content(name + FILE, Path(file))
+        return self.files[name]
+
+    def reread(self, *names: str) -> Sources:
+        """Return the same sources, with the files of these names to be read again."""
+        kept = {name: text for name, text in self.files.items() if name not in names}
+        return replace(self, files=kept)
 
 
 def _read(path: Path) -> str:

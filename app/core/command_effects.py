@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from app.core import wording
-from app.core.commands import HELP, Command
+from app.core.commands import Command
 from app.core.inbound import Effect
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
@@ -49,7 +49,7 @@ class CommandEffects:
         """Work out what a command changes for sessions of a place, and what to say about it."""
         match command.name:
             case "help":
-                return (), HELP
+                return (), wording.HELP
             case "listen":
                 words = wording.LISTENS[command.argument]
                 return (Effect("listen", value=command.argument),), words
@@ -82,7 +82,7 @@ class CommandEffects:
             area = self._directory.area_of(place)
             if chosen is None and area is not None and not self._directory.fixes(place):
                 chosen = self._decisions.place(area).repository
-            return (), f"Repository: {self._directory.words(place, chosen)}."
+            return (), wording.REPOSITORY.format(where=self._directory.words(place, chosen))
         try:
             chosen = self._directory.chosen(place, command.argument, always=command.always)
         except Conflict as error:
@@ -91,9 +91,8 @@ class CommandEffects:
         # The choice first: sessions that wait for it go on and no longer block.
         own = (Effect("repository", value=chosen), *wider)
         effects = (*own, *_for_each(sessions, _begin_afresh))
-        also = " and new ones" if command.always else ""
-        words = self._directory.words(place, chosen)
-        return effects, f"Repository for this conversation{also}: {words}."
+        said = wording.REPOSITORY_ALWAYS if command.always else wording.REPOSITORY_HERE
+        return effects, said.format(where=self._directory.words(place, chosen))
 
     def choose_first(self, place: PlaceKey, text: str) -> tuple[Effect, ...]:
         """Set the repository of a conversation that begins; nothing if it is set already.
@@ -139,7 +138,11 @@ class CommandEffects:
                 words.append(str(error))
             else:
                 effects.append(Effect(kind, session.id, command.argument))
-                words.append(f"{self._name(session)}: {kind} {command.argument}.")
+                words.append(
+                    wording.CONFIGURED.format(
+                        agent=self._name(session), kind=kind, name=command.argument
+                    )
+                )
         return tuple(effects), "\n".join(words)
 
     async def _describe(self, session: Session) -> str:

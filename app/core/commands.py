@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HELP = """\
-Send a command as its own message, after a mention or with `!` in front.
-`stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
-`status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
-`mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
-
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
 _CHOICES = {

@@ -1,15 +1,12 @@
-"""Codes for what the bridge did to a turn, an ask or a message, and their wording for people.
+"""Codes for what the bridge did to a turn, an ask or a message.
 
-The store keeps the code and its facts; the text is made on reading.
+The store keeps the code and its facts; `wording` writes the text on reading.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-from app.core.visible import reveal_line
-from app.markdown.code import span
 
 
 class NoteCode(StrEnum):
@@ -36,34 +33,6 @@ class NoteCode(StrEnum):
     RATED_BAD = "rated_bad"
 
 
-_WORDS = {
-    NoteCode.STOPPED: "Stopped.",
-    NoteCode.DROPPED: "Dropped before it began.",
-    NoteCode.CUT_OFF: "The bridge restarted; the agent is picking up where it left off.",
-    NoteCode.CUT_OFF_TWICE: (
-        "The bridge restarted twice while the agent worked on this. "
-        "Send the message again to continue."
-    ),
-    NoteCode.NOT_NEEDED: "No longer needed.",
-    NoteCode.EXPIRED: "No answer in time, so this was not done.",
-    NoteCode.EXPIRED_ASK: "No answer in time: {about}",
-    NoteCode.ASK_LOST: (
-        "The bridge restarted before this was answered. The agent asks again if it still matters."
-    ),
-    NoteCode.ASKED_AGAIN: "Asked again in a later turn.",
-    NoteCode.ANSWERED: "{by}: {about}",
-    NoteCode.CONTINUED: "{by}: {about}. Continued below.",
-    NoteCode.HANDED_OVER: "Handed over to {about}.",
-    NoteCode.OFFER_HANDED_ON: "Superseded by a newer request; the agent sees both.",
-    NoteCode.OFFER_OVERTAKEN: "Superseded by newer events.",
-    NoteCode.NOBODY_ANSWERS: "No agent answers: {about}.",
-    NoteCode.MESSAGE_CHANGED: "{by} edited a message: {about}",
-    NoteCode.MESSAGE_TAKEN_BACK: "{by} deleted a message.",
-    NoteCode.RATED_GOOD: "👍 {by} found this answer helpful.",
-    NoteCode.RATED_BAD: "👎 {by} did not find this answer helpful.",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that happened: its code, who did it, and what it is about."""
@@ -71,10 +40,3 @@ class Note:
     code: NoteCode
     by: str = ""
     about: str = ""
-
-    @property
-    def words(self) -> str:
-        """The text for people."""
-        quoted = self.code is NoteCode.EXPIRED_ASK
-        about = span(reveal_line(self.about)) if quoted else self.about
-        return _WORDS[self.code].format(by=self.by, about=about)

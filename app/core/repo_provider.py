@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
@@ -267,8 +268,8 @@ class RepoProvider:
         if listener is None:
             return False
         options = (
-            AskOption(ALLOW, "Allow once", "allow_once"),
-            AskOption(REFUSE, "Reject", "reject_once"),
+            AskOption(ALLOW, wording.ALLOW_ONCE, "allow_once"),
+            AskOption(REFUSE, wording.REJECT, "reject_once"),
         )
         facts = tuple(AskFact("file", path) for path in files)
         request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)

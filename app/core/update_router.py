@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
+from app.core import wording
 from app.core.consent.record import NOT_ASKED, Decided
 from app.core.feed import Feed, Unfinished
 from app.core.ports import Clock
@@ -162,9 +163,8 @@ class UpdateRouter:
         if not whole.startswith(text):
             narrated = len(self._vault.redact(whole[:narrated]))
         if self._answered > ANSWER_CHARACTERS:
-            text += (
-                f"\n\n[… {self._answered - ANSWER_CHARACTERS} more characters in the transcript]"
-            )
+            left = self._answered - ANSWER_CHARACTERS
+            text += f"\n\n{wording.CUT_ANSWER.format(left=left)}"
         return replace(
             self._frame,
             state=state,
@@ -368,4 +368,4 @@ def _shorten(diff: Diff) -> Diff:
 def _limit_size(value: Any) -> Any:
     """Keep a JSON value as it is unless it is too large for a row."""
     text = str(value)
-    return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} [cut off]"
+    return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} {wording.CUT_OFF}"

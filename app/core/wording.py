@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from app.core.amounts import count, duration
+from app.core.notes import Note, NoteCode
 from app.core.posts import Outcome, PostContent, Pushed
+from app.core.reasons import Reason
+from app.core.visible import reveal_line
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
+from app.markdown.code import span
 
 NAMED = 5
 """Files or checks that a sentence names: enough to recognise what is meant."""
@@ -97,8 +101,14 @@ STATES = {
     "parked": "asleep",
     "removed": "removed",
 }
+SILENCES: dict[str, str] = {
+    Reason.NOT_MENTIONED: "no agent was mentioned",
+    Reason.NONE_HERE: "no agent was mentioned and none is here yet",
+    Reason.SEVERAL_HERE: "several agents are here and none was mentioned",
+}
 NOT_HERE = "{agent} is not available here{why}."
 DID_NOT_ACT = "{agent} did not act: {why}."
+AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another agent."
 NO_LONGER_HERE = "{agent} is no longer here"
 NOT_DONE = "Not done: {why}."
 DOES_NOT_COUNT = "This does not count: {why}."
@@ -116,6 +126,88 @@ PICK_REPOSITORY = "Which repository should {agent} use? It becomes the default h
 PICK_OTHER = " These are the {shown} that changed last; for any other, say `repo OWNER/NAME`."
 WORKS_IN_NAMED = "Working in {name}, which the message names. To switch, say `repo OWNER/NAME`."
 WORKS_IN_LIKELY = "Working in {name}, the most likely match. To switch, say `repo OWNER/NAME`."
+
+REPOSITORY = "Repository: {where}."
+REPOSITORY_HERE = "Repository for this conversation: {where}."
+REPOSITORY_ALWAYS = "Repository for this conversation and new ones: {where}."
+IN_EMPTY_FOLDER = "none, an empty folder for each agent"
+IN_CLONE = "{name}, a clone for each agent"
+IN_FOLDER = "the folder {folder}, one agent at a time"
+FOLDER_OF_BRIDGE = "The bridge keeps its own files there; choose another folder."
+FOLDER_OF_HOME = "That folder holds a whole HOME; choose one inside it."
+FOLDER_OF_SYSTEM = "That folder belongs to the system; choose one that holds a project."
+NOT_LISTED = "GitHub did not list the repositories. Type OWNER/NAME, or try again later."
+NO_REPOSITORY = "No repository"
+PULL_REQUEST = "Pull request"
+FIX_CHECKS = "Fix the checks"
+RESOLVE_CONFLICT = "Resolve the conflict"
+ALLOW_ONCE = "Allow once"
+REJECT = "Reject"
+NO_TITLE = "Changes by {agent}"
+PROPOSED = "{people} asked {agent} for this: {where}"
+SOMEONE = "Someone"
+CONFIGURED = "{agent}: {kind} {name}."
+UNCHECKED = "the bridge could not check whether you may use this agent here; try again later"
+USERS_LISTED = "you are not on its list of users; ask the operator of this bridge to add you"
+BOTS_LISTED = "this bot is not on the list of bots that may use it"
+FILE_NOT_SENT = "`{name}` was not sent: {why}."
+FILES_NOT_SENT = "{more} more files were not sent."
+FILES_NOT_STORED = "Files could not be stored ({cause}). The next turn tries again."
+FILES_TOO_MANY = "only {limit} files per turn are sent"
+FILES_TOGETHER = "the files of one turn may total {limit}"
+REST_LATER = "{why}; the rest comes with the next turn"
+FILE_IS_FOLDER = "it is a folder; only files are sent"
+FILE_IRREGULAR = "it is not a regular file"
+FILE_LINKED = "it is a hard link to a file elsewhere; only copies are sent"
+FILE_EMPTY = "it is empty"
+FILE_OUTSIDE = "it is not in the agent's folder"
+FILE_ADDRESS = "its address makes no sense"
+FILE_UNREADABLE = "it cannot be read ({cause})"
+FILE_TOO_LARGE = "it has {size}; the limit is {limit}"
+FILE_HOLDS_SECRET = "it holds a secret that the bridge knows"  # noqa: S105 - words, no secret
+FILE_TOO_SLOW = "it took longer than {seconds:g} s"
+NOT_FETCHED = "{name} was attached, but could not be fetched from {service}: {why}"
+CUT_ANSWER = "[… {left} more characters in the transcript]"
+CUT_OFF = "[cut off]"
+HELP = """\
+Send a command as its own message, after a mention or with `!` in front.
+`stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
+`status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
+`mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
+NOTES = {
+    NoteCode.STOPPED: "Stopped.",
+    NoteCode.DROPPED: "Dropped before it began.",
+    NoteCode.CUT_OFF: "The bridge restarted; the agent is picking up where it left off.",
+    NoteCode.CUT_OFF_TWICE: (
+        "The bridge restarted twice while the agent worked on this. "
+        "Send the message again to continue."
+    ),
+    NoteCode.NOT_NEEDED: "No longer needed.",
+    NoteCode.EXPIRED: "No answer in time, so this was not done.",
+    NoteCode.EXPIRED_ASK: "No answer in time: {about}",
+    NoteCode.ASK_LOST: (
+        "The bridge restarted before this was answered. The agent asks again if it still matters."
+    ),
+    NoteCode.ASKED_AGAIN: "Asked again in a later turn.",
+    NoteCode.ANSWERED: "{by}: {about}",
+    NoteCode.CONTINUED: "{by}: {about}. Continued below.",
+    NoteCode.HANDED_OVER: "Handed over to {about}.",
+    NoteCode.OFFER_HANDED_ON: "Superseded by a newer request; the agent sees both.",
+    NoteCode.OFFER_OVERTAKEN: "Superseded by newer events.",
+    NoteCode.NOBODY_ANSWERS: "No agent answers: {about}.",
+    NoteCode.MESSAGE_CHANGED: "{by} edited a message: {about}",
+    NoteCode.MESSAGE_TAKEN_BACK: "{by} deleted a message.",
+    NoteCode.RATED_GOOD: "👍 {by} found this answer helpful.",
+    NoteCode.RATED_BAD: "👎 {by} did not find this answer helpful.",
+}
+
+
+def note(note: Note) -> str:
+    """Say what happened to a turn, an ask or a message."""
+    is_quoted = note.code is NoteCode.EXPIRED_ASK
+    about = span(reveal_line(note.about)) if is_quoted else SILENCES.get(note.about, note.about)
+    return NOTES[note.code].format(by=note.by, about=about)
 
 
 def state(name: str, state: str, waiting: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from app.core import wording
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import Fact, Pushed
 from app.core.types import Message, Speaker
@@ -31,7 +32,6 @@ SLUG_CHARACTERS = 40
 SUBJECT_CHARACTERS = 72
 """Where git, forges and most tools fold the first line of a message."""
 SESSION_TRAILER = "Agent-Bridge-Session"
-NO_TITLE = "Changes by {agent}"
 
 _HEADS = "refs/heads/"
 _BRANCH = re.compile(r"(?!-)[^\x00-\x20\x7f~^:?*\[\\]{1,200}")
@@ -297,7 +297,7 @@ class WorkspaceView:
         if not self.sent:
             return ()
         branch = Fact(f"{self.name}, {self.branch}")
-        return (branch, Fact("Pull request", self.link)) if self.link else (branch,)
+        return (branch, Fact(wording.PULL_REQUEST, self.link)) if self.link else (branch,)
 
 
 def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
@@ -371,14 +371,16 @@ def subject(work: Work, session: SessionKey) -> str:
         if line:
             short = len(line) <= SUBJECT_CHARACTERS
             return line if short else line[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
-    return NO_TITLE.format(agent=session.agent)
+    return wording.NO_TITLE.format(agent=session.agent)
 
 
 def proposal_body(work: Work, session: SessionKey) -> str:
     """Say in a pull request who asked for it and where."""
     names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
     where = work.link or str(session)
-    return f"{names or 'Someone'} asked {session.agent} for this: {where}"
+    return wording.PROPOSED.format(
+        people=names or wording.SOMEONE, agent=session.agent, where=where
+    )
 
 
 def co_author(who: Speaker) -> str:

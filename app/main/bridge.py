@@ -18,7 +18,9 @@ from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
 from app.main.cards import cards_of, missing_agents
+from app.main.changing import AgentChanges
 from app.main.maintenance import Maintenance
+from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of
 from app.main.wiring import Joined
@@ -47,8 +49,12 @@ class Bridge:
         *,
         timeouts: Mapping[str, float] | None = None,
         forge: Forge | None = None,
+        build: Build = presence,
     ) -> None:
-        """Join the parts; `timeouts` are seconds by step, where they differ from the defaults."""
+        """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
+
+        `build` makes the adapters anew when agents change.
+        """
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
@@ -59,6 +65,8 @@ class Bridge:
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
         self._hurried = False
+        self._front: Front | None = None
+        self.changes = AgentChanges(base, joined, build, applied=self._take_over, probe=self._probe)
         self._grace_timeout: asyncio.Timeout | None = None
         self.cards = cards_of(configuration, base.shelters, joined.adapters)
         self.door = LoginLinks(
@@ -90,7 +98,17 @@ class Bridge:
             started=self._started,
         )
         front.open(hooks)
+        self._front = front
         return front
+
+    def _take_over(self) -> None:
+        """Show and accept what the agents are now."""
+        base, adapters = self._base, self._joined.adapters
+        cards = cards_of(base.configuration, base.shelters, adapters)
+        self.cards.clear()
+        self.cards.update(cards)
+        if self._front is not None:
+            self._front.open(adapters.values())
 
     def parts(self) -> Parts:
         """Return the parts that people use, over HTTP or from a terminal."""
@@ -119,6 +137,8 @@ class Bridge:
             progress=self._joined.progress,
             installs=self._installs,
             troubles=self._troubles,
+            changes=self.changes,
+            removed=base.registry.removed,
         )
 
     def _troubles(self) -> dict[str, str]:
@@ -136,6 +156,8 @@ class Bridge:
         if resume:
             # Before any turn resumes: its post may have arrived without being recorded.
             await self._joined.outbox.start()
+            # And before agents that are gone would begin to work.
+            await self.changes.settle()
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._tasks.start(self._probe(), name="isolation probe")
@@ -151,6 +173,7 @@ class Bridge:
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
         self.feed.close()
+        await self.changes.close()
         await self._joined.listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
@@ -199,8 +222,11 @@ class Bridge:
     async def _probe(self) -> None:
         """Probe each agent's isolation, and log and show the result."""
         admission = self._base.admission
-        for name in self._base.shelters:
-            card, words = self.cards[name], await admission.judge(name)
+        for name in list(self._base.shelters):
+            words = await admission.judge(name)
+            card = self.cards.get(name)
+            if card is None:  # removed meanwhile
+                continue
             self.cards[name] = replace(card, isolation=words)
             # What the start-up output has said already is no news.
             level = logging.DEBUG if words == card.isolation else logging.INFO

@@ -22,16 +22,18 @@ def cards_of(
     registry = Registry(configuration, known_agents())
     cards: dict[str, AgentCard] = {}
     for entry in registry:
-        program = registry.program(entry.name)
-        cards[entry.name] = AgentCard(
+        program = registry.program(entry.id)
+        cards[entry.id] = AgentCard(
+            id=entry.id,
             name=entry.name,
-            display_name=registry.display_name(entry.name),
+            display_name=registry.display_name(entry.id),
             description=entry.description or (program.description if program else ""),
-            default=entry.name == configuration.default_agent,
+            default=entry.id == configuration.default_agent,
+            source=entry.source,
             command=entry.command[0],
-            isolation=shelters[entry.name].words,
+            isolation=shelters[entry.id].words,
             checkout=checkout_words(program),
-            limits=shelters[entry.name].limit_words,
+            limits=shelters[entry.id].limit_words,
             emoji=entry.emoji or "",
             visible=entry.visible,
             examples=program.examples if program else (),
@@ -39,7 +41,7 @@ def cards_of(
                 sorted(
                     name.partition(":")[0]
                     for name, adapter in adapters.items()
-                    if adapter.agent == entry.name
+                    if adapter.agent == entry.id
                 )
             ),
         )

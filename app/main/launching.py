@@ -11,7 +11,7 @@ from app.acp.card import card_path
 from app.agents.admission import Admission
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
-from app.agents.registry import Registry
+from app.agents.registry import PerAgent, Registry
 from app.children.warden import Warden
 from app.config import (
     Configuration,
@@ -54,46 +54,51 @@ class LateLauncher:
             await self._launcher.close()
 
 
-def launches(
-    configuration: Configuration,
-    shelters: Mapping[str, Shelter],
-    admission: Admission | None = None,
-) -> dict[str, AgentLaunch]:
-    """Return each agent's launch settings: from its entry, else from its known program.
+def launch_of(
+    configuration: Configuration, agent: str, shelter: Shelter, admission: Admission
+) -> AgentLaunch:
+    """Return an agent's launch settings: from its entry, else from its known program.
 
     `admission` decides whether it may start.
     """
     from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
 
     registry = Registry(configuration, known_agents())
-    admission = admission or Admission(configuration, shelters)
-    found: dict[str, AgentLaunch] = {}
-    for name, shelter in shelters.items():
-        entry, program = registry.get(name), registry.program(name)
-        found[name] = AgentLaunch(
-            name=name,
-            argv=entry.command,
-            home=shelter.home,
-            homes=shelter.homes,
-            environment=shelter.environment,
-            sandbox=shelter.sandbox,
-            confinement=shelter.confinement,
-            limits=shelter.limits,
-            network=shelter.network,
-            # An agent's initial mode is never trusted to ask.
-            mode=entry.mode or (program.ask_mode if program else None),
-            model=entry.model,
-            options=entry.options,
-            auth=entry.auth,
-            meta=program.session_meta if program else {},
-            trailing_slash=program.trailing_slash if program else False,
-            obeys=program.obeys if program else (),
-            install=f"Install it: {program.install}" if program else CHECK_COMMAND,
-            admit=partial(admission.admit, name),
-            card=card_path(configuration.data_dir, name),
-            settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
-        )
-    return found
+    entry, program = registry.get(agent), registry.program(agent)
+    return AgentLaunch(
+        name=agent,
+        argv=entry.command,
+        home=shelter.home,
+        homes=shelter.homes,
+        environment=shelter.environment,
+        sandbox=shelter.sandbox,
+        confinement=shelter.confinement,
+        limits=shelter.limits,
+        network=shelter.network,
+        # An agent's initial mode is never trusted to ask.
+        mode=entry.mode or (program.ask_mode if program else None),
+        model=entry.model,
+        options=entry.options,
+        auth=entry.auth,
+        meta=program.session_meta if program else {},
+        trailing_slash=program.trailing_slash if program else False,
+        obeys=program.obeys if program else (),
+        install=f"Install it: {program.install}" if program else CHECK_COMMAND,
+        admit=partial(admission.admit, agent),
+        card=card_path(configuration.data_dir, agent),
+        settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
+    )
+
+
+def launches(
+    configuration: Configuration, shelters: Mapping[str, Shelter]
+) -> dict[str, AgentLaunch]:
+    """Return the launch settings of agents that run outside a bridge."""
+    admission = Admission(Registry(configuration, known_agents()), shelters)
+    return {
+        agent: launch_of(configuration, agent, shelter, admission)
+        for agent, shelter in shelters.items()
+    }
 
 
 def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float]) -> AgentLauncher:
@@ -102,7 +107,10 @@ def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float])
     from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
 
     return AcpLauncher(
-        launches(base.configuration, base.shelters, base.admission),
+        PerAgent(
+            base.registry,
+            lambda current, agent: launch_of(current, agent, base.shelters[agent], base.admission),
+        ),
         base.stores.processes,
         base.clock,
         base.metrics,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from app import logs
 from app.agents.admission import Admission
 from app.agents.isolation import Shelter, shelter_all
+from app.agents.registry import Registry
 from app.children.hardening import make_undumpable, raise_file_limit
 from app.children.network.outside import Outside
 from app.config import (
@@ -21,6 +22,7 @@ from app.config import (
 )
 from app.core.clock import SystemClock
 from app.core.ports import Clock
+from app.main.enrolling import open_registry
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, locked
@@ -38,7 +40,7 @@ Wrap = Callable[[Stores], Stores]
 class Resources:
     """The resources of one bridge."""
 
-    configuration: Configuration
+    registry: Registry
     secrets: BridgeSecrets
     vault: Vault
     database: Database
@@ -47,6 +49,13 @@ class Resources:
     admission: Admission
     clock: Clock
     metrics: Metrics
+    outside: Outside | None = None
+    """What agents with their own network connect to, if not the internet."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration as it is now: its agents may change."""
+        return self.registry.configuration
 
 
 @contextmanager
@@ -74,22 +83,25 @@ def open_resources(
         make_undumpable()
         raise_file_limit()
         forget_process_secrets(configuration)
-        shelters = shelter_all(configuration, outside)
         database = Database(configuration.database_url)
         put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
+            registry = open_registry(configuration, stores.agents)
+            vault.register(*registry.configuration.secret_values())
+            shelters = shelter_all(registry.configuration, outside)
             yield Resources(
-                configuration=configuration,
+                registry=registry,
                 secrets=secrets,
                 vault=vault,
                 database=database,
                 stores=wrap(stores) if wrap is not None else stores,
                 shelters=shelters,
-                admission=Admission(configuration, shelters),
+                admission=Admission(registry, shelters),
                 clock=clock,
                 metrics=Metrics(),
+                outside=outside,
             )
         finally:
             database.close()

@@ -100,32 +100,36 @@ def fetched_as(
     return SetFor(entries, directory, now)
 
 
-def authors_of(configuration: Configuration) -> dict[str, Author]:
-    """Return the author of each agent's commits where no platform gives it an identity."""
-    return {
-        name: Author(entry.display_name or name, f"{name}@noreply.agent-bridge.invalid")
-        for name, entry in configuration.agents.items()
-    }
+def author_of(configuration: Configuration, agent: str) -> Author:
+    """Return the author of an agent's commits where no platform gives it an identity."""
+    entry = configuration.agents[agent]
+    return Author(entry.display_name or entry.name, f"{entry.name}@noreply.agent-bridge.invalid")
 
 
-def idle_seconds(configuration: Configuration) -> dict[str, float]:
-    """Return how long each agent may idle before it is parked."""
-    usual = configuration.limits.idle_minutes
-    return {
-        name: 60.0 * (usual if entry.idle_minutes is None else entry.idle_minutes)
-        for name, entry in configuration.agents.items()
-    }
+def ship_of(configuration: Configuration, agent: str) -> Literal["pr", "push", "none"]:
+    """Return what happens to an agent's changes."""
+    return configuration.agents[agent].ship
 
 
-def own_limits(
-    configuration: Configuration, name: Literal["max_processes", "max_turns"]
-) -> dict[str, int]:
-    """Return the limits of the agents that have their own."""
-    return {
-        agent: limit
-        for agent, entry in configuration.agents.items()
-        if (limit := getattr(entry.limits, name)) is not None
-    }
+def idle_seconds(configuration: Configuration, agent: str) -> float:
+    """Return how long an agent may idle before it is parked."""
+    own = configuration.agents[agent].idle_minutes
+    return 60.0 * (configuration.limits.idle_minutes if own is None else own)
+
+
+def max_processes(configuration: Configuration, agent: str) -> int | None:
+    """Return how many processes an agent may have, if it has a limit of its own."""
+    return configuration.agents[agent].limits.max_processes
+
+
+def max_turns(configuration: Configuration, agent: str) -> int | None:
+    """Return how many turns of an agent may run at once, if it has a limit of its own."""
+    return configuration.agents[agent].limits.max_turns
+
+
+def display_name(configuration: Configuration, agent: str) -> str:
+    """Return what people call an agent."""
+    return Registry(configuration, known_agents()).display_name(agent)
 
 
 def terms_of(configuration: Configuration, agent: str) -> Terms:
@@ -135,7 +139,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
     permissions = entry.permissions
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     return Terms(
-        display_name=Registry(configuration, known_agents()).display_name(agent),
+        display_name=display_name(configuration, agent),
         visible=entry.visible,
         policy=PRESETS[permissions]
         if isinstance(permissions, str)
@@ -146,7 +150,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
             )
         ),
         turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
-        idle_seconds=idle_seconds(configuration)[agent],
+        idle_seconds=idle_seconds(configuration, agent),
         ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
         unasked=_unasked(configuration, entry, program),
         mode=entry.mode or (program.ask_mode if program else None),
@@ -165,7 +169,7 @@ def _unasked(
     if entry.mode not in (None, program.ask_mode if program else None):
         return None
     reached = any(
-        agent == entry.name for service, agent in configuration.credentials if service != PAGE
+        agent == entry.id for service, agent in configuration.credentials if service != PAGE
     )
     return "stop" if reached else "tell"
 

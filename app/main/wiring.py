@@ -5,17 +5,20 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 from app import logs
 from app.agents.isolation import homes_root
+from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.users import give
 from app.children.warden import Warden
+from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -40,18 +43,22 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
+from app.main.current_forge import CurrentForge
 from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources, bridge_id
 from app.main.terms import (
     access_of,
-    authors_of,
+    author_of,
     directory_of,
+    display_name,
     fetched_as,
     file_link_of,
     idle_seconds,
-    own_limits,
+    max_processes,
+    max_turns,
     page_of,
     place_prompts,
+    ship_of,
     terms_of,
     variables_of,
 )
@@ -59,6 +66,8 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+
+T = TypeVar("T")
 
 
 class Joined:
@@ -73,15 +82,21 @@ class Joined:
         forge: Forge | None,
     ) -> None:
         self._base = base
-        self._configuration = base.configuration
         self._stores = base.stores
         self._timeouts = timeouts
-        self._forge = forge
+        self.forge = CurrentForge(forge)
         self._disk = DiskSpace(base.configuration.data_dir)
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self.uploads = base.configuration.data_dir / "uploads"
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._base.configuration
+
+    def _per_agent(self, make: Callable[[Configuration, str], T]) -> PerAgent[T]:
+        return PerAgent(self._base.registry, make)
 
     @cached_property
     def feed(self) -> Feed:
@@ -113,35 +128,35 @@ class Joined:
         """Runs git: mirrors, clones and the gates that they push to."""
         configuration, person = self._configuration, self._configuration.surroundings
         git, names = Git(person, bridge_id(configuration)), self._stores.names
-        isolation = {
-            name: SandboxedGit(
-                shelter.sandbox,
-                shelter.confinement,
-                replace(shelter, own={}).environment,
-                shelter.home_of,
-                partial(self._base.admission.admit, name),
-                shelter.network,
-            )
-            for name, shelter in self._base.shelters.items()
-        }
         return GitCheckouts(
             configuration.data_dir / "gates",
-            isolation,
+            self._per_agent(self._sandboxed_git),
             git,
             Mirrors(
                 configuration.data_dir / "mirrors",
                 git,
-                self._forge,
+                self.forge,
                 person,
                 disk=self._disk,
                 shallow=fetched_as("shallow", configuration, self._directory, names.now),
                 partial=fetched_as("partial", configuration, self._directory, names.now),
             ),
-            tokens=self._forge,
+            tokens=self.forge,
             vault=self._base.vault,
             person=person,
             variables=self._variables,
-            guard=None if self._forge is None else self._forge.guard,
+            guard=self.forge.guard,
+        )
+
+    def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
+        shelter = self._base.shelters[agent]
+        return SandboxedGit(
+            shelter.sandbox,
+            shelter.confinement,
+            replace(shelter, own={}).environment,
+            shelter.home_of,
+            partial(self._base.admission.admit, agent),
+            shelter.network,
         )
 
     def _give(self, path: Path, agent: str) -> None:
@@ -176,11 +191,11 @@ class Joined:
 
     @cached_property
     def _clones(self) -> Clones:
-        configuration, stores = self._configuration, self._stores
+        stores = self._stores
         shipping = Shipping(
-            {name: entry.ship for name, entry in configuration.agents.items()},
-            authors_of(configuration),
-            self._forge,
+            self._per_agent(ship_of),
+            self._per_agent(author_of),
+            self.forge,
         )
         return Clones(
             self._folders.root,
@@ -201,7 +216,7 @@ class Joined:
             self._clones,
             self.feed,
             self._base.clock,
-            self._forge,
+            self.forge,
         )
 
     @cached_property
@@ -224,8 +239,8 @@ class Joined:
             self._base.clock,
             self._base.vault,
             max_processes=self._configuration.limits.max_processes,
-            idle_seconds=idle_seconds(self._configuration),
-            of_agent=own_limits(self._configuration, "max_processes"),
+            idle_seconds=self._per_agent(idle_seconds),
+            of_agent=self._per_agent(max_processes),
         )
 
     @cached_property
@@ -234,7 +249,7 @@ class Joined:
         return EmbeddedTurnEngine(
             self._turn_context,
             max_turns=self._configuration.limits.max_turns,
-            of_agent=own_limits(self._configuration, "max_turns"),
+            of_agent=self._per_agent(max_turns),
         )
 
     @cached_property
@@ -266,7 +281,7 @@ class Joined:
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,
             speaking_of=_speaking_of,
-            terms={name: terms_of(configuration, name) for name in configuration.agents},
+            terms=self._per_agent(terms_of),
             look=self.progress.look,
         )
 
@@ -278,7 +293,7 @@ class Joined:
             self._directory,
             self._base.clock,
             adapters=self.adapters,
-            list_repositories=None if self._forge is None else self._forge.repositories,
+            list_repositories=self.forge.repositories,
         )
 
     @cached_property
@@ -308,10 +323,9 @@ class Joined:
         )
 
     @cached_property
-    def _names(self) -> dict[str, str]:
+    def _names(self) -> PerAgent[str]:
         """What people call each agent."""
-        agents = self._configuration.agents
-        return {name: terms_of(self._configuration, name).display_name for name in agents}
+        return self._per_agent(display_name)
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -320,7 +334,7 @@ class Joined:
             self._directory,
             self._stores.sessions,
             choose=self.manager.choose,
-            list_repositories=None if self._forge is None else self._forge.repositories,
+            list_repositories=self.forge.repositories,
             reach=self.checkouts.reach,
         )
 
@@ -337,6 +351,7 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
+            removed=self._base.registry.removed,
         )
 
     @cached_property

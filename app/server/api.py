@@ -57,23 +57,23 @@ router = APIRouter(
 @router.get("/agents")
 async def list_agents(parts: PartsOf) -> Page[AgentOut]:
     """List the agents."""
-    return Page(items=[_agent_out(card) for card in parts.agents.values()])
+    return Page(items=[agent_out(card) for card in parts.agents.values()])
 
 
 @router.get("/agents/{name}")
 async def read_agent(parts: PartsOf, name: str) -> AgentOut:
     """Read one agent."""
-    return _agent_out(_agent(parts, name))
+    return agent_out(parts.find_agent(name))
 
 
 @router.post("/sessions", status_code=201)
 async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
     """Send a message to an agent, in a new or an existing thread."""
-    _agent(parts, new.agent)
+    agent = parts.find_agent(new.agent).id
     thread = new.thread or uuid4().hex[:12]
-    chosen = await parts.picker.check(events.place_key(thread), new.agent, new.repository or "")
-    accepted = await _say(parts, new.agent, thread, new.text, repository=chosen)
-    key = events.session_key(thread, new.agent)
+    chosen = await parts.picker.check(events.place_key(thread), agent, new.repository or "")
+    accepted = await _say(parts, agent, thread, new.text, repository=chosen)
+    key = events.session_key(thread, agent)
     session = parts.sessions.find(key)
     if session is None:
         raise Conflict(f"no session started: {new.text!r} is a command and needs a session")
@@ -92,16 +92,19 @@ async def list_sessions(
     """List sessions, most recently used first; `next` is the `before` of the next page."""
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
-    found = await parts.sessions.recent(agent=agent, state=state, before=start, limit=limit)
+    wanted = None if agent is None else parts.find_agent(agent).id
+    found = await parts.sessions.recent(agent=wanted, state=state, before=start, limit=limit)
     more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
-    return Page(items=[SessionOut.of(session) for session in found], next=more)
+    return Page(items=[_session_out(parts, session) for session in found], next=more)
 
 
 @router.get("/sessions/{session_id}")
 async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     """Read a session with its turns."""
     session = _session(parts, session_id)
-    detail = SessionDetail.with_turns(session, await parts.turns.turns(session_id))
+    detail = SessionDetail.with_turns(
+        _session_out(parts, session), await parts.turns.turns(session_id)
+    )
     return detail.model_copy(update={"repository": _repository(parts, session)})
 
 
@@ -110,7 +113,7 @@ async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> S
     """Rename a session."""
     _session(parts, session_id)
     await parts.sessions.rename(session_id, new.title)
-    return SessionOut.of(_session(parts, session_id))
+    return _session_out(parts, _session(parts, session_id))
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
@@ -125,6 +128,7 @@ async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTur
     session = _session(parts, session_id)
     if session.key.service != events.SERVICE:
         raise Conflict(f"this session is on {session.key.service}; send messages there")
+    parts.require_present(session.key.agent)
     accepted = await _say(parts, session.key.agent, session.key.external, new.text)
     return _session_turn(parts, _session(parts, session_id), accepted)
 
@@ -133,7 +137,7 @@ async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTur
 async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
     """Stop the running turn; queued messages are held."""
     await parts.manager.stop(session_id)
-    return SessionOut.of(_session(parts, session_id))
+    return _session_out(parts, _session(parts, session_id))
 
 
 @router.get("/sessions/{session_id}/transcript")
@@ -198,15 +202,10 @@ async def list_posts(parts: PartsOf, before: int | None = None, limit: Limit = 5
     return Page(items=[PostOut.of(post) for post in found], next=more)
 
 
-def _agent(parts: Parts, name: str) -> AgentCard:
-    card = parts.agents.get(name)
-    if card is None:
-        raise NotFound("agent", name)
-    return card
-
-
-def _agent_out(card: AgentCard) -> AgentOut:
+def agent_out(card: AgentCard) -> AgentOut:
+    """Show an agent."""
     return AgentOut(
+        id=card.id,
         name=card.name,
         display_name=card.display_name,
         description=card.description,
@@ -218,6 +217,7 @@ def _agent_out(card: AgentCard) -> AgentOut:
         emoji=card.emoji,
         visible=card.visible,
         services=list(card.services),
+        source=card.source,
     )
 
 
@@ -228,10 +228,16 @@ def _session(parts: Parts, session_id: int) -> Session:
     return session
 
 
+def _session_out(parts: Parts, session: Session) -> SessionOut:
+    return SessionOut.of(session, parts.name_of(session.key.agent))
+
+
 def _session_turn(parts: Parts, session: Session, accepted: Accepted) -> SessionTurn:
     turn = accepted.turns[0].turn if accepted.turns else None
     return SessionTurn(
-        **SessionOut.of(session).model_dump(), turn=turn, repository=_repository(parts, session)
+        **_session_out(parts, session).model_dump(),
+        turn=turn,
+        repository=_repository(parts, session),
     )
 
 

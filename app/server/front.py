@@ -63,10 +63,8 @@ class Front:
         self._table: dict[str, Adapter] = {}
 
     def open(self, adapters: Iterable[Adapter]) -> None:
-        """Start to accept the webhooks of these adapters."""
-        for adapter in adapters:
-            for path in adapter.paths:
-                self._table[path] = adapter
+        """Accept the webhooks of these adapters from now on, and of no others."""
+        self._table = {path: adapter for adapter in adapters for path in adapter.paths}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

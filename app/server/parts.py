@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
 
+from app.config import AgentEntry
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
@@ -20,6 +21,7 @@ from app.core.repositories.progress import WorkProgress
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.errors import AgentRemoved, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
@@ -29,6 +31,7 @@ from app.server.metrics import Metrics
 class AgentCard:
     """What the API shows of an agent."""
 
+    id: str
     name: str
     display_name: str
     description: str
@@ -44,6 +47,8 @@ class AgentCard:
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
+    source: Literal["environment", "stored"] = "environment"
+    """Where its entry is."""
     examples: tuple[str, ...] = ()
     """Example messages for a new user."""
 
@@ -66,11 +71,50 @@ class Check:
     words: str = ""
 
 
+class AgentChanger(Protocol):
+    """Changes the registry while the bridge runs; what it refuses, it refuses in words."""
+
+    async def add(
+        self,
+        name: str,
+        entry: Mapping[str, Any],
+        credentials: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> AgentEntry:
+        """Add an agent."""
+        ...
+
+    async def change(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        credentials: Mapping[str, Any] | None = None,
+    ) -> AgentEntry:
+        """Change some keys of an entry, or credentials; None removes one."""
+        ...
+
+    async def rename(self, name: str, to: str) -> AgentEntry:
+        """Give an agent another name."""
+        ...
+
+    async def choose_default(self, name: str) -> AgentEntry:
+        """Let requests without a name go to this agent."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Remove an agent; its history stays readable."""
+        ...
+
+    async def reload(self) -> None:
+        """Read the file with the agents of the settings again."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
 
     agents: Mapping[str, AgentCard]
+    """The agents that there are now, by id."""
     intake: Intake
     dispatcher: Dispatcher
     manager: SessionManager
@@ -95,6 +139,37 @@ class Parts:
     progress: WorkProgress | None = None
     troubles: Callable[[], Mapping[str, str]] = dict
     """Returns the problem of each listening adapter; empty text if it has none."""
+    changes: AgentChanger | None = None
+    removed: Callable[[], Mapping[str, str]] = dict
+    """Returns the names of removed agents, by id."""
+
+    def find_agent(self, name: str) -> AgentCard:
+        """Return the agent of that name.
+
+        Raises:
+            AgentRemoved: there was one.
+            NotFound: there is no such agent.
+        """
+        found = next((card for card in self.agents.values() if card.name == name), None)
+        if found is not None and found.id not in self.removed():
+            return found
+        if name in self.removed().values():
+            raise AgentRemoved(name)
+        raise NotFound("agent", name)
+
+    def require_present(self, agent: str) -> None:
+        """Refuse to go on with an agent that was removed.
+
+        Raises:
+            AgentRemoved: it was.
+        """
+        if (name := self.removed().get(agent)) is not None:
+            raise AgentRemoved(name)
+
+    def name_of(self, agent: str) -> str:
+        """Return the name of an agent by its id, present or removed."""
+        card = self.agents.get(agent)
+        return self.removed().get(agent, agent) if card is None else card.name
 
 
 def parts_of(request: Request) -> Parts:

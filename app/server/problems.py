@@ -11,12 +11,22 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from app.errors import BridgeError, Conflict, DeliveryUnreadable, NotFound, StoreUnavailable
+from app.errors import (
+    AgentRemoved,
+    BridgeError,
+    ConfigurationError,
+    Conflict,
+    DeliveryUnreadable,
+    NotFound,
+    StoreUnavailable,
+)
 
 logger = logging.getLogger(__name__)
 
 STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
+    (AgentRemoved, HTTPStatus.GONE),
+    (ConfigurationError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Conflict, HTTPStatus.CONFLICT),
     (DeliveryUnreadable, HTTPStatus.UNPROCESSABLE_ENTITY),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -44,6 +54,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         HTTPStatus.FORBIDDEN,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.CONFLICT,
+        HTTPStatus.GONE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.SERVICE_UNAVAILABLE,
     )

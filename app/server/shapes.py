@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -82,6 +83,7 @@ class LinkOut(BaseModel):
 class AgentOut(BaseModel):
     """An agent."""
 
+    id: str
     name: str
     display_name: str
     description: str
@@ -94,6 +96,42 @@ class AgentOut(BaseModel):
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: list[str]
+    source: Literal["environment", "stored"] = "environment"
+    """Where its entry is; one of the environment is changed there."""
+
+
+class NewAgent(BaseModel):
+    """An agent to add: its name and the keys of an entry, as in AGENTS_JSON."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    credentials: dict[str, dict[str, str]] = {}
+    """What it needs on services, by service and field."""
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The keys of its entry."""
+        return dict(self.model_extra or {})
+
+
+class ChangedAgent(BaseModel):
+    """Keys of an entry to change; null removes one."""
+
+    model_config = ConfigDict(extra="allow")
+
+    credentials: dict[str, dict[str, str] | None] = {}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The keys that change."""
+        return dict(self.model_extra or {})
+
+
+class NewName(_In):
+    """Another name for an agent."""
+
+    to: str
 
 
 class TurnOut(BaseModel):
@@ -123,12 +161,12 @@ class SessionOut(BaseModel):
     updated_at: float
 
     @classmethod
-    def of(cls, session: Session) -> SessionOut:
-        """Show a session."""
+    def of(cls, session: Session, agent: str) -> SessionOut:
+        """Show a session, under the name that its agent has now."""
         return cls(
             id=session.id,
-            key=str(session.key),
-            agent=session.key.agent,
+            key=str(replace(session.key, agent=agent)),
+            agent=agent,
             thread=session.place.name,
             state=session.state,
             title=session.title,
@@ -150,11 +188,11 @@ class SessionDetail(SessionTurn):
     turns: list[TurnOut]
 
     @classmethod
-    def with_turns(cls, session: Session, turns: Sequence[Turn]) -> SessionDetail:
+    def with_turns(cls, session: SessionOut, turns: Sequence[Turn]) -> SessionDetail:
         """Show a session with its turns."""
         shown = [TurnOut.of(turn) for turn in turns]
         last = shown[-1].id if shown else None
-        return cls(**SessionOut.of(session).model_dump(), turn=last, turns=shown)
+        return cls(**session.model_dump(), turn=last, turns=shown)
 
 
 class EntryOut(BaseModel):

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.sqlite import insert
 from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
 from app.core.keys import AreaOf, PlaceKey, no_area
 from app.core.notes import Note, NoteCode
+from app.core.reasons import Reason
 from app.core.stores.asks import TakenAnswer
 from app.core.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release
@@ -103,7 +104,9 @@ class Decisions:
 
         def write(connection: Connection) -> TurnRef | None:
             noted = rate(connection, rated, self._now())
-            settle(connection, seq, "done", "rated" if noted is not None else "nothing new")
+            settle(
+                connection, seq, "done", Reason.RATED if noted is not None else Reason.NOTHING_NEW
+            )
             return noted
 
         return await self._database.writer.run(write)
@@ -147,7 +150,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         },
     ).rowcount
     if not fresh or _is_known(connection, place_id, made.heard.message_id):
-        settle(connection, made.delivery, "done", "this message was decided on before")
+        settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
     posts: list[int] = []

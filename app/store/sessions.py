@@ -364,8 +364,20 @@ def _search(connection: Connection, words: Sequence[str], limit: int) -> list[Th
 
 
 def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Require every word; SQLite's LIKE ignores the case of ASCII letters."""
-    return [column.contains(word, autoescape=True) for word in words]
+    """Require every word, in any case; SQLite's LIKE ignores the case of ASCII letters alone."""
+    return [
+        column.contains(word, autoescape=True)
+        if word.isascii()
+        else column.op("GLOB", is_comparison=True)(f"*{''.join(map(_in_any_case, word))}*")
+        for word in words
+    ]
+
+
+def _in_any_case(letter: str) -> str:
+    """Write a letter as a set of its forms; a sign that GLOB reads as more is one of a set too."""
+    forms = {letter, letter.lower(), letter.upper(), letter.upper().lower()}
+    shown = "".join(sorted(form for form in forms if len(form) == 1))
+    return f"[{shown}]" if len(shown) > 1 or letter in "*?[" else letter
 
 
 class Processes:

@@ -11,6 +11,7 @@ from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.database import Database
 from app.store.decisions import Decisions
@@ -43,6 +44,7 @@ class Stores:
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
+    agents: AgentRows
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -61,4 +63,5 @@ class Stores:
             proposals=ProposalRows(database, now),
             names=Names(database),
             sealed=SealedRows(database, now),
+            agents=AgentRows(database, now),
         )

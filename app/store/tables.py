@@ -334,3 +334,21 @@ sealed = Table(
     Column("value", Text, nullable=False),
     Column("kept_at", Float, nullable=False),
 )
+
+# Every agent there is or was. Other rows name its id: another name changes none of them.
+agent = Table(
+    "agent",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    # What people gave it over the API, the page or the command line; null if only settings do.
+    Column("entry", KeptBytes),
+    Column("credentials", KeptBytes),
+    Column("former", JSON, nullable=False),
+    # Its driver, else its command, when the bridge last started with it.
+    Column("known_as", JSON, nullable=False),
+    Column("is_default", Boolean, nullable=False, server_default=FALSE),
+    Column("created_at", Float, nullable=False),
+    Column("removed_at", Float),
+)
+Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from app.core import wording
 from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note, NoteCode
@@ -53,7 +54,7 @@ def turn_of(row: Row[Any]) -> Turn:
         held=row.held,
         stopped=row.stopped,
         prompt=row.prompt,
-        error=Note(NoteCode(row.error)).words if row.error in _CODES else row.error,
+        error=wording.note(Note(NoteCode(row.error))) if row.error in _CODES else row.error,
         successor=row.successor,
     )
 
@@ -79,7 +80,7 @@ def entry_of(row: Row[Any]) -> Entry:
     return Entry(
         id=row.id,
         kind=row.kind,
-        text=row.text if note is None else note.words,
+        text=row.text if note is None else wording.note(note),
         note=note,
         speaker=row.speaker,
         data=row.data,
@@ -143,7 +144,7 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
     return PostContent(
         **{
             **stored,
-            "note": stored["note"] if reason is None else reason.words,
+            "note": stored["note"] if reason is None else wording.note(reason),
             "reason": reason,
             "plan": tuple(PlanStep(**step) for step in stored["plan"]),
             "tools": tuple(ToolLine(**tool) for tool in stored["tools"]),

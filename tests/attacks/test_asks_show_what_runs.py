@@ -90,6 +90,7 @@ def test_a_command_is_read_on_slack_and_the_page_to_the_letter(
         ]
 
 
+@pytest.mark.slow
 @COMMANDS
 def test_a_command_is_read_on_github_and_the_page_to_the_letter(
     tmp_path: Path, command: str

@@ -52,7 +52,7 @@ nasty = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), min_size=1
 )
 facts = st.tuples(st.sampled_from(("command", "path", "host", "file", "input", "address")), nasty)
 FEW = settings(max_examples=150, deadline=None)
-CAST = Cast.of([Agent("claude", "Claude")])
+CAST = Cast.of([Agent("claude", "claude", "Claude")])
 
 
 def request(kind: FactKind, text: str) -> AskRequest:

@@ -47,6 +47,7 @@ def test_a_command_is_read_to_the_letter(visit: Visiting, play: str, command: st
     window.settled()
 
 
+@pytest.mark.slow
 def test_an_edit_shows_its_counts_and_its_lines(visit: Visiting) -> None:
     window = visit().open()
     window.say("edit")

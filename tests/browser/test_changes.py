@@ -140,6 +140,7 @@ def test_a_change_is_read_file_by_file(visit: Visiting, changed: str) -> None:
     expect(window.turns).to_be_visible()
 
 
+@pytest.mark.slow
 @LOOKS
 def test_changes_and_files_are_pictured_and_open_to_everybody(
     visit: Visiting,
@@ -158,6 +159,7 @@ def test_changes_and_files_are_pictured_and_open_to_everybody(
         assert window.page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
+@pytest.mark.slow
 def test_the_files_of_a_workspace_are_read(visit: Visiting) -> None:
     window = begin(visit, "write docs/guide.md # Guide")
     page = window.page
@@ -178,6 +180,7 @@ def test_the_files_of_a_workspace_are_read(visit: Visiting) -> None:
     expect(file(window, "docs/guide.md")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_very_large_change_loads_as_one_scrolls(visit: Visiting, bridge: Site) -> None:
     window = visit().open()
     window.say(f"{LARGE}\nsay All written.\nhold go")
@@ -201,6 +204,7 @@ def test_a_very_large_change_loads_as_one_scrolls(visit: Visiting, bridge: Site)
     (workspace / "go").touch()
 
 
+@pytest.mark.slow
 def test_a_scratch_folder_on_a_phone(visit: Visiting) -> None:
     window = visit(size=PHONE).open()
     window.say("repo none")

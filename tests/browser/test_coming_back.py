@@ -44,6 +44,7 @@ def assert_equal(stayed: Window, visit: Visit) -> None:
     assert stayed.shown() == fresh.shown()
 
 
+@pytest.mark.slow
 def test_a_page_that_saw_it_all_shows_what_a_fresh_one_shows(visit: Visiting) -> None:
     person = visit()
     window = person.open()
@@ -54,6 +55,7 @@ def test_a_page_that_saw_it_all_shows_what_a_fresh_one_shows(visit: Visiting) ->
     assert_equal(window, person)
 
 
+@pytest.mark.slow
 def test_a_long_thread_opens_at_its_end_and_is_all_there(visit: Visiting) -> None:
     person = visit()
     window = person.open()
@@ -73,6 +75,7 @@ def test_a_long_thread_opens_at_its_end_and_is_all_there(visit: Visiting) -> Non
     expect(fresh.button("Latest ↓")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_reload_in_the_middle_of_a_stream_loses_nothing(bridge: Site, visit: Visiting) -> None:
     person = visit()
     window = person.open()

@@ -70,6 +70,7 @@ def test_words_for_an_open_ask_reject_it_or_wait(visit: Visiting) -> None:
     expect(box).not_to_have_attribute("placeholder", "Answer Claude")
 
 
+@pytest.mark.slow
 def test_an_answer_in_words_stands_in_its_card_before_what_it_caused(visit: Visiting) -> None:
     window = visit().open()
     window.say("ask What is your name?\nsay thank you")
@@ -85,6 +86,7 @@ def test_an_answer_in_words_stands_in_its_card_before_what_it_caused(visit: Visi
     expect(window.page.locator("#log > article.msg:not(.turn)")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_hasty_click_answers_nothing_and_the_focus_goes_from_ask_to_ask_to_the_box(
     visit: Visiting,
 ) -> None:
@@ -104,6 +106,7 @@ def test_a_hasty_click_answers_nothing_and_the_focus_goes_from_ask_to_ask_to_the
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_agent_spoken_to_last_is_the_usual_one_and_others_are_a_click_away(
     visit: Visiting,
 ) -> None:
@@ -133,6 +136,7 @@ def test_the_agent_spoken_to_last_is_the_usual_one_and_others_are_a_click_away(
     expect(choice).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_message_sent_now_interrupts_and_says_so(bridge: Site, visit: Visiting) -> None:
     window = visit().open()
     window.say("hold old\nsay the old plan")

@@ -56,6 +56,7 @@ def test_a_crash_is_told_plainly_and_its_message_goes_on_by_a_click(visit: Visit
     expect(page.locator("#state .dot")).to_have_class("dot ")
 
 
+@pytest.mark.slow
 def test_another_agent_takes_a_message_over_and_codes_stay_under_details(visit: Visiting) -> None:
     person = visit(size=PHONE, scheme="dark")
     window = person.open()

@@ -139,6 +139,7 @@ def test_an_agent_that_says_every_bad_thing_is_only_shown(visit: Visiting) -> No
     assert [each for each in person.requests if not each.startswith(person.url)] == []
 
 
+@pytest.mark.slow
 def test_a_file_with_a_bad_name_and_a_script_inside_is_only_a_file(
     visit: Visiting, tmp_path: Path
 ) -> None:

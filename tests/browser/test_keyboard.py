@@ -105,6 +105,7 @@ def test_the_palette_goes_to_threads_agents_and_commands(visit: Visiting) -> Non
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_commands_of_the_bridge_and_of_the_agent_are_offered_after_a_slash(
     visit: Visiting,
 ) -> None:
@@ -135,6 +136,7 @@ def test_commands_of_the_bridge_and_of_the_agent_are_offered_after_a_slash(
     expect(box).to_have_value("")
 
 
+@pytest.mark.slow
 def test_a_mode_is_chosen_by_a_click(visit: Visiting) -> None:
     window = visit().open()
     window.say("@claude say hello")
@@ -154,6 +156,7 @@ def test_a_mode_is_chosen_by_a_click(visit: Visiting) -> None:
     expect(window.page.get_by_label("Model of Claude")).to_have_value("macaw")
 
 
+@pytest.mark.slow
 def test_help_shows_the_keys_and_single_keys_can_be_switched_off(visit: Visiting) -> None:
     window = visit().open()
     page, press = window.page, window.page.keyboard.press
@@ -178,6 +181,7 @@ def test_help_shows_the_keys_and_single_keys_can_be_switched_off(visit: Visiting
     expect(page.locator("#palette")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_list_that_is_drawn_again_keeps_the_focus(visit: Visiting) -> None:
     window = visit().open()
     window.say("say first")
@@ -192,6 +196,7 @@ def test_the_list_that_is_drawn_again_keeps_the_focus(visit: Visiting) -> None:
     expect(link).to_be_focused()
 
 
+@pytest.mark.slow
 def test_messages_are_headings_and_what_does_nothing_is_not_offered(visit: Visiting) -> None:
     person = visit()
     window = person.open()
@@ -206,6 +211,7 @@ def test_messages_are_headings_and_what_does_nothing_is_not_offered(visit: Visit
     assert names == ["operator", "Claude"]
 
 
+@pytest.mark.slow
 def test_the_box_leaves_room_at_four_hundred_percent(visit: Visiting) -> None:
     window = visit().open()
     window.say("say one\nsay two\nsay three")
@@ -219,6 +225,7 @@ def test_the_box_leaves_room_at_four_hundred_percent(visit: Visiting) -> None:
     assert window.page.evaluate("document.documentElement.scrollWidth") == ZOOMED[0]
 
 
+@pytest.mark.slow
 def test_a_drawer_has_a_button_that_closes_it(visit: Visiting) -> None:
     window = visit(size=PHONE).open()
     for button, drawer in (("Threads", "#left"), ("Details", "#right")):

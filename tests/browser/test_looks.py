@@ -63,6 +63,7 @@ def thread(browser: Browser, bridge: Site) -> str:
         return thread
 
 
+@pytest.mark.slow
 @LOOKS
 def test_every_view_is_pictured_and_open_to_everybody(
     browser: Browser,
@@ -95,6 +96,7 @@ def test_every_view_is_pictured_and_open_to_everybody(
     window.picture(f"{look}-thread-tall")
 
 
+@pytest.mark.slow
 def test_the_drawers_of_a_phone_open_and_close(visit: Visiting, thread: str) -> None:
     window = visit(size=PHONE).open(thread)
 
@@ -109,6 +111,7 @@ def test_the_drawers_of_a_phone_open_and_close(visit: Visiting, thread: str) -> 
         expect(window.button(button)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_serious_fault_would_be_found(visit: Visiting) -> None:
     window = visit().open()
 

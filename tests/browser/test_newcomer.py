@@ -112,6 +112,7 @@ def test_an_ask_is_answered_by_clicking(bridge: Served, visit: Visiting) -> None
     assert [each.read_text() for each in written] == ["remember the milk\n"]
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_by_choosing(visit: Visiting) -> None:
     window = visit().open()
     window.say("ask Which colour? | Red | Blue")
@@ -121,6 +122,7 @@ def test_a_question_is_answered_by_choosing(visit: Visiting) -> None:
     expect(window.turns).to_contain_text("You chose Blue.")
 
 
+@pytest.mark.slow
 def test_stop_ends_a_running_turn_and_the_next_one_can_begin(visit: Visiting) -> None:
     window = visit().open()
     window.say("hold never")
@@ -134,6 +136,7 @@ def test_stop_ends_a_running_turn_and_the_next_one_can_begin(visit: Visiting) ->
     expect(window.turns.last).to_contain_text("and on we go")
 
 
+@pytest.mark.slow
 def test_two_messages_sent_while_it_works_are_shown_and_join_the_next_turn(
     bridge: Served, visit: Visiting
 ) -> None:
@@ -156,6 +159,7 @@ def test_two_messages_sent_while_it_works_are_shown_and_join_the_next_turn(
     expect(window.waiting).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_what_waits_can_be_dropped_or_run_now(bridge: Served, visit: Visiting) -> None:
     window = visit().open()
     window.say("hold forever")
@@ -172,6 +176,7 @@ def test_what_waits_can_be_dropped_or_run_now(bridge: Served, visit: Visiting) -
     window.settled()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_dropped_reaches_the_agent(visit: Visiting) -> None:
     window = visit().open()
 

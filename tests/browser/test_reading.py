@@ -166,6 +166,7 @@ def test_an_answer_reads_well_and_all_of_it_can_be_copied(visit: Visiting) -> No
     expect(page.locator(".turn .picture")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_an_answer_reads_well_on_a_phone_in_the_dark(visit: Visiting) -> None:
     window = visit(size=PHONE, scheme="dark").open()
     page = window.page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -96,8 +97,7 @@ def test_the_line_of_work_says_what_runs_and_the_cards_say_how_it_ended(
     expect(cards).to_have_count(4)
     ends = [card.locator("summary em") for card in cards.all()]
     expect(ends[0].locator(".tick")).to_be_visible()
-    expect(ends[0]).not_to_contain_text("not asked")
-    expect(ends[0]).to_have_attribute("title", "not asked")
+    expect(ends[0]).not_to_have_attribute("title", re.compile(".*"))
     expect(ends[1].locator(".cross")).to_be_visible()
     expect(ends[2].locator(".took")).to_be_visible()
     expect(ends[3]).to_have_text("Rejected by operator")

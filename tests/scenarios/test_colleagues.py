@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.sim.github.state import Comment, Issue
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
@@ -47,6 +49,7 @@ def test_claude_fixes_the_login_in_a_pull_request_and_codex_reviews_it_in_the_sa
     assert "a clone of acme/widgets" in told
 
 
+@pytest.mark.slow
 def test_a_review_of_the_pull_request_goes_on_with_the_work_begun_in_slack(tmp_path: Path) -> None:
     with Hub(tmp_path, AGENTS) as hub, company(tmp_path, hub) as world:
         hub.call(world.bridge)

@@ -179,6 +179,7 @@ def test_an_ask_is_answered_in_the_terminal(machine: Machine) -> None:
     assert "1  Allow once" in shown
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_agent_and_leaves_with_130(machine: Machine) -> None:
     with machine.started("ask", "demo", "plan begin\nhold never") as asking:
         asking.wait_for("✓ begin")

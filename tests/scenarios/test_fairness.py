@@ -29,6 +29,7 @@ ENDED = (
 )
 
 
+@pytest.mark.slow
 def test_fifty_sessions_share_four_slots_and_those_who_wait_for_people_hold_none(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -72,6 +72,7 @@ def test_checks_and_merge_are_told_once_where_the_work_began(tmp_path: Path) -> 
         assert world.turns() == 1
 
 
+@pytest.mark.slow
 def test_a_fix_of_failed_checks_starts_when_somebody_asks_for_it_and_knows_what_failed(
     tmp_path: Path,
 ) -> None:

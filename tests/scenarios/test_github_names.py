@@ -65,6 +65,7 @@ def test_a_session_goes_on_under_the_new_name_of_its_repository(
         assert len(list((world.bridge.data_dir / "mirrors").glob("*.git"))) == 1
 
 
+@pytest.mark.slow
 def test_whoever_takes_the_old_name_is_a_stranger(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         pull = proposed(world)

@@ -231,8 +231,8 @@ def test_the_same_event_again_leads_to_nothing_new(tmp_path: Path) -> None:
         assert "twice" not in second.text
         assert deliveries[:3] == [
             ("web:demo", "first", "mentioned"),
-            ("web:other", "third", "this message was decided on before"),
-            ("web:demo", "fourth", "this message was decided on before"),
+            ("web:other", "third", "decided_before"),
+            ("web:demo", "fourth", "decided_before"),
         ]
 
 

@@ -134,6 +134,7 @@ def test_push_names_the_branch_and_none_delivers_nothing(tmp_path: Path) -> None
         assert (here.workspace() / "a.txt").read_text() == "a\n"
 
 
+@pytest.mark.slow
 def test_a_conflict_with_the_base_is_said_with_a_way_out(tmp_path: Path) -> None:
     with studio(tmp_path, files={"a.txt": "old\n"}) as here:
         here.tell("say hello")
@@ -174,6 +175,7 @@ def test_a_pull_request_that_cannot_be_opened_is_opened_by_the_next_turn(tmp_pat
         assert len(here.proposals) == 1
 
 
+@pytest.mark.slow
 def test_a_stopped_turn_delivers_nothing_and_its_work_goes_with_the_next(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.world.say("t1", "write a.txt kept\nhold never")

@@ -6,11 +6,12 @@ import pytest
 
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
+from tests.support.variants import quick
 
 LIVE = 4
 
 
-@pytest.mark.parametrize("sessions", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sessions", quick(1, [8, 200]))
 def test_many_sessions_share_four_processes_and_each_goes_on_where_it_was(
     tmp_path_factory: pytest.TempPathFactory, sessions: int
 ) -> None:

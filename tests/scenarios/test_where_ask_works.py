@@ -64,6 +64,7 @@ def first_line(done: Done) -> str:
     return done.stderr.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_here_means_the_work_tree_and_without_it_a_script_is_told_how(served: Machine) -> None:
     tree = project(served)
 

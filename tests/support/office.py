@@ -48,10 +48,22 @@ SECONDS = 5.0
 ALLOW = AskOption("allow", "Allow once", "allow_once")
 CARDS = {
     "claude": AgentCard(
-        "claude", "Claude", "", default=True, command="claude", isolation="isolated (bubblewrap)"
+        "claude",
+        "claude",
+        "Claude",
+        "",
+        default=True,
+        command="claude",
+        isolation="isolated (bubblewrap)",
     ),
     "codex": AgentCard(
-        "codex", "Codex", "", default=False, command="codex", isolation="not isolated: a reason"
+        "codex",
+        "codex",
+        "Codex",
+        "",
+        default=False,
+        command="codex",
+        isolation="not isolated: a reason",
     ),
 }
 

@@ -160,10 +160,10 @@ def main(plan_file: str) -> None:
     points = FailPoints(Path(plan["armed"]), Path(plan["reached"]))
 
     def wrap(stores: Stores) -> Stores:
-        return replace(
-            stores,
-            **{f.name: Guarded(f.name, getattr(stores, f.name), points) for f in fields(stores)},
-        )
+        guarded: dict[str, Any] = {
+            f.name: Guarded(f.name, getattr(stores, f.name), points) for f in fields(stores)
+        }
+        return replace(stores, **guarded)
 
     try:
         configuration = load(

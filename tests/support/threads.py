@@ -14,7 +14,7 @@ from app.server.page.view.views import Agent, Cast
 from app.services import label_of
 
 AGENTS = {1: "claude", 2: "codex"}
-CAST = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex")], label_of)
+CAST = Cast.of([Agent("claude", "claude", "Claude"), Agent("codex", "codex", "Codex")], label_of)
 OPTIONS = [
     {"id": "allow", "name": "Allow once", "kind": "allow_once"},
     {"id": "reject", "name": "Reject", "kind": "reject_once"},

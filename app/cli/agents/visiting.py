@@ -34,16 +34,17 @@ def visitor(configuration: Configuration, name: str, *, on_host_network: bool = 
         ConfigurationError: it cannot be isolated as it must be.
     """
     registry = Registry(configuration, known_agents())
-    entry, program = registry.get(name), registry.program(name)
+    entry = registry.find(name)
+    program = registry.program(entry.id)
     vault = Vault(configuration.secret_values())
     # Errors are shown to the person; log lines would only get between them.
     logs.configure("error", configuration.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
-    shelter = shelter_all(configuration)[name]
+    shelter = shelter_all(configuration)[entry.id]
     if on_host_network:
         shelter = shelter.on_host_network()
-    launch = launches(configuration, {name: shelter})[name]
-    workspace = configuration.data_dir / "workspaces" / f"visit-{name}"
+    launch = launches(configuration, {entry.id: shelter})[entry.id]
+    workspace = configuration.data_dir / "workspaces" / f"visit-{entry.id}"
     visits = Visits(launch, workspace, Metrics(), bridge_id(configuration))
     return Visitor(entry, program, visits, vault)

@@ -62,9 +62,9 @@ async def check_agents(
             yield problem("isolation", error.problem, error.remedy)
             return
         registry = Registry(configuration, known_agents())
-        admission = Admission(configuration, shelters)
+        admission = Admission(registry, shelters)
         for entry in registry:
-            program, shelter = registry.program(entry.name), shelters[entry.name]
+            program, shelter = registry.program(entry.id), shelters[entry.id]
             yield command(configuration, entry, program)
             async for finding in versions(configuration, entry, program, shelter):
                 yield finding
@@ -75,7 +75,7 @@ async def check_agents(
             yield limits(entry, shelter)
             yield probed(configuration, entry)
             words = (tried or {}).get(entry.name)
-            yield isolation(entry, words or await admission.judge(entry.name))
+            yield isolation(entry, words or await admission.judge(entry.id))
 
 
 def command(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.core.consent import record
+from app.core.consent import record, wording
 from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.facts import bind, facts_of
 from app.core.consent.ledger import Ledger
@@ -30,8 +30,6 @@ from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.types import TurnRef
 from app.core.updates import Ask, AskRequest, ToolUpdate
-
-TOO_LONG = f"at most {WHOLE_CHARACTERS} characters: people cannot review more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class Gate:
         if decided is not None and fitting is not None:
             return Judged(request, decided, fitting.id)
         if is_too_long(facts):
-            return _refuse(request, TOO_LONG)
+            return _refuse(request, wording.TOO_LONG.format(limit=WHOLE_CHARACTERS))
         return Judged(with_session_offer(request) if grantable else request)
 
     async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from app.core.consent import wording
 from app.core.consent.offers import (
     GO_ON,
     find_option,
@@ -43,10 +44,6 @@ OPTION_CHARACTERS = 150
 """Length of a button's label: a little more than platforms show."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
-NAMED_OPTIONS = 10
-"""How many choices a sentence names: what is read at a glance."""
-BRIDGE = "the bridge"
-"""The answerer when an ask answers itself."""
 
 
 @dataclass(slots=True)
@@ -157,7 +154,7 @@ class Ledger:
             raise NotFound("option", answer)
         taken = await self._asks.answer(ask_id, self._clean(answer, ask), by, speaker=speaker)
         if taken is None:
-            raise Conflict(closed_words(self._known(ask_id)))
+            raise Conflict(wording.closed(self._known(ask_id)))
         self._follow(taken)
         return self._known(ask_id)
 
@@ -217,9 +214,7 @@ class Ledger:
         """Say what the bridge needs to know before a session's turn can begin."""
         for ask in self._asks.open_in(session):
             if ask.kind == "repository":
-                *names, last = (option.id for option in ask.options)
-                more = ", ..." if len(names) > NAMED_OPTIONS else ""
-                return f"{ask.title} Say {', '.join(names[:NAMED_OPTIONS])}{more} or {last}."
+                return wording.remind(ask)
         return ""
 
     def settle(self, asks: Iterable[int]) -> None:
@@ -292,7 +287,7 @@ class Ledger:
                 await self._clock.sleep(left)
             for ask_id in self._asks.resumable():
                 with suppress(Conflict):  # a person was faster
-                    await persist(self._clock, self.answer, ask_id, GO_ON, BRIDGE)
+                    await persist(self._clock, self.answer, ask_id, GO_ON, wording.BRIDGE)
             self._follow(await persist(self._clock, self._asks.expire))
             due = self._asks.due()
             self._due = float("inf") if due is None else due
@@ -352,17 +347,4 @@ def _short(text: str, ask: Ask) -> str | None:
 
 def _beginning(subject: str) -> str:
     left = len(subject) - SUBJECT_CHARACTERS
-    return subject if left <= 0 else f"{subject[:-left]}\n[… {left} more characters]"
-
-
-def closed_words(ask: Ask) -> str:
-    """Say why an ask can no longer be answered."""
-    match ask.state:
-        case "answered":
-            return f"{ask.answered_by} already answered this"
-        case "lost":
-            return "the bridge restarted before this was answered; the agent asks again if needed"
-        case "expired" | "open":
-            return "the time to answer this has passed"
-        case _:
-            return "this is no longer needed"
+    return subject if left <= 0 else f"{subject[:-left]}\n{wording.cut(left)}"

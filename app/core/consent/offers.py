@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from app.core.ask_view import AskFact
+from app.core.consent import wording
 from app.core.updates import AskOption, AskRequest
 from app.markdown.code import fence
 
@@ -23,49 +23,25 @@ CHOICE: Final = "choice"
 HAND_OVER: Final = "bridge:hand-over:"
 """Hands the message over to another agent, whose name follows."""
 PAUSE_OPTIONS: Final = (
-    AskOption(GO_ON, "Continue", "allow_once"),
-    AskOption(CANCEL, "Stop", "reject_once"),
+    AskOption(GO_ON, wording.CONTINUE, "allow_once"),
+    AskOption(CANCEL, wording.STOP, "reject_once"),
 )
 COLLEAGUES: Final = 3
 """Agents offered for a handover at once: more buttons would hide the first two."""
 
 _YES: Final = frozenset({"yes", "y", "ok", "allow", "approve"})
 _NO: Final = frozenset({"no", "n", "reject", "deny"})
-_PHRASES: Final = {
-    "allow": tuple(
-        (re.compile(phrase, re.IGNORECASE), short)
-        for phrase, short in (
-            (r"yes(, proceed)?", "Allow"),
-            (r"yes,? (and )?(allow|accept|approve) all edits\b.*", "Allow all edits here"),
-            (r"yes,? and don'?t ask again for (`?[\w.+-]{1,30}`?) commands?\b.*", r"Allow \1 here"),
-            (r"yes,? and don'?t ask again\b.*", "Always allow here"),
-        )
-    ),
-    "reject": ((re.compile(r"no(,? and tell \w+ what to do .*)?", re.IGNORECASE), "Reject"),),
-}
-"""Phrases of agents' terminals, by the beginning of an option's kind."""
-
 OPTIONS: Final = 20
 """Buttons of one agent's ask; the most seen so far is six."""
 
 TAKE: Final = "bridge:take"
 LEAVE: Final = "bridge:leave"
 
-KIND_WORDS: Final = {
-    "read": "reading",
-    "edit": "edits",
-    "delete": "deletions",
-    "move": "moves",
-    "search": "searches",
-    "execute": "commands",
-    "fetch": "fetches",
-}
-
 
 def with_colleagues(request: AskRequest, agents: Mapping[str, str]) -> AskRequest:
     """Offer to hand the queue over to other agents, each with its name for people."""
     offers = (
-        AskOption(f"{HAND_OVER}{agent}", f"Give it to {name}", "allow_once")
+        AskOption(f"{HAND_OVER}{agent}", wording.GIVE_TO.format(agent=name), "allow_once")
         for agent, name in islice(agents.items(), COLLEAGUES)
     )
     return replace(request, options=(*request.options, *offers))
@@ -98,7 +74,7 @@ def shorten_names(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
 
 
 def _short_name(option: AskOption) -> str:
-    phrases = _PHRASES.get(option.kind.partition("_")[0], ())
+    phrases = wording.PHRASES.get(option.kind.partition("_")[0], ())
     for phrase, short in phrases:
         if found := phrase.fullmatch(option.name.strip()):
             return found.expand(short)
@@ -114,17 +90,20 @@ def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
 
 def with_session_offer(request: AskRequest) -> AskRequest:
     """Offer to allow a kind of call for this session, where the agent offers no "always"."""
-    words = KIND_WORDS.get(request.tool_kind)
+    words = wording.KINDS.get(request.tool_kind)
     always = any(option.kind == "allow_always" for option in request.options)
     if words is None or always or find_allowing(request.options) is None:
         return request
-    offer = AskOption(SESSION, f"Allow {words} for this session", "allow_always")
+    offer = AskOption(SESSION, wording.ALLOW_FOR_SESSION.format(kinds=words), "allow_always")
     return replace(request, options=(*request.options, offer))
 
 
 def offer(branch: str, title: str, excerpt: str, deed: str) -> AskRequest:
     """Offer to begin a turn about a branch; the excerpt becomes data for the agent."""
-    options = (AskOption(TAKE, deed, "allow_once"), AskOption(LEAVE, "Leave it", "reject_once"))
+    options = (
+        AskOption(TAKE, deed, "allow_once"),
+        AskOption(LEAVE, wording.LEAVE_IT, "reject_once"),
+    )
     facts = (AskFact("quote", excerpt),) if excerpt else ()
     return AskRequest(branch, title, options, kind="offer", subject=excerpt, facts=facts)
 

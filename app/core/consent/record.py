@@ -33,24 +33,3 @@ def by_person(ask: Ask) -> Decided:
         "answer": ask.answer_name,
         "allowed": allowed if ask.kind == "permission" else None,
     }
-
-
-def words(decided: object) -> str:
-    """Say who or what decided, in a few words; empty if nothing is recorded."""
-    if not isinstance(decided, Mapping):
-        return ""
-    allowed = decided.get("allowed")
-    verb = "answered" if allowed is None else "allowed" if allowed else "refused"
-    match decided.get("how"):
-        case "person":
-            answer = f": {decided.get('answer')}" if allowed is None else ""
-            return f"{verb} by {decided.get('who')}{answer}"
-        case "session":
-            return f"allowed by {decided.get('who')} for this session"
-        case "rule":
-            return f"{verb} by rule `{decided.get('rule')}`"
-        case "unanswered":
-            return "not allowed: no answer"
-        case "not asked":
-            return "not asked"
-    return ""

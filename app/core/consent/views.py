@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 from app.core.ask_view import AskFact, AskView, ShownFact
+from app.core.consent import wording
 from app.core.diff import Line, compare
 from app.core.updates import AskRequest
 from app.core.visible import reveal
@@ -85,7 +86,7 @@ def _redact(fact: AskFact, redact: Callable[[str], str]) -> AskFact:
 def _title(title: str) -> str:
     shown = reveal(title.strip(), lines=True)
     left = len(shown) - TITLE_CHARACTERS
-    return shown if left <= 0 else f"{shown[:TITLE_CHARACTERS]} [… {left} more characters]"
+    return shown if left <= 0 else f"{shown[:TITLE_CHARACTERS]} {wording.cut(left)}"
 
 
 def _show(facts: list[AskFact], room: Room) -> Iterator[ShownFact]:
@@ -155,4 +156,4 @@ def _line(line: Line, width: int) -> str:
     # Behind a sign, the spaces that a line begins with are seen.
     shown = _SIGNS[line.kind] + reveal(f"+{line.text}", tabs=True)[1:]
     left = len(shown) - width
-    return shown if left <= 0 else f"{shown[:width]} [… {left} more characters]"
+    return shown if left <= 0 else f"{shown[:width]} {wording.cut(left)}"

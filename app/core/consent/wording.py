@@ -1,18 +1,56 @@
-"""Words the view of an ask, the same on every surface; pure."""
+"""Words an ask, its options and its decision, the same on every surface; pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.ask_view import AskView, ShownFact
+from app.core.updates import Ask
 from app.core.visible import conceal, reveal_line
 from app.markdown.code import fence, span
 
 MINUS = "\N{MINUS SIGN}"
+NAMED_OPTIONS = 10
+"""How many choices a sentence names: what is read at a glance."""
 WHICH = "Which one? Answer {names}."
 SEVERAL_OPEN = "{number} questions are open. Answer the oldest with the name of an option: {names}."
+
+TOO_LONG = "at most {limit} characters: people cannot review more"
+BRIDGE = "the bridge"
+"""Who answered when an ask answers itself."""
+CONTINUE = "Continue"
+STOP = "Stop"
+GIVE_TO = "Give it to {agent}"
+LEAVE_IT = "Leave it"
+ALLOW_FOR_SESSION = "Allow {kinds} for this session"
+KINDS = {
+    "read": "reading",
+    "edit": "edits",
+    "delete": "deletions",
+    "move": "moves",
+    "search": "searches",
+    "execute": "commands",
+    "fetch": "fetches",
+}
+PHRASES = {
+    "allow": tuple(
+        (re.compile(phrase, re.IGNORECASE), short)
+        for phrase, short in (
+            (r"yes(, proceed)?", "Allow"),
+            (r"yes,? (and )?(allow|accept|approve) all edits\b.*", "Allow all edits here"),
+            (r"yes,? and don'?t ask again for (`?[\w.+-]{1,30}`?) commands?\b.*", r"Allow \1 here"),
+            (r"yes,? and don'?t ask again\b.*", "Always allow here"),
+        )
+    ),
+    "reject": ((re.compile(r"no(,? and tell \w+ what to do .*)?", re.IGNORECASE), "Reject"),),
+}
+"""Phrases of agents' terminals, by the beginning of an option's kind."""
+ALREADY_ANSWERED = "{by} already answered this"
+RESTARTED = "the bridge restarted before this was answered; the agent asks again if needed"
+TIME_PASSED = "the time to answer this has passed"
+NOT_NEEDED = "this is no longer needed"
 
 _LABELS = {
     "command": "Command",
@@ -139,3 +177,47 @@ def _texts(fact: ShownFact) -> list[str]:
 
 def _between(blocks: list[str], words: str) -> list[str]:
     return [*blocks[:1], *([words] if words else []), *blocks[1:]]
+
+
+def remind(ask: Ask) -> str:
+    """Ask again for one of many choices, the last of which is none."""
+    *names, last = (option.id for option in ask.options)
+    more = ", ..." if len(names) > NAMED_OPTIONS else ""
+    return f"{ask.title} Say {', '.join(names[:NAMED_OPTIONS])}{more} or {last}."
+
+
+def cut(left: int) -> str:
+    """Say how many characters are left out."""
+    return f"[… {left} more characters]"
+
+
+def closed(ask: Ask) -> str:
+    """Say why an ask can no longer be answered."""
+    match ask.state:
+        case "answered":
+            return ALREADY_ANSWERED.format(by=ask.answered_by)
+        case "lost":
+            return RESTARTED
+        case "expired" | "open":
+            return TIME_PASSED
+        case _:
+            return NOT_NEEDED
+
+
+def decision(decided: object) -> str:
+    """Say who or what decided on a call, in a few words; empty if there was nothing to decide."""
+    if not isinstance(decided, Mapping):
+        return ""
+    allowed = decided.get("allowed")
+    verb = "answered" if allowed is None else "allowed" if allowed else "rejected"
+    match decided.get("how"):
+        case "person":
+            answer = f": {decided.get('answer')}" if allowed is None else ""
+            return f"{verb} by {decided.get('who')}{answer}"
+        case "session":
+            return f"allowed by {decided.get('who')} for this session"
+        case "rule":
+            return f"{verb} by rule `{decided.get('rule')}`"
+        case "unanswered":
+            return "not allowed: no answer"
+    return ""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from app.core import wording
 from app.core.files.names import HEAD_BYTES, picture_type
 from app.core.types import File
 from app.errors import PostError, ServiceRefused
@@ -42,11 +43,11 @@ async def download(
             if not await asyncio.to_thread(path.is_file):
                 await _store(path, _limit_size(chunks), _put_once)
     except (PostError, ServiceRefused, TimeoutError) as error:
-        why = str(error) or f"it took longer than {DOWNLOAD_SECONDS:g} s"
+        why = str(error) or wording.FILE_TOO_SLOW.format(seconds=DOWNLOAD_SECONDS)
         logger.warning("could not fetch %s from %s: %s", file.name, service, why)
         note = path.with_name(f"{path.name}.missing.txt")
-        words = f"{file.name} was attached, but could not be fetched from {service}: {why}\n"
-        await _store(note, _once(words.encode()), os.replace)
+        words = wording.NOT_FETCHED.format(name=file.name, service=service, why=why)
+        await _store(note, _once(f"{words}\n".encode()), os.replace)
         url = f"{note.parent.name}/{note.name}"
         return replace(file, name=note.name, media_type="text/plain", url=url)
     return await asyncio.to_thread(_detect_picture, file, path)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from app.core import wording
 from app.core.files.names import size_words
 
 FILE_BYTES: Final = 20 * 1024 * 1024
@@ -26,13 +27,13 @@ class NotTaken(Exception):
 def unfit(found: os.stat_result) -> str:
     """Say why a file is refused; empty if it is accepted."""
     if stat.S_ISDIR(found.st_mode):
-        return "it is a folder; only files are sent"
+        return wording.FILE_IS_FOLDER
     if not stat.S_ISREG(found.st_mode):
-        return "it is not a regular file"
+        return wording.FILE_IRREGULAR
     if found.st_nlink > 1:
-        return "it is a hard link to a file elsewhere; only copies are sent"
+        return wording.FILE_LINKED
     if not found.st_size:
-        return "it is empty"
+        return wording.FILE_EMPTY
     return _too_large(found.st_size) if found.st_size > FILE_BYTES else ""
 
 
@@ -43,13 +44,13 @@ def open_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
     try:
         *folders, name = path.parts or ("",)
         if ".." in path.parts:
-            raise NotTaken("it is not in the agent's folder")
+            raise NotTaken(wording.FILE_OUTSIDE)
         for step in folders:
             above, here = here, os.open(step, FOLDER, dir_fd=here)
             os.close(above)
         file = os.open(name, _READ, dir_fd=here)
     except OSError as error:
-        raise NotTaken(f"it cannot be read ({error.strerror})") from error
+        raise NotTaken(wording.FILE_UNREADABLE.format(cause=error.strerror)) from error
     finally:
         os.close(here)
     try:
@@ -71,4 +72,4 @@ def read(file: int) -> bytes:
 
 
 def _too_large(size: int) -> str:
-    return f"it has {size_words(size)}; the limit is {size_words(FILE_BYTES)}"
+    return wording.FILE_TOO_LARGE.format(size=size_words(size), limit=size_words(FILE_BYTES))

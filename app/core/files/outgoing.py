@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.files.hostile import FOLDER, NotTaken, open_inside, read, unfit
 from app.core.files.names import HEAD_BYTES, media_type, safe_name, size_words
@@ -41,8 +42,8 @@ LOOKED_AT: Final = 200
 REFUSALS: Final = 5
 """Refusals that are named one by one."""
 
-TOO_MANY: Final = f"only {FILES} files per turn are sent"
-TOGETHER: Final = f"the files of one turn may total {size_words(ALL_BYTES)}"
+TOO_MANY: Final = wording.FILES_TOO_MANY.format(limit=FILES)
+TOGETHER: Final = wording.FILES_TOGETHER.format(limit=size_words(ALL_BYTES))
 
 _PART: Final = ".agent-bridge-part"
 
@@ -107,7 +108,7 @@ class Handover:
         except NotTaken as reason:
             self._refuse(update.name, str(reason))
         except OSError as error:
-            self._refuse(update.name, f"it cannot be read ({error.strerror})")
+            self._refuse(update.name, wording.FILE_UNREADABLE.format(cause=error.strerror))
 
     async def collect(self) -> Given:
         """Collect and store what is ready; until `settle` all of it can be collected again."""
@@ -119,7 +120,7 @@ class Handover:
             files = await asyncio.to_thread(self._collect, told)
         except OSError as error:
             logger.exception("could not store the files of turn %d", self._turn.id)
-            why = f"Files could not be stored ({error.strerror}). The next turn tries again."
+            why = wording.FILES_NOT_STORED.format(cause=error.strerror)
             return Given(refused=" ".join(filter(None, (self._words(), why))))
         self._kept = True
         return Given(tuple(files), self._words())
@@ -144,7 +145,7 @@ class Handover:
             if host in {None, "localhost"} and path.is_relative_to(root):
                 with open_inside(root, path.relative_to(root)) as file:
                     return read(file)
-        raise NotTaken("it is not in the agent's folder")
+        raise NotTaken(wording.FILE_OUTSIDE)
 
     def _list_earlier(self) -> list[str] | None:
         """List the earlier turns that have staged files; None if there are no files at all."""
@@ -209,7 +210,7 @@ class Handover:
         if len(data) > room:
             raise NotTaken(TOGETHER)
         if self._holds_secret(data):
-            raise NotTaken("it holds a secret that the bridge knows")
+            raise NotTaken(wording.FILE_HOLDS_SECRET)
         return data
 
     def _holds_secret(self, data: bytes) -> bool:
@@ -238,11 +239,11 @@ class Handover:
 
     def _refuse(self, name: str, why: str) -> None:
         shown = safe_name(self._of.vault.redact(name))
-        self._refused.append(f"`{shown}` was not sent: {why}.")
+        self._refused.append(wording.FILE_NOT_SENT.format(name=shown, why=why))
 
     def _words(self) -> str:
         more = len(self._refused) - REFUSALS
-        tail = [f"{more} more files were not sent."] if more > 0 else []
+        tail = [wording.FILES_NOT_SENT.format(more=more)] if more > 0 else []
         return " ".join((*self._refused[:REFUSALS], *tail))
 
 
@@ -254,18 +255,19 @@ def listed(files: tuple[MadeFile, ...]) -> str:
 def _too_much(taken: Sequence[int], size: int) -> str:
     """Say why one more file is too much; it then comes with the next turn."""
     if len(taken) >= FILES:
-        return f"{TOO_MANY}, the rest with the next turn"
-    return f"{TOGETHER}, the rest comes next turn" if sum(taken) + size > ALL_BYTES else ""
+        return wording.REST_LATER.format(why=TOO_MANY)
+    is_full = sum(taken) + size > ALL_BYTES
+    return wording.REST_LATER.format(why=TOGETHER) if is_full else ""
 
 
 def _parse_address(address: str) -> tuple[str | None, PurePosixPath]:
     try:
         parts = urlsplit(address)
     except ValueError as error:
-        raise NotTaken("its address makes no sense") from error
+        raise NotTaken(wording.FILE_ADDRESS) from error
     path = unquote(parts.path)
     if "\0" in path:
-        raise NotTaken("its address makes no sense")
+        raise NotTaken(wording.FILE_ADDRESS)
     return parts.hostname, PurePosixPath(path)
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.keys import PlaceKey
 from app.core.types import Speaker
@@ -19,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 PLATFORM_SECONDS = 10.0
 """How long a platform may take to identify a person: its slowest deadline for us."""
-UNCHECKED = "the bridge could not check whether you may use this agent here; try again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Access:
         """
         if speaker.kind != "person":
             listed = f"{place.service}:{speaker.id}" in self.bots
-            return None if listed else "bots must be listed in ALLOWED_BOTS"
+            return None if listed else wording.BOTS_LISTED
         if any(f"{place.service}:{name}" in self.users for name in adapter.listed_names(speaker)):
             return None
         if self.only_users:
-            return "only people listed in ALLOWED_USERS may use this agent"
+            return wording.USERS_LISTED
         try:
             async with asyncio.timeout(PLATFORM_SECONDS):
                 return await adapter.refusal(speaker, place)
@@ -50,4 +50,4 @@ class Access:
             raise
         except Exception:
             logger.exception("%s: access check failed", adapter.service_name)
-            return UNCHECKED
+            return wording.UNCHECKED

@@ -28,11 +28,12 @@ from app.core.inbound import (
     Heard,
     Rated,
 )
-from app.core.intake.access import UNCHECKED, Access
+from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import NewPost, PostContent
+from app.core.reasons import Reason
 from app.core.retry import persist, retry
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ANSWERS = "answers an ask"
 WHISPER_SECONDS = 10.0
 """How long a private message may take; nothing depends on it."""
 ASK_AGAIN_SECONDS = 60.0
@@ -68,9 +68,11 @@ class Dispatcher:
         clock: Clock,
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
+        removed: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Decide for all adapters; `names` are agents' names for people."""
+        """Decide for all adapters; `names` are agents' names for people, `removed` former ones."""
         self._names = names
+        self._removed = removed
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -91,13 +93,13 @@ class Dispatcher:
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
         if self._decisions.decided(heard.place, heard.message_id):
-            return "this message was decided on before"
+            return Reason.DECIDED_BEFORE
         adapter = self._adapters[delivery.adapter]
         heard = storable(await self._gather(delivery, adapter, heard))
         view = self._decisions.place(heard.place)
         floor = decide(heard, view, self._untagged)
         if heard.overheard and not floor.agents and not view.present:
-            return "addressed to no agent here"
+            return Reason.NOT_FOR_US
         command = None if heard.speaker.kind == "agent" else parse(heard.words)
         if command is not None:
             return await self._carry_out(command, delivery, heard, floor)
@@ -116,9 +118,9 @@ class Dispatcher:
             whole = await self._reread(adapter, changed)
         except PostError as error:
             await self._whisper(adapter, key, changed.speaker, wording.EDIT_UNREAD)
-            return "failed", f"the edit could not be read: {error}"
+            return "failed", str(error)
         if whole is None:
-            return "done", "another agent's app reports it"
+            return "done", Reason.REPORTED_ELSEWHERE
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
         self._manager.show_correction(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
@@ -160,7 +162,7 @@ class Dispatcher:
         try:
             why = await self._access.refusal(adapter, rated.speaker, rated.place)
         except SpeakerUnknown:
-            why = UNCHECKED
+            why = wording.UNCHECKED
         if why is not None:
             return why
         named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
@@ -185,7 +187,7 @@ class Dispatcher:
         """Apply a command to the agents that its speaker may trigger."""
         if command.name == "stop" and not heard.mentions:
             at_work = self._manager.at_work(heard.place)
-            floor = Floor(at_work, "an untagged stop stops every agent")
+            floor = Floor(at_work, Reason.UNTAGGED_STOP)
         allowed, posts = await self._admit(delivery, heard, floor)
         if not floor.agents:
             posts = await self._refuse_here(delivery, heard)
@@ -212,14 +214,14 @@ class Dispatcher:
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
         answering |= set(unclear)
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
-        reason = floor.reason if allowed or not floor.agents else "refused"
+        reason = floor.reason if allowed or not floor.agents else Reason.REFUSED
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
         accepted = await self._manager.admit(
             Decision(
                 delivery.seq,
                 heard,
                 outcome,
-                ANSWERS if answers else reason,
+                Reason.ANSWERS_ASK if answers else reason,
                 requests,
                 posts,
                 effects if allowed else (),
@@ -275,6 +277,11 @@ class Dispatcher:
         allowed: list[str] = []
         posts: list[NewPost] = []
         for agent in floor.agents:
+            gone = self._removed().get(agent)
+            if gone is not None:
+                words = wording.AGENT_REMOVED.format(agent=gone)
+                posts.append(_notice(delivery, heard, agent, words))
+                continue
             name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
             away = await self._absence(adapter, delivery, heard)
@@ -289,7 +296,7 @@ class Dispatcher:
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
-                say = _notice if why == UNCHECKED else _refusal
+                say = _notice if why == wording.UNCHECKED else _refusal
                 words = wording.DID_NOT_ACT.format(agent=name, why=why)
                 posts.append(say(delivery, heard, agent, words))
         return tuple(allowed), tuple(posts)
@@ -307,7 +314,7 @@ class Dispatcher:
         self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
     ) -> Accepted:
         """Tell the person who pressed a button in private that it does not count, every time."""
-        refused = Decision(delivery.seq, heard, "refused", "refused")
+        refused = Decision(delivery.seq, heard, "refused", Reason.REFUSED)
         accepted = await self._manager.admit(refused)
         adapter = self._adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
@@ -343,7 +350,7 @@ class Dispatcher:
                 delivery, heard, lambda: self._access.refusal(adapter, speaker, place)
             )
         except SpeakerUnknown:
-            return UNCHECKED
+            return wording.UNCHECKED
 
     async def _retry(self, delivery: Delivery, heard: Heard, call: Callable[[], Awaitable[T]]) -> T:
         def pauses() -> Iterator[float]:

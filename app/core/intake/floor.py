@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.inbound import Heard
+from app.core.reasons import Reason
 from app.core.types import PlaceView, Untagged
 
 
@@ -13,32 +14,32 @@ class Floor:
     """Who answers, and why."""
 
     agents: tuple[str, ...]
-    reason: str
+    reason: Reason
 
 
 def decide(heard: Heard, place: PlaceView, untagged: Untagged) -> Floor:
     """Give the floor: mention, then reply, then the only agent, then the setting of the place."""
     if heard.speaker.kind == "agent":
-        return Floor((), "messages from agents start nothing")
+        return Floor((), Reason.FROM_AGENT)
     if heard.mentions:
-        return Floor(tuple(dict.fromkeys(heard.mentions)), "mentioned")
+        return Floor(tuple(dict.fromkeys(heard.mentions)), Reason.MENTIONED)
     if heard.reply_to is not None:
-        return Floor((heard.reply_to,), "a reply to its message")
+        return Floor((heard.reply_to,), Reason.REPLY)
     if not heard.only_agent_answers:
-        return Floor((), "no agent was mentioned")
+        return Floor((), Reason.NOT_MENTIONED)
     if len(place.present) == 1:
-        return Floor(place.present, "the only agent here")
+        return Floor(place.present, Reason.ONLY_AGENT)
     if not place.present:
-        return Floor((), "no agent was mentioned and none is here yet")
+        return Floor((), Reason.NONE_HERE)
     return _among_several(place, place.listen or untagged)
 
 
 def _among_several(place: PlaceView, untagged: Untagged) -> Floor:
     match untagged:
         case "all":
-            return Floor(place.present, "every agent here listens")
+            return Floor(place.present, Reason.ALL_LISTEN)
         case "latest" if place.latest in place.present:
             assert place.latest is not None
-            return Floor((place.latest,), "the agent addressed last")
+            return Floor((place.latest,), Reason.LATEST)
         case _:
-            return Floor((), "several agents are here and none was mentioned")
+            return Floor((), Reason.SEVERAL_HERE)

@@ -5,8 +5,9 @@ One that fails is restarted with backoff; one that its platform refuses for good
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from app.core.adapters import Adapter
 from app.core.intake.reader import Intake
@@ -28,7 +29,9 @@ class Listeners:
     """The adapters that listen, and why others do not."""
 
     def __init__(self, adapters: Iterable[Adapter], intake: Intake, clock: Clock) -> None:
-        self._adapters = list(adapters)
+        self._adapters = {adapter.service_name: adapter for adapter in adapters}
+        self._listening: dict[str, asyncio.Task[None]] = {}
+        self._started = False
         self._intake = intake
         self._clock = clock
         self._tasks = Tasks("listeners")
@@ -36,8 +39,22 @@ class Listeners:
 
     def start(self) -> None:
         """Let every adapter listen."""
-        for adapter in self._adapters:
-            self._tasks.start(self._keep(adapter), name=adapter.service_name)
+        self._started = True
+        for adapter in self._adapters.values():
+            self._listen(adapter)
+
+    def replace(self, gone: Sequence[str], adapters: Iterable[Adapter]) -> None:
+        """Let other adapters listen; one that replaces another begins before that one ends."""
+        ended = [self._listening.pop(name) for name in gone if name in self._listening]
+        for name in gone:
+            self._adapters.pop(name, None)
+            self._refused.pop(name, None)
+        for adapter in adapters:
+            self._adapters[adapter.service_name] = adapter
+            if self._started:
+                self._listen(adapter)
+        for task in ended:
+            task.cancel()
 
     async def close(self) -> None:
         """Stop listening."""
@@ -47,9 +64,13 @@ class Listeners:
         """Say why each watched adapter does not listen; empty if it does."""
         found = {
             adapter.service_name: self._refused.get(adapter.service_name, adapter.trouble)
-            for adapter in self._adapters
+            for adapter in self._adapters.values()
         }
         return {name: words for name, words in found.items() if words is not None}
+
+    def _listen(self, adapter: Adapter) -> None:
+        name = adapter.service_name
+        self._listening[name] = self._tasks.start(self._keep(adapter), name=name)
 
     async def _keep(self, adapter: Adapter) -> None:
         pauses = backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)

@@ -26,6 +26,7 @@ from app.core.inbound import (
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
+from app.core.reasons import Reason
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.retry import persist
@@ -39,6 +40,8 @@ Outcome = Accepted | BridgeError
 Said = Heard | Changed | Rated | News
 """Handled per place, one after another."""
 
+DRAIN_SECONDS = 0.05
+"""How often the inbox of an agent that is being removed is looked at."""
 READ_AGAIN_SECONDS = 1.0
 """Pause after a failed read: short enough for people, long enough for the log."""
 
@@ -73,9 +76,21 @@ class Intake:
             self.open(adapter)
 
     def open(self, adapter: Adapter) -> None:
-        """Read the deliveries of one adapter from now on."""
-        wake = self._wakes[adapter.service_name] = asyncio.Event()
-        self._tasks.start(self._read(adapter, wake), name=adapter.service_name)
+        """Read the deliveries of one adapter from now on; one that replaces another continues."""
+        name = adapter.service_name
+        if name not in self._wakes:
+            wake = self._wakes[name] = asyncio.Event()
+            self._tasks.start(self._read(adapter, wake), name=name)
+
+    def shut(self, name: str) -> None:
+        """Stop reading the deliveries of an adapter that is gone."""
+        if (wake := self._wakes.pop(name, None)) is not None:
+            wake.set()
+
+    async def drained(self, name: str) -> None:
+        """Wait until nothing is unread for an adapter."""
+        while await self._deliveries.pending(name, 0):
+            await self._clock.sleep(DRAIN_SECONDS)
 
     async def close(self) -> None:
         """Stop reading; what is unread stays in the inbox."""
@@ -115,14 +130,18 @@ class Intake:
         return outcome
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
-        last = 0
-        await adapter.prepare()
-        while True:
+        last, name = 0, adapter.service_name
+        prepared: Adapter | None = None
+        while self._wakes.get(name) is wake:
             wake.clear()
+            adapter = self._adapters.get(name, adapter)
+            if adapter is not prepared:
+                await adapter.prepare()
+                prepared = adapter
             try:
                 last = await self._read_on(adapter, last)
             except Exception:
-                logger.exception("could not read the inbox of %s", adapter.service_name)
+                logger.exception("could not read the inbox of %s", name)
                 await self._clock.sleep(READ_AGAIN_SECONDS)
             else:
                 await wake.wait()
@@ -170,7 +189,7 @@ class Intake:
             return
         match inbound:
             case None:
-                await self._note(delivery, "done", "nothing for this agent")
+                await self._note(delivery, "done", Reason.NOT_FOR_US)
             case Answered():
                 self._tasks.start(self._answer(delivery, inbound), name="answer")
             case Chore():
@@ -178,7 +197,7 @@ class Intake:
             case Heard():
                 self._queue(delivery, storable(inbound))
             case News() if self._proposals is None:
-                await self._note(delivery, "done", "no proposals here")
+                await self._note(delivery, "done", Reason.NOTHING_PROPOSED)
             case Changed() | Rated() | News():
                 self._queue(delivery, inbound)
 
@@ -240,7 +259,7 @@ class Intake:
             await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
             return
         if why is None:
-            await self._note(delivery, "done", "answered")
+            await self._note(delivery, "done", Reason.ANSWERED)
         else:
             await self._note(delivery, "refused", why)
             await self._reception.turn_down(delivery, answered, why)
@@ -253,7 +272,7 @@ class Intake:
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(str(error) or type(error).__name__))
         else:
-            await self._note(delivery, "done", "answered by the adapter")
+            await self._note(delivery, "done", Reason.CHORE)
 
     async def _fail_visibly(self, delivery: Delivery, heard: Said, cause: str) -> None:
         """Tell the place that a message failed."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from app.core import wording
 from app.core.keys import AreaOf, PlaceKey, no_area
 from app.core.workspaces import FOLDER, NONE, Repository, Target
 from app.errors import Conflict
@@ -121,11 +122,11 @@ class Directory:
         """Say where the agents of a place work."""
         match self.target(place, chosen):
             case None:
-                return "none, an empty folder for each agent"
+                return wording.IN_EMPTY_FOLDER
             case Repository(name=name):
-                return f"{name}, a clone for each agent"
+                return wording.IN_CLONE.format(name=name)
             case folder:
-                return f"the folder {folder}, one agent at a time"
+                return wording.IN_FOLDER.format(folder=folder)
 
     def check_folder(self, path: Target) -> Path:
         """Check that agents may work in a folder.
@@ -147,11 +148,11 @@ class Directory:
         real = path.resolve()
         for own in (each.resolve() for each in (self.data_dir, *self.own)):
             if real.is_relative_to(own) or own.is_relative_to(real):
-                return "The bridge keeps its own files there; choose another folder."
+                return wording.FOLDER_OF_BRIDGE
         if self.home.resolve().is_relative_to(real) or real.parent in _HOMES:
-            return "That folder holds a whole HOME; choose one inside it."
+            return wording.FOLDER_OF_HOME
         if real in _SHARED or any(real.is_relative_to(each) for each in _SYSTEM):
-            return "That folder belongs to the system; choose one that holds a project."
+            return wording.FOLDER_OF_SYSTEM
         return ""
 
     def _find_name(self, place: PlaceKey, chosen: str | None) -> str | None:

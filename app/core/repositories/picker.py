@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.core import wording
 from app.core.inbound import Effect
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
@@ -79,8 +80,7 @@ class RepositoryPicker:
             return Offered(recent, (await self._names(agent))[:LISTED])
         except (RepositoryError, TimeoutError) as error:
             logger.info("no list of repositories for %s: %s", agent, error)
-            words = "GitHub did not list the repositories. Type OWNER/NAME, or try again later."
-            return Offered(recent, (), words)
+            return Offered(recent, (), wording.NOT_LISTED)
 
     async def check(self, place: PlaceKey, agent: str, text: str) -> str:
         """Check a choice for a conversation that begins; returns how it is written.

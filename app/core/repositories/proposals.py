@@ -17,6 +17,7 @@ from app.core.inbound import News
 from app.core.outbox import Outbox
 from app.core.ports import Checkouts, Clock
 from app.core.posts import PostContent
+from app.core.reasons import Reason
 from app.core.retry import persist, retry
 from app.core.stores.repositories import ProposalStore
 from app.core.updates import AskRequest
@@ -60,8 +61,8 @@ class Proposals:
         self._offer_seconds = offer_seconds
         self._look = look
 
-    async def take(self, adapter_name: str, news: News) -> str:
-        """Report news about this agent's proposals; returns what the news was about.
+    async def take(self, adapter_name: str, news: News) -> Reason:
+        """Report news about this agent's proposals; returns whether it was about any.
 
         Raises:
             PostError: the platform does not tell the state.
@@ -71,16 +72,16 @@ class Proposals:
             found = self._proposals.onto(adapter.agent, news.repository, news.branch)
             for each in found:
                 await self._look_for_conflicts(each, adapter.agent)
-            return f"{len(found)} proposed for it"
+            return Reason.NEWS if found else Reason.NOTHING_PROPOSED
         proposed = self._proposals.find(adapter.agent, news.repository, news.branch)
         if proposed is None:
-            return "nothing that was proposed here"
+            return Reason.NOTHING_PROPOSED
         self._look(proposed.session)
         if news.kind == "checked":
             await self._look_at_checks(adapter, news, proposed)
         elif news.kind != "reviewed":
             await self._end(news, proposed)
-        return f"news of session {proposed.session}"
+        return Reason.NEWS
 
     async def _end(self, news: News, proposed: Proposed) -> None:
         outcome = "" if news.kind == "reopened" else news.kind
@@ -102,7 +103,7 @@ class Proposals:
         names = wording.some(checked.failed)
         words = wording.CHECKS_FAILED.format(link=checked.link, names=names)
         await self._offer(
-            proposed, f"failed:{checked.commit}", words, checked.excerpt, "Fix the checks"
+            proposed, f"failed:{checked.commit}", words, checked.excerpt, wording.FIX_CHECKS
         )
 
     async def _read_checks(self, adapter: Adapter, news: News) -> Checked | None:
@@ -124,7 +125,7 @@ class Proposals:
             link=proposed.link, base=proposed.base, files=wording.some(files)
         )
         listed = "\n".join(files[:LISTED])
-        await self._offer(proposed, f"conflict:{commit}", words, listed, "Resolve the conflict")
+        await self._offer(proposed, f"conflict:{commit}", words, listed, wording.RESOLVE_CONFLICT)
 
     async def _offer(
         self, proposed: Proposed, mark: str, words: str, excerpt: str, deed: str

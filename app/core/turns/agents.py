@@ -10,7 +10,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from app.core.ports import AgentLauncher, AgentSession, Clock, OpenedSession
@@ -42,6 +42,8 @@ class LiveAgent:
     how: Literal["live", "new", "resumed", "loaded", "lost"]
     idle_seconds: float
     """Seconds of idling after which it is parked."""
+    stale: bool = field(default=False, init=False)
+    """Whether its agent's entry was changed: it ends with its turn."""
     workspace: Workspace
     wishes: tuple[str | None, str | None] = (None, None)
     """The mode and the model it was given."""
@@ -70,7 +72,7 @@ class LiveAgents:
         *,
         max_processes: int,
         idle_seconds: Mapping[str, float],
-        of_agent: Mapping[str, int] | None = None,
+        of_agent: Mapping[str, int | None] | None = None,
     ) -> None:
         """Keep at most `max_processes` alive; `of_agent` sets lower limits for some agents."""
         self._launcher = launcher
@@ -80,7 +82,7 @@ class LiveAgents:
         self._vault = vault
         self._max_processes = max_processes
         self._idle_seconds = idle_seconds
-        self._of_agent = of_agent or {}
+        self._of_agent: Mapping[str, int | None] = of_agent or {}
         self._live: dict[int, LiveAgent] = {}
         self._choices: dict[str, Choices] = {}
         self._ending: dict[int, asyncio.Event] = {}
@@ -102,7 +104,8 @@ class LiveAgents:
             AgentError: it could not be started.
         """
         live = self._live.get(session.id)
-        if live is not None and live.agent.alive and live.generation == session.generation:
+        usable = live is not None and live.agent.alive and not live.stale
+        if live is not None and usable and live.generation == session.generation:
             live.stay()
             live.busy = True
             live.how = "live"
@@ -142,7 +145,7 @@ class LiveAgents:
         live = self._live.get(session_id)
         if live is None:
             return
-        if not live.agent.alive:
+        if live.stale or not live.agent.alive:
             await self.end(session_id)
             return
         live.busy = False
@@ -160,6 +163,15 @@ class LiveAgents:
             await self._notify_room()
         elif (ending := self._ending.get(session_id)) is not None:
             await ending.wait()
+
+    async def renew(self, agent: str) -> None:
+        """Let every process of an agent end: idle ones now, busy ones with their turn."""
+        self._choices.pop(agent, None)
+        own = [(key, live) for key, live in self._live.items() if live.name == agent]
+        for session_id, live in own:
+            live.stale = True
+            if not live.busy:
+                await self.end(session_id)
 
     async def close(self) -> None:
         """End every process."""
@@ -266,7 +278,8 @@ class LiveAgents:
     def _is_full(self, agent: str) -> bool:
         """Tell whether an agent has as many processes as it may have."""
         own = sum(live.name == agent for live in self._live.values()) + self._opening[agent]
-        return own >= self._of_agent.get(agent, own + 1)
+        limit = self._of_agent.get(agent)
+        return limit is not None and own >= limit
 
     def _find_evictable(self, agent: str) -> int | None:
         """Find the process to end if there is no room: the longest idle one.

@@ -29,7 +29,7 @@ from app.errors import PostError, ServiceRefused
 logger = logging.getLogger(__name__)
 
 OFFERED = 99
-"""Repositories in one question: some platforms show 100 options, and one is "No repository"."""
+"""Repositories in one question: some platforms show 100 options, and one is for none."""
 SURE = 0.9
 """How likely a repository must be to be taken without asking: a wrong one costs a whole turn."""
 SUGGESTION_SECONDS = 10.0
@@ -154,7 +154,7 @@ def question(
     each = list(dict.fromkeys(names))
     offered = [AskOption(name, name, CHOICE, url=address(name)) for name in each[:OFFERED]]
     more = wording.PICK_OTHER.format(shown=OFFERED) if len(each) > OFFERED else ""
-    options = (*offered, AskOption(NONE, "No repository", CHOICE))
+    options = (*offered, AskOption(NONE, wording.NO_REPOSITORY, CHOICE))
     return AskRequest(
         REPOSITORY, wording.PICK_REPOSITORY.format(agent=agent) + more, options, kind="repository"
     )

@@ -31,7 +31,11 @@ class EmbeddedTurnEngine:
     """Runs turns in this process."""
 
     def __init__(
-        self, context: TurnContext, *, max_turns: int, of_agent: Mapping[str, int] | None = None
+        self,
+        context: TurnContext,
+        *,
+        max_turns: int,
+        of_agent: Mapping[str, int | None] | None = None,
     ) -> None:
         """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
         self._context = context

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from app.core.commands import parse
+from app.core.types import OPEN_TURN_STATES, Session, Turn
 from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
@@ -35,6 +36,8 @@ BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
 
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
+_TURNS: Final = r"^(t[0-9]{1,15} ?)*$"
+"""The elements of turns on the page."""
 
 
 class FormRoute(SignedInRoute):
@@ -139,12 +142,31 @@ async def stop(
     service: str,
     name: str,
     session: Annotated[int | None, Form()] = None,
+    turns: Annotated[str, Form(pattern=_TURNS, max_length=1000)] = "",
 ) -> Response:
-    """Stop one agent of a thread, or all of them; queued messages are held."""
+    """Stop one agent of a thread, or all of them; queued messages are held.
+
+    A stop may arrive late, kept by a browser: it counts only for the turns that it was meant for.
+    """
+    meant = [int(each[1:]) for each in turns.split()]
     for each in parts.sessions.in_place(queries.place_key(service, name)):
-        if stoppable(each) and session in {None, each.id}:
+        if stoppable(each) and session in {None, each.id} and not _are_over(parts, each, meant):
             await parts.manager.stop(each.id)
     return Response(status_code=204)
+
+
+def _are_over(parts: Parts, session: Session, meant: Sequence[int]) -> bool:
+    """Tell whether a stop named turns of a session, and all of them have ended."""
+    found = [turn for each in meant if (turn := parts.turns.turn(each)) is not None]
+    own = [turn for turn in found if turn.session == session.id]
+    return bool(own) and not any(_is_open(parts, turn) for turn in own)
+
+
+def _is_open(parts: Parts, turn: Turn | None) -> bool:
+    """Tell whether a turn, or the one that continues it, goes on."""
+    while turn is not None and turn.successor is not None:
+        turn = parts.turns.turn(turn.successor)
+    return turn is not None and turn.state in OPEN_TURN_STATES
 
 
 @router.post("/queue/{session}/{what}")
@@ -192,7 +214,7 @@ async def _make_way(parts: Parts, said: events.Said) -> None:
 
 
 def _carrier(parts: Parts) -> str:
-    return next(card.name for card in parts.agents.values() if card.default)
+    return next(card.id for card in parts.agents.values() if card.default)
 
 
 async def _find_agents(

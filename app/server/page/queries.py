@@ -78,6 +78,7 @@ def cast_of(parts: Parts) -> Cast:
     """List the agents as the page shows them."""
     agents = (
         Agent(
+            id=card.id,
             name=card.name,
             title=card.display_name,
             description=card.description,
@@ -90,7 +91,7 @@ def cast_of(parts: Parts) -> Cast:
         )
         for card in parts.agents.values()
     )
-    return Cast.of(agents, label_of)
+    return Cast.of(agents, label_of, parts.removed())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -110,8 +111,8 @@ async def usual_agent(parts: Parts) -> str:
     for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
         card = parts.agents.get(session.key.agent)
         if card is not None and card.visible:
-            return card.name
-    return next(card.name for card in parts.agents.values() if card.default)
+            return card.id
+    return next(card.id for card in parts.agents.values() if card.default)
 
 
 def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:

@@ -19,13 +19,13 @@ def entry(
     return EntryOut(id=number, turn=1, kind=kind, speaker=speaker, text=text, data=data, at=0.0)
 
 
-def test_a_tool_call_says_who_allowed_it_or_that_nobody_was_asked() -> None:
+def test_a_tool_call_says_who_allowed_it_if_anyone_was_asked() -> None:
     ann = {"how": "person", "who": "Ann", "answer": "Allow once", "allowed": True}
     done: dict[str, Any] = {"status": "completed"}
 
     assert lines.tool_line(entry("tool", "A", decided=ann, **done)) == "✓ A (allowed by Ann)"
     nobody = {"how": "not asked"}
-    assert lines.tool_line(entry("tool", "A", decided=nobody, **done)) == "✓ A (not asked)"
+    assert lines.tool_line(entry("tool", "A", decided=nobody, **done)) == "✓ A"
 
 
 @pytest.mark.parametrize(

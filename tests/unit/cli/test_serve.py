@@ -48,6 +48,7 @@ def configure(tmp_path: Path) -> Configure:
 def cards(configuration: Configuration) -> dict[str, AgentCard]:
     return {
         entry.name: AgentCard(
+            id=entry.id,
             name=entry.name,
             display_name=entry.display_name or entry.name,
             emoji=entry.emoji or "",

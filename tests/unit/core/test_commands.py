@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.commands import HELP, Command, parse
+from app.core.commands import Command, parse
+from app.core.wording import HELP
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from app.core import wording
 from app.core.notes import Note, NoteCode
+from app.core.reasons import Reason
+
+SEVERAL = "several agents are here and none was mentioned"
 
 
 @pytest.mark.parametrize("code", NoteCode)
 def test_every_code_has_words_that_use_its_facts_alone(code: NoteCode) -> None:
-    words = Note(code, "Ann", "it").words
+    words = wording.note(Note(code, "Ann", "it"))
 
     assert words
     assert "{" not in words
@@ -18,8 +22,17 @@ def test_every_code_has_words_that_use_its_facts_alone(code: NoteCode) -> None:
 def test_what_a_person_wrote_is_never_a_template() -> None:
     note = Note(NoteCode.MESSAGE_CHANGED, "{about}", "say {by} and {x}")
 
-    assert note.words == "{about} edited a message: say {by} and {x}"
+    assert wording.note(note) == "{about} edited a message: say {by} and {x}"
 
 
 def test_the_title_of_an_ask_is_quoted() -> None:
-    assert Note(NoteCode.EXPIRED_ASK, about="Run make").words == ("No answer in time: `Run make`")
+    note = Note(NoteCode.EXPIRED_ASK, about="Run make")
+
+    assert wording.note(note) == "No answer in time: `Run make`"
+
+
+@pytest.mark.parametrize("why", [Reason.SEVERAL_HERE, SEVERAL])
+def test_a_silence_is_told_by_its_code_or_as_an_older_release_kept_it(why: str) -> None:
+    note = Note(NoteCode.NOBODY_ANSWERS, about=why)
+
+    assert wording.note(note) == f"No agent answers: {SEVERAL}."

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.core import notes, wording
+from app.core import wording
 from app.core.ask_view import AskView, ShownFact
-from app.core.commands import HELP
 from app.core.consent import wording as asks
 from app.core.posts import Outcome, PostContent, Pushed
 from app.core.updates import PlanStep
@@ -28,9 +27,6 @@ SURFACES = (wording, asks, github, linear, slack, cards)
 
 def sentences() -> Iterator[tuple[str, str]]:
     """List every sentence that a place may read, with where it comes from."""
-    yield "help", HELP.replace("OWNER/NAME", "")
-    for code, words in notes._WORDS.items():
-        yield f"notes.{code}", words
     for module in SURFACES:
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, str):

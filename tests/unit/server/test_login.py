@@ -40,7 +40,7 @@ BEARER = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
 ORIGIN = {"Origin": BASE_URL}
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 SECRET_KEY = "secret-key-of-the-tests-0123456789abcdef"
-CARD = AgentCard("demo", "Demo", "", default=True, command="demo", isolation="none")
+CARD = AgentCard("demo", "demo", "Demo", "", default=True, command="demo", isolation="none")
 
 
 class Scene:

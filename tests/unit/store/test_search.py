@@ -25,6 +25,7 @@ with recursive row(n) as (select 0 union all select n + 1 from row where n + 1 <
 insert into transcript (id, place, kind, text, data, at)
 select n + 1, n % :threads + 1, iif(n < :threads, 'message', 'text'), case n
   when 0 then 'The oldest Tumbleweed.'
+  when 42001 then 'Viel ÄRGER [*] mit Οδός.'
   when 42000 then 'A purple Heron, seen in the reeds.'
   else 'Some ordinary words, as agents write them all day long.' end, '{}', n
 from row"""
@@ -69,6 +70,12 @@ async def test_all_words_must_be_in_the_text_or_in_a_title(database: Database) -
     assert await found(database, "task", "4321.") == ["t4321"]
     assert await found(database, "0% cold_s") == ["t7"]
     assert await found(database, "d%d_start") == []
+
+
+@pytest.mark.parametrize("word", ["ärger", "Ärger", "ÄRGER", "ärger [*]", "ΟΔΌ", "οδό"])
+async def test_the_case_of_no_letter_counts(database: Database, word: str) -> None:
+    assert await found(database, word) == ["t2001"]
+    assert await found(database, f"{word}x") == []
 
 
 async def test_what_was_found_is_shown_and_the_most_recent_comes_first(database: Database) -> None:

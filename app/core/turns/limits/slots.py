@@ -10,18 +10,20 @@ from contextlib import asynccontextmanager
 class Slots:
     """The slots that turns run in."""
 
-    def __init__(self, count: int, *, of_agent: Mapping[str, int] | None = None) -> None:
-        """Have `count` slots; `of_agent` sets lower limits for some agents."""
+    def __init__(self, count: int, *, of_agent: Mapping[str, int | None] | None = None) -> None:
+        """Have `count` slots; `of_agent` sets lower limits for some agents, and may change."""
         self._free = asyncio.Semaphore(count)
-        self._of_agent = {
-            agent: asyncio.Semaphore(fewer) for agent, fewer in (of_agent or {}).items()
-        }
+        self._of_agent: Mapping[str, int | None] = of_agent or {}
+        self._own: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     @asynccontextmanager
     async def one(self, agent: str = "") -> AsyncIterator[Slot]:
         """Wait for a slot and hold it; the agent's limit first, so that others need not wait."""
-        own = self._of_agent.get(agent)
-        slot = Slot(self._free) if own is None else Slot(own, self._free)
+        fewer = self._of_agent.get(agent)
+        slot = Slot(self._free)
+        if fewer is not None:
+            own = self._own.setdefault((agent, fewer), asyncio.Semaphore(fewer))
+            slot = Slot(own, self._free)
         await slot.take()
         try:
             yield slot

@@ -30,8 +30,10 @@
     if (entry.address.startsWith("/stop")) return "Not stopped yet: no connection. It will be stopped when the bridge is back.";
     return "Not sent yet: no connection. It will be sent when the bridge is back.";
   };
+  let shown = [];
   const show = async () => {
     const entries = (await all()).filter((entry) => entry.page === location.pathname);
+    shown = entries.map(({ id }) => id);
     panel?.replaceChildren(...entries.map((entry) => {
       const card = document.createElement("div");
       card.className = "waiting kept";
@@ -66,9 +68,19 @@
     }
   };
 
+  // Any window may send what another one keeps: the thread opens where the message was written.
+  const windows = new BroadcastChannel("agent-bridge-kept");
+  const follow = ({ id, path }) => {
+    if (path && shown.includes(id)) location.href = path;
+  };
+  windows.onmessage = ({ data }) => { follow(data); show(); };
+
+  const AGAIN = 5000;
+  let again = null;
   let busy = false;
   const flush = async () => {
     if (busy) return;
+    clearTimeout(again);
     busy = true;
     try {
       for (const entry of await all()) {
@@ -78,9 +90,12 @@
         try {
           const answer = await bridge.post(entry.address, fields);
           await drop(entry);
-          if (entry.page === "/" && location.pathname === "/") location.href = (await answer.json()).path;
+          const sent = { id: entry.id, path: entry.page === "/" ? (await answer.json()).path : "" };
+          windows.postMessage(sent);
+          follow(sent);
         } catch (error) {
-          if (error.away) bridge.lost();
+          // The stream is open and stays so: it shows what arrived in spite of this.
+          if (error.away) again = setTimeout(flush, AGAIN);
           if (error.away || [401, 403].includes(error.status)) break;
           await put({ ...entry, problem: error.message });
         }

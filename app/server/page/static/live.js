@@ -324,7 +324,7 @@
         await post("/send", fields);
         return;
       }
-      for (const name of ["option", "session", "message", "turn"]) {
+      for (const name of ["option", "session", "message", "turn", "turns"]) {
         if (button.dataset[name] !== undefined) fields.set(name, button.dataset[name]);
       }
       for (const name of button.dataset.to?.split(" ") || []) fields.append("to", name);

@@ -18,14 +18,14 @@ class Names:
     spoken: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, agents: Iterable[tuple[str, str]]) -> Names:
-        """Take names and titles; a title that could mean two agents means none."""
-        pairs = list(agents)
-        names = {name.casefold(): name for name, _ in pairs}
-        titles = Counter(title.casefold() for _, title in pairs)
-        for name, title in pairs:
+    def of(cls, agents: Iterable[tuple[str, str, str]]) -> Names:
+        """Take ids, names and titles; a title that could mean two agents means none."""
+        listed = list(agents)
+        names = {name.casefold(): agent for agent, name, _ in listed}
+        titles = Counter(title.casefold() for _, _, title in listed)
+        for agent, _, title in listed:
             if titles[title.casefold()] == 1 and title.strip():
-                names.setdefault(title.casefold(), name)
+                names.setdefault(title.casefold(), agent)
         return cls(tuple(names.items()))
 
     @cached_property

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, KIND_WORDS, SESSION
+from app.core.consent import wording
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
 from app.core.notes import NoteCode
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
@@ -131,7 +132,7 @@ def option_name(
     """Name an option; one that allows more says for how long."""
     if question.kind == "pause":
         return _pause_option(option, question, agent)
-    name, kinds = option["name"], KIND_WORDS.get(question.tool, "of this")
+    name, kinds = option["name"], wording.KINDS.get(question.tool, "of this")
     if option["id"] == SESSION:
         return f"Allow all {kinds} in this thread"
     if option.get("kind") == "allow_always" and _ALWAYS.fullmatch(name.strip()):

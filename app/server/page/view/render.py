@@ -89,7 +89,7 @@ class Renderer:
 
     def others(self, name: str) -> list[views.Agent]:
         """List the other agents that are offered."""
-        return [agent for agent in self._cast.offered if agent.name != name]
+        return [agent for agent in self._cast.offered if agent.id != name]
 
     def among(self, names: tuple[str, ...]) -> list[views.Agent]:
         """List the offered agents with these names, or all that are offered if none has one."""

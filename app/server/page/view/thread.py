@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from app.core.ask_view import kept_view
-from app.core.consent import record
+from app.core.consent import wording
 from app.core.feed import Unfinished
 from app.core.files.names import size_words
 from app.core.types import Entry
@@ -292,7 +292,7 @@ class Fold:
         call.row, call.data = row.id, row.data
         call.ended = (call.ended or row.at) if call.has_ended else 0.0
         decided = row.data.get("decided")
-        call.decided = record.words(decided) or call.decided
+        call.decided = wording.decision(decided) or call.decided
         if isinstance(decided, Mapping) and decided.get("allowed") is False:
             if not call.rejected and decided.get("how") == "rule":
                 self.refusals.append(call)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from app.core.keys import PlaceKey
@@ -41,7 +42,9 @@ HELD = "held"
 class Agent:
     """An agent as the page shows it."""
 
+    id: str
     name: str
+    """What people write after an @."""
     title: str
     description: str = ""
     isolation: str = ""
@@ -85,20 +88,27 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Cast:
-    """All agents of the bridge, by name."""
+    """All agents of the bridge, by id."""
 
     agents: Mapping[str, Agent]
+    removed: Mapping[str, str]
+    """The names of agents that were removed, by id."""
     label_of: Callable[[str], str] = str
     """Returns what people call a service; empty text for the page itself."""
 
     @classmethod
-    def of(cls, agents: Iterable[Agent], label_of: Callable[[str], str] = str) -> Cast:
+    def of(
+        cls,
+        agents: Iterable[Agent],
+        label_of: Callable[[str], str] = str,
+        removed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Cast:
         """Give each agent a colour and a picture; two letters where one is ambiguous."""
         listed = list(agents)
         first = Counter(agent.title[:1].upper() for agent in listed)
         return cls(
             {
-                agent.name: replace(
+                agent.id: replace(
                     agent,
                     colour=number % COLOURS,
                     letters=agent.emoji
@@ -106,6 +116,7 @@ class Cast:
                 )
                 for number, agent in enumerate(listed)
             },
+            removed,
             label_of,
         )
 
@@ -116,12 +127,19 @@ class Cast:
 
     @property
     def names(self) -> Names:
-        """The names of the agents in messages."""
-        return Names.of((agent.name, agent.title) for agent in self.agents.values())
+        """The names of the agents in messages; that of a removed one too, until another has it."""
+        there = [(agent.id, agent.name, agent.title) for agent in self.agents.values()]
+        taken = {name for _, name, _ in there}
+        gone = [(agent, name, "") for agent, name in self.removed.items() if name not in taken]
+        return Names.of((*there, *gone))
 
-    def __getitem__(self, name: str) -> Agent:
-        """Return an agent; one that was removed keeps its name and has no colour."""
-        return self.agents.get(name) or Agent(name, name or "bridge", letters=_letters(name, 1))
+    def __getitem__(self, agent: str) -> Agent:
+        """Return an agent by its id; one that was removed keeps its name and has no colour."""
+        if agent in self.agents:
+            return self.agents[agent]
+        name = self.removed.get(agent, agent)
+        title = f"{name} (removed)" if agent in self.removed else name or "bridge"
+        return Agent(agent, name, title, letters=_letters(name, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,7 +386,7 @@ async def test_a_message_that_is_an_option_answers_the_ask(desk: Desk, words: st
     accepted = await desk.hear(to_demo(words, BOB))
 
     assert accepted.turns == ()
-    assert (await desk.last_delivery()).reason == "answers an ask"
+    assert (await desk.last_delivery()).reason == "answers_ask"
     assert await said(desk) == "[allow]"
     ask = desk.stores.asks.ask(1)
     assert ask is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.consent import record
+from app.core.consent import record, wording
 from app.core.updates import Ask, AskOption
 
 OPTIONS = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "Reject", "reject_once"))
@@ -18,17 +18,17 @@ def answered(answer: str, kind: str = "permission") -> Ask:
     ("decided", "words"),
     [
         (record.by_person(answered("a")), "allowed by Ann"),
-        (record.by_person(answered("r")), "refused by Ann"),
+        (record.by_person(answered("r")), "rejected by Ann"),
         (record.by_person(answered("blue", "question")), "answered by Ann: blue"),
         (record.by_rule("allow kind read", allowed=True), "allowed by rule `allow kind read`"),
-        (record.by_rule("deny kind edit", allowed=False), "refused by rule `deny kind edit`"),
+        (record.by_rule("deny kind edit", allowed=False), "rejected by rule `deny kind edit`"),
         (record.by_grant("edit", "Ann"), "allowed by Ann for this session"),
         (record.UNANSWERED, "not allowed: no answer"),
-        (record.NOT_ASKED, "not asked"),
+        (record.NOT_ASKED, ""),
         ({}, ""),
         (None, ""),
         ("odd", ""),
     ],
 )
 def test_a_decision_is_told_in_a_few_words(decided: object, words: str) -> None:
-    assert record.words(decided) == words
+    assert wording.decision(decided) == words

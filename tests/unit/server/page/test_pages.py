@@ -369,6 +369,26 @@ async def test_stop_stops_all_that_works_in_a_thread_or_one_of_them(desk: Office
     assert set(desk.engine.cancelled) == {claude.session, codex.session}
 
 
+async def test_a_stop_that_comes_late_stops_only_the_turn_it_was_meant_for(desk: Office) -> None:
+    path = await desk.say("@claude go")
+    first = desk.turn_of(path)
+    await desk.begin(first)
+    await desk.write(first, Entry("text", "Looking."))
+    buttons = part(await desk.page(path), "state").elements()
+    meant = next(each.attributes["data-turns"] for each in buttons if each.text == "Stop")
+    assert meant == f"t{first.turn}"
+    await desk.end(first)
+    await desk.say("one more", thread=key(path).name)
+    second = desk.turn_of(path)
+    await desk.begin(second)
+
+    late = await desk.post(f"/stop{path}", turns=meant)
+    assert (late.status_code, desk.engine.cancelled) == (204, [])
+    await desk.post(f"/stop{path}", turns=f"{meant} t{second.turn}")
+
+    assert desk.engine.cancelled == [second.session]
+
+
 async def test_messages_that_wait_are_shown_and_run_or_dropped(desk: Office) -> None:
     path = await desk.say("@claude go")
     first = desk.turn_of(path)

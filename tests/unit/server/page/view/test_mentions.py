@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from app.server.page.view.mentions import Names
 
-NAMES = Names.of([("claude", "Claude Code"), ("codex", "Codex"), ("code", "Helper")])
+NAMES = Names.of(
+    [
+        ("claude", "claude", "Claude Code"),
+        ("codex", "codex", "Codex"),
+        ("helper-1", "code", "Helper"),
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +27,8 @@ NAMES = Names.of([("claude", "Claude Code"), ("codex", "Codex"), ("code", "Helpe
         ("@claude code please", ("claude",)),
         ("(@claude)", ("claude",)),
         ("**@claude**", ("claude",)),
-        ("@helper", ("code",)),
+        ("@helper", ("helper-1",)),
+        ("@code", ("helper-1",)),
         ("hello", ()),
         ("@nobody", ()),
         ("mail claude@codex.example", ()),
@@ -55,7 +62,7 @@ def test_words_after_the_mention_are_what_is_said(text: str, rest: str) -> None:
 
 
 def test_a_title_that_two_agents_share_names_neither() -> None:
-    names = Names.of([("one", "Twin"), ("two", "Twin"), ("three", "one")])
+    names = Names.of([("one", "one", "Twin"), ("two", "two", "Twin"), ("three", "three", "one")])
 
     assert names.mentioned("@twin") == ()
     assert names.mentioned("@one @three") == ("one", "three")

@@ -284,7 +284,13 @@ def test_a_picture_is_shown_where_the_text_names_it() -> None:
 
 
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
-    cast = Cast.of([Agent("claude", "Claude"), Agent("codex", "Codex"), Agent("gem", "Gemini")])
+    cast = Cast.of(
+        [
+            Agent("claude", "claude", "Claude"),
+            Agent("codex", "codex", "Codex"),
+            Agent("gem", "gem", "Gemini"),
+        ]
+    )
 
     assert [agent.letters for agent in cast.agents.values()] == ["Cl", "Co", "G"]
     assert cast["gone"].title == "gone"
@@ -293,9 +299,9 @@ def test_agents_whose_names_begin_alike_get_two_letters() -> None:
 
 HIDING = Cast.of(
     [
-        Agent("claude", "Claude", default=True),
-        Agent("fox", "Foxy", emoji="🦊"),
-        Agent("quiet", "Quiet", visible=False),
+        Agent("claude", "claude", "Claude", default=True),
+        Agent("fox", "fox", "Foxy", emoji="🦊"),
+        Agent("quiet", "quiet", "Quiet", visible=False),
     ]
 )
 

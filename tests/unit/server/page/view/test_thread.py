@@ -194,8 +194,8 @@ def test_an_ask_is_open_until_somebody_answers() -> None:
     [
         ({"how": "person", "who": "Ann", "answer": "x", "allowed": True}, "allowed by Ann"),
         ({"how": "rule", "rule": "allow kind edit", "allowed": True}, "allowed by rule `allow"),
-        ({"how": "rule", "rule": "deny kind edit", "allowed": False}, "refused by rule `deny"),
-        ({"how": "not asked"}, "not asked"),
+        ({"how": "rule", "rule": "deny kind edit", "allowed": False}, "rejected by rule `deny"),
+        ({"how": "not asked"}, ""),
     ],
 )
 def test_a_card_says_who_or_what_decided(decided: dict[str, object], words: str) -> None:

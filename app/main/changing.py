@@ -1,0 +1,305 @@
+"""Adds, changes, renames and removes agents while the bridge runs, one change after another.
+
+A change is checked as a whole, committed, and then applied: a turn that runs ends under the old
+entry, the next one begins under the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from app.agents.archive import archive_home
+from app.agents.isolation import Shelter, shelter_all
+from app.config import AgentEntry, AgentRecord, Configuration
+from app.config.records import new_id
+from app.config.roster import check_name
+from app.core.adapters import Adapter
+from app.core.tasks import Tasks
+from app.errors import Conflict
+from app.main.enrolling import enrol
+from app.main.presence import Build, changed_services
+from app.main.resources import Resources
+from app.main.wiring import Joined
+
+logger = logging.getLogger(__name__)
+
+REMOVED = "the agent was removed"
+DRAIN_SECONDS = 10.0
+"""How long the last messages to an agent that is being removed may take to be answered."""
+
+Entry = Mapping[str, Any]
+Given = Mapping[str, Mapping[str, str]]
+
+
+class AgentChanges:
+    """Changes the registry of a running bridge."""
+
+    def __init__(
+        self,
+        base: Resources,
+        joined: Joined,
+        build: Build,
+        *,
+        applied: Callable[[], None],
+        probe: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Apply changes to the parts; `applied` follows each, `probe` then looks at the agents."""
+        self._base = base
+        self._joined = joined
+        self._build = build
+        self._applied = applied
+        self._probe = probe
+        self._reader = base.configuration.reader
+        self._lock = asyncio.Lock()
+        self._tasks = Tasks("agents' changes")
+
+    async def close(self) -> None:
+        """Stop looking at what was changed."""
+        await self._tasks.close()
+
+    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
+        """Add an agent.
+
+        Raises:
+            Conflict: the name is taken.
+            ConfigurationError: the entry or the credentials are wrong.
+        """
+        async with self._lock:
+            check_name("agents", name)
+            registry = self._base.registry
+            if any(each.name == name for each in registry):
+                raise Conflict(f"there is an agent {name!r} already. Choose another name.")
+            record = AgentRecord(
+                id=new_id(name, (each.id for each in registry.records)),
+                name=name,
+                entry=dict(entry),
+                credentials=credentials or {},
+            )
+            await self._commit(record)
+            return registry.get(record.id)
+
+    async def change(
+        self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
+    ) -> AgentEntry:
+        """Change some keys of an agent's entry, or its credentials; None removes one.
+
+        Raises:
+            NotFound: there is no such agent.
+            AgentRemoved: there was one.
+            Conflict: its entry is in the settings.
+            ConfigurationError: the new entry is wrong.
+        """
+        async with self._lock:
+            record = self._stored(name)
+            entry = {**(record.entry or {}), **changes}
+            owned = {**record.credentials, **(credentials or {})}
+            await self._commit(
+                replace(
+                    record,
+                    entry={key: value for key, value in entry.items() if value is not None},
+                    credentials={key: given for key, given in owned.items() if given is not None},
+                )
+            )
+            return self._base.registry.get(record.id)
+
+    async def rename(self, name: str, to: str) -> AgentEntry:
+        """Give an agent another name; its sessions, its home and its old addresses stay with it.
+
+        Raises:
+            NotFound: there is no such agent.
+            Conflict: the new name is taken, or its entry is in the settings.
+            ConfigurationError: the new name is not valid.
+        """
+        async with self._lock:
+            check_name("agents", to)
+            record = self._stored(name)
+            if any(each.name == to for each in self._base.registry):
+                raise Conflict(f"there is an agent {to!r} already. Choose another name.")
+            former = tuple(each for each in (*record.former, name) if each != to)
+            await self._commit(replace(record, name=to, former=former))
+            return self._base.registry.get(record.id)
+
+    async def choose_default(self, name: str) -> AgentEntry:
+        """Let requests without a name go to this agent; addresses and credentials stay.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        async with self._lock:
+            entry = self._base.registry.find(name)
+            await self._commit(
+                *(
+                    replace(record, default=record.id == entry.id)
+                    for record in self._base.registry.records
+                    if record.default or record.id == entry.id
+                )
+            )
+            return self._base.registry.get(entry.id)
+
+    async def remove(self, name: str) -> None:
+        """Remove an agent: its work is stopped, its history stays readable, its home is archived.
+
+        Raises:
+            NotFound: there is no such agent.
+            Conflict: it is the default agent, or its entry is in the settings.
+        """
+        async with self._lock:
+            record = self._stored(name)
+            if record.id == self._base.configuration.default_agent:
+                raise Conflict(f"{name} is the default agent. Make another one the default first.")
+            await self._say_goodbye(record.id)
+            await self._commit(self._gone(record))
+            await self._clear(record.id)
+
+    async def reload(self) -> None:
+        """Read the file with the agents of the settings again, and apply what is new there.
+
+        Raises:
+            ConfigurationError: it cannot be used; nothing has changed.
+        """
+        async with self._lock:
+            reader = self._reader.with_agents_anew()
+            records = self._base.registry.records
+            given = await asyncio.to_thread(reader.read, records)
+            enrolled = tuple(enrol(given, records))
+            self._reader = reader
+            for record in self._missing(given, enrolled):
+                await self._say_goodbye(record.id)
+            await self._reconcile(given, enrolled)
+
+    async def settle(self) -> None:
+        """Store what the start found: new agents of the settings, and those that are gone."""
+        async with self._lock:
+            registry, stored = self._base.registry, self._base.stores.agents
+            before = stored.records()
+            if new := [record for record in registry.records if record not in before]:
+                await stored.save(*new)
+            await self._reconcile(registry.configuration, registry.records)
+            for record in registry.records:
+                if not record.present and stored.has_work(record.id):
+                    await self._clear(record.id)
+
+    async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
+        gone = {record.id: self._gone(record) for record in self._missing(given, records)}
+        settled = [gone.get(record.id, record) for record in records]
+        before = {record.id: record for record in self._base.registry.records}
+        changed = [each for each in settled if each != before.get(each.id)]
+        if not changed and given.agents == self._base.configuration.agents:
+            return
+        for record in gone.values():
+            logger.warning(
+                "%s was removed: its entry is gone from the settings. Its conversations stay "
+                "readable, and its home is in the folder archive of DATA_DIR",
+                record.name,
+            )
+        await self._commit(*changed)
+        for agent in gone:
+            await self._clear(agent)
+
+    def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
+        """List the agents that only the settings described, and that are not there any more."""
+        there = {entry.name for entry in given.agents.values()}
+        return [
+            record
+            for record in records
+            if record.present and record.entry is None and record.name not in there
+        ]
+
+    def _gone(self, record: AgentRecord) -> AgentRecord:
+        """Return what stays of an agent: its id and its name, and none of its secrets."""
+        now = self._base.clock.now()
+        return replace(record, entry=None, credentials={}, default=False, removed_at=now)
+
+    def _stored(self, name: str) -> AgentRecord:
+        entry = self._base.registry.find(name)
+        if entry.source == "environment":
+            raise Conflict(f"the settings describe {name}. Change it in AGENTS_JSON.")
+        return next(each for each in self._base.registry.records if each.id == entry.id)
+
+    async def _commit(self, *changed: AgentRecord) -> None:
+        """Check the whole configuration with these records, store them, and apply it."""
+        registry = self._base.registry
+        known = {record.id: record for record in registry.records}
+        records = tuple({**known, **{record.id: record for record in changed}}.values())
+        configuration = await asyncio.to_thread(self._reader.read, records)
+        shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
+        await self._base.stores.agents.save(*changed)
+        await self._apply(configuration, records, shelters)
+
+    async def _apply(
+        self,
+        configuration: Configuration,
+        records: Sequence[AgentRecord],
+        shelters: Mapping[str, Shelter],
+    ) -> None:
+        base, before = self._base, self._base.configuration
+        base.vault.register(*configuration.secret_values())
+        base.shelters.clear()
+        base.shelters.update(shelters)
+        base.admission.forget()
+        base.registry.replace(configuration, records)
+        gone = await self._replace_adapters(changed_services(before, configuration))
+        for agent in (*before.agents, *configuration.agents):
+            if _terms(before, agent) != _terms(configuration, agent):
+                await self._joined.live.renew(agent)
+        self._applied()
+        for adapter in gone:
+            await adapter.close()
+        self._tasks.start(self._look(), name="probe")
+
+    async def _replace_adapters(self, services: set[str]) -> list[Adapter]:
+        """Swap the adapters of some services; returns those that are gone."""
+        adapters, joined = self._joined.adapters, self._joined
+        old = {name: each for name, each in adapters.items() if name.partition(":")[0] in services}
+        built = self._build(self._base, services)
+        new = {adapter.service_name: adapter for adapter in built.adapters}
+        for name in old:
+            del adapters[name]
+        adapters.update(new)
+        if built.forge is not None or joined.forge.service in services:
+            joined.forge.forge, joined.forge.service = built.forge, built.forge_service
+        joined.listeners.replace(list(old), new.values())
+        for adapter in new.values():
+            joined.intake.open(adapter)
+        for name in old.keys() - new.keys():
+            joined.intake.shut(name)
+        return list(old.values())
+
+    async def _look(self) -> None:
+        with suppress(Exception):  # logged where it happens; a change stands without it
+            await self._probe()
+
+    async def _say_goodbye(self, agent: str) -> None:
+        """Stop an agent's work, and let its last messages be answered as long as it can."""
+        self._base.registry.leaving.add(agent)
+        for session in self._base.stores.agents.open_sessions(agent):
+            await self._joined.manager.remove(session)
+        for name, adapter in list(self._joined.adapters.items()):
+            if adapter.agent == agent:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DRAIN_SECONDS):
+                        await self._joined.intake.drained(name)
+
+    async def _clear(self, agent: str) -> None:
+        """Settle what waits for an agent that is gone, and archive its home; safe to repeat."""
+        for session in self._base.stores.agents.open_sessions(agent):
+            await self._joined.manager.remove(session)
+        await self._base.stores.agents.settle(agent, REMOVED)
+        await asyncio.to_thread(
+            archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()
+        )
+        self._base.registry.leaving.discard(agent)
+
+
+def _terms(configuration: Configuration, agent: str) -> object:
+    """Return what a process of an agent was started with; its name and its emoji are not."""
+    entry = configuration.agents.get(agent)
+    if entry is None:
+        return None
+    labels = {"name": "", "former": (), "default": False, "source": "environment"}
+    return entry.model_copy(update=labels), configuration.keys[agent]

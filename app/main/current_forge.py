@@ -1,0 +1,53 @@
+"""Passes calls on to the forge that the services have now; without one, nothing is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.core.ports import Forge
+from app.core.types import Session
+from app.core.workspaces import Author, Head, Judged, Proposal, Repository
+
+
+class CurrentForge:
+    """The forge port; `forge` is replaced when agents get or lose their credentials."""
+
+    def __init__(self, forge: Forge | None) -> None:
+        self.forge = forge
+        self.service = ""
+        """The service that it belongs to, once it was replaced."""
+
+    async def token(
+        self, repository: Repository, agent: str, *, workflows: bool = False
+    ) -> str | None:
+        """Get a short-lived token for this repository; None if there is none."""
+        forge = self.forge
+        return None if forge is None else await forge.token(repository, agent, workflows=workflows)
+
+    async def workflow_refusal(self, repository: Repository, agent: str) -> str:
+        """Say why an agent can never push workflow files; empty if it can."""
+        return "" if self.forge is None else await self.forge.workflow_refusal(repository, agent)
+
+    async def author(self, agent: str) -> Author | None:
+        """Return the author of an agent's commits; None leaves it to the bridge."""
+        return None if self.forge is None else await self.forge.author(agent)
+
+    async def repositories(self, agent: str) -> Sequence[str]:
+        """List the repositories that an agent's credentials open."""
+        return () if self.forge is None else await self.forge.repositories(agent)
+
+    async def propose(self, proposal: Proposal) -> str:
+        """Open or update a pull request; returns its link, empty without a forge."""
+        return "" if self.forge is None else await self.forge.propose(proposal)
+
+    async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        """Read the checks and the review of an open pull request."""
+        return None if self.forge is None else await self.forge.judged(repository, agent, branch)
+
+    async def head(self, session: Session) -> Head | None:
+        """Return the head of a session whose place is a pull request."""
+        return None if self.forge is None else await self.forge.head(session)
+
+    async def guard(self, repository: Repository, agent: str, branch: str) -> str:
+        """Say why pushes to a branch need a person's approval; empty if they do not."""
+        return "" if self.forge is None else await self.forge.guard(repository, agent, branch)

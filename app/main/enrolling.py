@@ -1,0 +1,69 @@
+"""Gives every agent its id when a bridge starts: the one it had, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from app.agents.catalog import known_agents
+from app.agents.registry import Registry
+from app.config import AgentEntry, AgentRecord, Configuration
+from app.config.records import new_id
+from app.store.agents import AgentRows
+
+SINGLE = "default"
+"""The name of the agent of ACP_AGENT_COMMAND."""
+
+
+def open_registry(configuration: Configuration, agents: AgentRows) -> Registry:
+    """Read the configuration again with the agents of the store, each under its id.
+
+    Raises:
+        ConfigurationError: a stored entry does not fit the settings.
+    """
+    records = tuple(agents.records())
+    records = tuple(enrol(configuration, records))
+    return Registry(configuration.reader.read(records), known_agents(), records)
+
+
+def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:
+    """Yield the records, with one for every agent of the settings."""
+    given = {entry.name: entry for entry in configuration.agents.values()}
+    present = {record.name for record in records if record.present}
+    successor = find_successor(configuration, records)
+    for record in records:
+        known = given.get(record.name)
+        if record.present and record.name == SINGLE and successor is not None:
+            former = (*record.former, SINGLE)
+            yield replace(record, name=successor.name, former=former, known_as=identify(successor))
+        elif record.present and known is not None:
+            yield replace(record, known_as=identify(known))
+        else:
+            yield record
+    taken = {record.id for record in records}
+    for name, entry in given.items():
+        if name in present or entry is successor:
+            continue
+        taken.add(own := new_id(name, taken))
+        yield AgentRecord(id=own, name=name, known_as=identify(entry))
+
+
+def find_successor(
+    configuration: Configuration, records: Sequence[AgentRecord]
+) -> AgentEntry | None:
+    """Find the agent that continues the sessions of a single agent that had no name of its own.
+
+    That is the default agent, if it is the same program and new.
+    """
+    names = {entry.name for entry in configuration.agents.values()}
+    present = {record.name: record for record in records if record.present}
+    single = present.get(SINGLE)
+    heir = configuration.agents[configuration.plain_agent]
+    if single is None or single.entry is not None or SINGLE in names or heir.name in present:
+        return None
+    return heir if single.known_as == identify(heir) else None
+
+
+def identify(entry: AgentEntry) -> tuple[str, ...]:
+    """Return the program of an agent: its driver, else its command."""
+    return (entry.driver,) if entry.driver else entry.command

@@ -1,0 +1,67 @@
+"""Serves the registry under /api/v1/agents: add, change, rename, remove, choose the default."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+
+from app.config import AgentEntry
+from app.errors import Conflict
+from app.server.api import agent_out
+from app.server.login import SignedInRoute, visitor
+from app.server.parts import AgentChanger, Parts, PartsOf
+from app.server.problems import RESPONSES
+from app.server.shapes import AgentOut, ChangedAgent, NewAgent, NewName, Page
+
+router = APIRouter(
+    prefix="/api/v1/agents",
+    route_class=SignedInRoute,
+    dependencies=[Depends(visitor)],
+    responses=RESPONSES,
+)
+
+
+@router.post("", status_code=201)
+async def add_agent(parts: PartsOf, new: NewAgent) -> AgentOut:
+    """Add an agent; it works at once."""
+    return _shown(parts, await _changes(parts).add(new.name, new.entry, new.credentials))
+
+
+@router.post("/reload")
+async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
+    """Read the file with the agents of the settings again; a wrong file changes nothing."""
+    await _changes(parts).reload()
+    return Page(items=[agent_out(card) for card in parts.agents.values()])
+
+
+@router.patch("/{name}")
+async def change_agent(parts: PartsOf, name: str, new: ChangedAgent) -> AgentOut:
+    """Change an agent; this holds from its next turn."""
+    return _shown(parts, await _changes(parts).change(name, new.entry, new.credentials))
+
+
+@router.delete("/{name}", status_code=204)
+async def remove_agent(parts: PartsOf, name: str) -> None:
+    """Remove an agent: its work is stopped, its history stays readable."""
+    await _changes(parts).remove(name)
+
+
+@router.post("/{name}/default")
+async def choose_default(parts: PartsOf, name: str) -> AgentOut:
+    """Let requests without a name go to this agent."""
+    return _shown(parts, await _changes(parts).choose_default(name))
+
+
+@router.post("/{name}/rename")
+async def rename_agent(parts: PartsOf, name: str, new: NewName) -> AgentOut:
+    """Give an agent another name; its conversations stay with it."""
+    return _shown(parts, await _changes(parts).rename(name, new.to))
+
+
+def _changes(parts: Parts) -> AgentChanger:
+    if parts.changes is None:
+        raise Conflict("agents cannot be changed here")
+    return parts.changes
+
+
+def _shown(parts: Parts, entry: AgentEntry) -> AgentOut:
+    return agent_out(parts.agents[entry.id])

@@ -1,0 +1,135 @@
+"""Stores the agents: their ids and names, and the entries that people gave them, sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Row, Select, delete, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.config import AgentRecord
+from app.errors import ConfigurationError
+from app.store.database import Database
+from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, session
+
+_UNSENT = ("new", "closing", "open")
+
+
+class AgentRows:
+    """The records of agents on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def records(self) -> Sequence[AgentRecord]:
+        """List every agent there is or was, in the order in which they came.
+
+        Raises:
+            ConfigurationError: an entry was sealed with another key.
+        """
+        wanted = select(agent).order_by(agent.c.created_at, agent.c.id)
+        return [_record_of(row) for row in self._all(wanted)]
+
+    async def save(self, *records: AgentRecord) -> None:
+        """Store records in one commit, replacing those with the same ids."""
+        await self._database.writer.run(lambda connection: self._save(connection, records))
+
+    async def forget(self, agent_id: str) -> None:
+        """Forget an agent that never had a session."""
+        change = delete(agent).where(agent.c.id == agent_id)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    def open_sessions(self, agent_id: str) -> Sequence[int]:
+        """List the sessions of an agent that were not removed."""
+        there = select(session.c.id).where(session.c.agent == agent_id, session.c.closed.is_(None))
+        return [row.id for row in self._all(there.order_by(session.c.id))]
+
+    def has_work(self, agent_id: str) -> bool:
+        """Tell whether anything still waits for an agent: a session, a delivery or a post."""
+        waiting = select(delivery.c.seq).where(delivery.c.adapter.like(f"%:{agent_id}"))
+        unsent = select(post.c.id).where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
+        return bool(
+            self.open_sessions(agent_id)
+            or self._all(waiting.where(DELIVERY_IS_NEW).limit(1))
+            or self._all(unsent.limit(1))
+        )
+
+    async def settle(self, agent_id: str, reason: str) -> None:
+        """Fail what still waits for an agent that was removed: deliveries and unsent posts."""
+
+        def fail(connection: Connection) -> None:
+            waiting = delivery.c.adapter.like(f"%:{agent_id}")
+            connection.execute(
+                update(delivery)
+                .where(waiting, DELIVERY_IS_NEW)
+                .values(state="failed", reason=reason)
+            )
+            connection.execute(
+                update(post)
+                .where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
+                .values(state="failed", error=reason)
+            )
+
+        await self._database.writer.run(fail)
+
+    def _all(self, statement: Select[Any]) -> Sequence[Row[Any]]:
+        with self._database.engine.connect() as connection:
+            return connection.execute(statement).all()
+
+    def _save(self, connection: Connection, records: Sequence[AgentRecord]) -> None:
+        # A name that moves from one agent to another is free in between.
+        held = [record.id for record in records]
+        former = update(agent).where(agent.c.id.in_(held), agent.c.removed_at.is_(None))
+        connection.execute(former.values(removed_at=0.0))
+        for record in records:
+            row = _row_of(record)
+            connection.execute(
+                insert(agent)
+                .values(**row, created_at=self._now())
+                .on_conflict_do_update(index_elements=[agent.c.id], set_=row)
+            )
+
+
+def _record_of(row: Row[Any]) -> AgentRecord:
+    return AgentRecord(
+        id=row.id,
+        name=row.name,
+        entry=_open(row.name, row.entry),
+        credentials=_open(row.name, row.credentials) or {},
+        former=tuple(row.former),
+        known_as=tuple(row.known_as),
+        default=row.is_default,
+        removed_at=row.removed_at,
+    )
+
+
+def _row_of(record: AgentRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "entry": None if record.entry is None else orjson.dumps(dict(record.entry)),
+        "credentials": orjson.dumps({k: dict(v) for k, v in record.credentials.items()})
+        if record.credentials
+        else None,
+        "former": list(record.former),
+        "known_as": list(record.known_as),
+        "is_default": record.default,
+        "removed_at": record.removed_at,
+    }
+
+
+def _open(name: str, sealed: bytes | None) -> Mapping[str, Any] | None:
+    if sealed is None:
+        return None
+    try:
+        opened: Mapping[str, Any] = orjson.loads(sealed)
+    except orjson.JSONDecodeError:
+        raise ConfigurationError(
+            "BRIDGE_SECRET_KEY",
+            f"does not open the entry of agent {name!r}, which was stored with another key",
+            "Set the earlier key.",
+        ) from None
+    return opened

@@ -1,0 +1,199 @@
+"""The registry while the bridge runs: agents come, change, get other names and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.bridge import DEMO
+from tests.support.observe import PATIENCE, Observed, demo
+from tests.support.platform import Platform
+
+OVER = {"done", "failed", "cancelled"}
+ENTRY = {"command": DEMO, "sandbox": "none"}
+KEY = "sk-a-key-that-nobody-else-has-0123456789"
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+    folder = tmp_path_factory.mktemp("registry")
+    with (
+        Platform() as platform,
+        Observed(folder, platform, agents={"demo": demo()}, hooks=False) as bridge,
+    ):
+        yield bridge
+
+
+def add(bridge: Observed, name: str, **entry: Any) -> dict[str, Any]:
+    answer = bridge.http.post("/api/v1/agents", json={"name": name, **ENTRY, **entry})
+    assert answer.status_code == 201, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def say(bridge: Observed, agent: str, text: str, **more: str) -> dict[str, Any]:
+    told = {"agent": agent, "text": text, **more}
+    answer = bridge.http.post("/api/v1/sessions", json=told)
+    assert answer.status_code == 201, answer.text
+    session: dict[str, Any] = answer.json()
+    return session
+
+
+def ended(bridge: Observed, session: int, turns: int = 1) -> dict[str, Any]:
+    def read() -> dict[str, Any]:
+        found: dict[str, Any] = bridge.http.get(f"/api/v1/sessions/{session}").json()
+        return found
+
+    def over() -> bool:
+        states = [turn["state"] for turn in read()["turns"]]
+        return len(states) >= turns and set(states) <= OVER
+
+    bridge.wait(over, f"session {session} does not end", PATIENCE)
+    return read()
+
+
+def words(bridge: Observed, session: int) -> str:
+    items = bridge.http.get(f"/api/v1/sessions/{session}/transcript").json()["items"]
+    return "\n".join(item["text"] for item in items)
+
+
+def problem(answer: httpx.Response, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    detail: str = answer.json()["detail"]
+    return detail
+
+
+def test_an_agent_is_added_works_at_once_and_keeps_its_key_to_itself(bridge: Observed) -> None:
+    shown = add(bridge, "helper", env={"HELPER_KEY": KEY}, display_name="The Helper")
+
+    session = say(bridge, "helper", "say hello there")
+
+    assert shown["source"] == "stored"
+    assert ended(bridge, session["id"])["turns"][0]["state"] == "done"
+    assert "hello there" in words(bridge, session["id"])
+    listed = bridge.http.get("/api/v1/agents").text
+    assert "The Helper" in listed
+    assert KEY not in listed + bridge.http.get("/api/v1/agents/helper").text
+    assert KEY.encode() not in (bridge.data_dir / "bridge.db").read_bytes()
+
+
+def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Observed) -> None:
+    add(bridge, "changing")
+    session = say(bridge, "changing", "say before")
+    ended(bridge, session["id"])
+
+    changed = bridge.http.patch(
+        "/api/v1/agents/changing", json={"display_name": "Changed", "description": "new"}
+    )
+    bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
+
+    assert changed.json()["display_name"] == "Changed"
+    ended(bridge, session["id"], 2)
+    assert words(bridge, session["id"]).count("before") >= 2
+    undone = bridge.http.patch("/api/v1/agents/changing", json={"display_name": None})
+    assert undone.json()["display_name"] == "changing"
+
+
+def test_another_name_takes_the_conversations_along(bridge: Observed) -> None:
+    add(bridge, "oldname")
+    session = say(bridge, "oldname", "say remember the blue door")
+    ended(bridge, session["id"])
+
+    renamed = bridge.http.post("/api/v1/agents/oldname/rename", json={"to": "newname"})
+    bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
+
+    assert renamed.json()["name"] == "newname"
+    found = ended(bridge, session["id"], 2)
+    assert (found["agent"], found["key"].rpartition(":")[2]) == ("newname", "newname")
+    assert "blue door" in words(bridge, session["id"]).partition("recall")[2]
+    assert problem(bridge.http.get("/api/v1/agents/oldname"), 404)
+
+
+def test_the_default_moves_requests_without_a_name_and_cannot_be_removed(bridge: Observed) -> None:
+    add(bridge, "chief")
+
+    chosen = bridge.http.post("/api/v1/agents/chief/default")
+
+    assert chosen.json()["default"]
+    listed = bridge.http.get("/api/v1/agents").json()["items"]
+    assert [each["name"] for each in listed if each["default"]] == ["chief"]
+    refusal = problem(bridge.http.delete("/api/v1/agents/chief"), 409)
+    assert "another one the default" in refusal
+    bridge.http.post("/api/v1/agents/demo/default")
+
+
+def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Observed) -> None:
+    add(bridge, "leaver")
+    session = say(bridge, "leaver", "say the secret word is swordfish\nhold never")
+    bridge.wait(lambda: "swordfish" in words(bridge, session["id"]), "it does not begin", PATIENCE)
+    bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "say later"})
+
+    removed = bridge.http.delete("/api/v1/agents/leaver")
+
+    assert removed.status_code == 204, removed.text
+    found = bridge.http.get(f"/api/v1/sessions/{session['id']}").json()
+    assert (found["state"], found["agent"]) == ("removed", "leaver")
+    assert {turn["state"] for turn in found["turns"]} <= OVER
+    assert "swordfish" in words(bridge, session["id"])
+    gone = bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "say x"})
+    assert "was removed" in problem(gone, 410)
+    assert "was removed" in problem(bridge.http.get("/api/v1/agents/leaver"), 410)
+    assert list((bridge.data_dir / "archive").glob("leaver-*"))
+
+    again = add(bridge, "leaver")
+    anew = say(bridge, "leaver", "recall", thread=session["thread"])
+    ended(bridge, anew["id"])
+
+    assert again["id"] != "leaver"
+    assert anew["id"] != session["id"]
+    assert "swordfish" not in words(bridge, anew["id"]).partition("recall")[2]
+
+
+def test_the_settings_win_and_say_where_to_change_them(bridge: Observed) -> None:
+    for answer in (
+        bridge.http.patch("/api/v1/agents/demo", json={"model": "x"}),
+        bridge.http.delete("/api/v1/agents/demo"),
+        bridge.http.post("/api/v1/agents/demo/rename", json={"to": "other"}),
+    ):
+        assert "AGENTS_JSON" in problem(answer, 409)
+    taken = bridge.http.post("/api/v1/agents", json={"name": "demo", **ENTRY})
+    assert "already" in problem(taken, 409)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"name": "A B", **ENTRY}, "lowercase letters"),
+        ({"name": "bad"}, "Add command or driver"),
+        ({"name": "bad", **ENTRY, "modle": "x"}, "Did you mean"),
+        ({"name": "bad", **ENTRY, "permissions": "all"}, "preset"),
+        ({"name": "bad", **ENTRY, "credentials": {"fax": {}}}, "Services are"),
+        ({"name": "bad", **ENTRY, "credentials": {"slack": {"bot_token": "x"}}}, "slack"),
+    ],
+)
+def test_a_bad_entry_is_refused_in_words_and_nothing_changes(
+    bridge: Observed, entry: dict[str, Any], says: str
+) -> None:
+    before = bridge.http.get("/api/v1/agents").json()
+
+    assert says in problem(bridge.http.post("/api/v1/agents", json=entry), 422)
+
+    assert bridge.http.get("/api/v1/agents").json() == before
+
+
+def test_everything_stays_after_kill_9(bridge: Observed) -> None:
+    add(bridge, "stayer", env={"STAYER_KEY": KEY}, description="stays")
+    session = say(bridge, "stayer", "say remember the red gate")
+    ended(bridge, session["id"])
+
+    bridge.kill()
+    bridge.start()
+    bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
+
+    ended(bridge, session["id"], 2)
+    assert "red gate" in words(bridge, session["id"]).partition("recall")[2]
+    listed = {each["name"]: each for each in bridge.http.get("/api/v1/agents").json()["items"]}
+    assert listed["stayer"]["description"] == "stays"
