@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
 from app.core.tasks import Tasks
@@ -147,12 +148,18 @@ class Bridge:
             picker=self._joined.picker,
             progress=self._joined.progress,
             installs=self._installs,
-            troubles=self._joined.listeners.troubles,
+            troubles=self._troubles,
             availability=self.availability,
             probe=self.checkups.probe,
             changes=self.changes,
             removed=base.registry.removed,
         )
+
+    def _troubles(self) -> dict[str, str]:
+        """Say what keeps agents from receiving messages, for the page."""
+        waiting = describe_unserved(self._base.configuration)
+        told = {waiting.subject: f"{waiting.problem}. {waiting.remedy}"} if waiting else {}
+        return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading."""

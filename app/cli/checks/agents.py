@@ -72,6 +72,8 @@ async def check_agents(
                 yield finding
             if (key := check_key(configuration, entry, program)) is not None:
                 yield read(entry, key)
+            elif program is None:
+                yield warn_without_key(entry)
             yield mode(entry, program)
             yield checkout(entry, program)
             yield limits(entry, shelter)
@@ -121,6 +123,16 @@ async def versions(
         )
     if program.node is not None:
         yield _node(entry.name, program.node, await _output(shelter, ("node", "--version")))
+
+
+def warn_without_key(entry: AgentEntry) -> Finding:
+    """Report that an agent whose program is not known gets no key."""
+    return warning(
+        entry.name,
+        "gets no model key, because its command is not a known agent",
+        'Add "env_passthrough" to its entry in AGENTS_JSON, such as ["OPENAI_API_KEY"], or set '
+        '"driver" if it is a known agent.',
+    )
 
 
 def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:

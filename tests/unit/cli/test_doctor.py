@@ -340,7 +340,7 @@ async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
 async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 6
+    assert [finding.what for finding in found] == ["demo"] * 7
     assert found[-1].verdict is Verdict.WARNING
     assert found[-1].reason.startswith("not isolated: it runs as ")
     assert found[-1].remedy == (
@@ -353,7 +353,7 @@ async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
 ) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 6
+    assert [finding.what for finding in found] == ["demo"] * 7
     assert not (tmp_path / "data").exists()
 
 
