@@ -317,7 +317,7 @@ def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> Non
         agents.checkout(entry, each) for each in (known("claude"), known("opencode"), None)
     )
 
-    assert kept == Finding(Verdict.OK, "demo", "ignores a checkout's settings")
+    assert kept == Finding(Verdict.OK, "demo", "ignores agent settings inside repositories")
     assert "does not start in a checkout with .opencode" in refused.reason
     assert unknown.verdict is Verdict.WARNING
 
