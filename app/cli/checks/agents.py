@@ -70,10 +70,8 @@ async def check_agents(
             yield read(entry, check_command(configuration, entry, program))
             async for finding in versions(configuration, entry, program, shelter):
                 yield finding
-            if (key := check_key(configuration, entry, program)) is not None:
-                yield read(entry, key)
-            elif program is None:
-                yield warn_without_key(entry)
+            for finding in keys(configuration, entry, program):
+                yield finding
             yield mode(entry, program)
             yield checkout(entry, program)
             yield limits(entry, shelter)
@@ -125,14 +123,20 @@ async def versions(
         yield _node(entry.name, program.node, await _output(shelter, ("node", "--version")))
 
 
-def warn_without_key(entry: AgentEntry) -> Finding:
-    """Report that an agent whose program is not known gets no key."""
-    return warning(
-        entry.name,
-        "gets no model key, because its command is not a known agent",
-        'Add "env_passthrough" to its entry in AGENTS_JSON, such as ["OPENAI_API_KEY"], or set '
-        '"driver" if it is a known agent.',
-    )
+def keys(
+    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+) -> Iterator[Finding]:
+    """Check whether an agent gets a key; only names are ever shown."""
+    key = check_key(configuration, entry, program)
+    if key is not None:
+        yield read(entry, key)
+    elif program is None:
+        yield warning(
+            entry.name,
+            "gets no model key, because its command is not a known agent",
+            'Add "env_passthrough" to its entry in AGENTS_JSON, such as ["OPENAI_API_KEY"], or set '
+            '"driver" if it is a known agent.',
+        )
 
 
 def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:

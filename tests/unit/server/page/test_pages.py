@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def log_of(page: str) -> Document:
     return Document("".join(c.html() for c in part(page, "log").children if isinstance(c, Element)))
 
 
-def patches(data: list[dict[str, str]]) -> list[Patch]:
+def patches(data: list[dict[str, Any]]) -> list[Patch]:
     return [Patch(**each) for each in data]
 
 
