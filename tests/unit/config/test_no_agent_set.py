@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.config import describe_unserved
+from app.config.records import AgentRecord
 from tests.unit.test_config import GITHUB, SLACK, configured, program
 
 DEMO = "agent-bridge-demo-agent"
@@ -63,3 +64,16 @@ def test_claude_under_its_old_name_is_claude(tmp_path: Path) -> None:
     assert claude.command == (f"{tmp_path}/bin/claude-code-acp",)
     assert claude.driver == named.driver == "claude"
     assert named.command == ("claude-code-acp",)
+
+
+def test_a_stored_agent_is_served_while_the_demo_agent_is_not(tmp_path: Path) -> None:
+    fields = {"bot_token": "xoxb-stored", "app_token": "xapp-stored"}
+    stored = AgentRecord(
+        id="mine", name="mine", entry={"command": "x"}, credentials={"slack": fields}
+    )
+
+    configuration = configured(tmp_path, {**SLACK, **GITHUB}).reader.read([stored])
+
+    assert configuration.services == ("slack", "web")
+    assert configuration.unserved == ("github",)
+    assert set(configuration.credentials) == {("slack", "mine")}
