@@ -158,7 +158,8 @@ async def follow_thread(
     """Follow a thread after a row number, for a page that shows it from the row `begin`."""
     key = queries.place_key(service, name)
     more = f"{path_of(key)}?threads={threads * 5}"
-    watched = Stream(parts, key, begin, threads, more, _welcome(request, parts, who), steps)
+    welcome = _welcome(request, parts, who)
+    watched = Stream(parts, key, begin, threads, more, welcome, steps=steps)
     return _stream(watched, max(after, last_event_id or 0))
 
 
