@@ -14,14 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.archive import archive_home
+from app.agents.enrolling import enrol
 from app.agents.isolation import Shelter, shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
-from app.config.records import new_id
+from app.config.records import merge, new_id
 from app.config.roster import check_name
+from app.config.showing import show_entry
 from app.core.adapters import Adapter
 from app.core.tasks import Tasks
 from app.errors import Conflict
-from app.main.enrolling import enrol
 from app.main.presence import Build, changed_services
 from app.main.resources import Resources
 from app.main.wiring import Joined
@@ -62,6 +63,20 @@ class AgentChanges:
         """Stop looking at what was changed."""
         await self._tasks.close()
 
+    def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Return an agent's entry and the fields of its stored credentials, without any secret.
+
+        Raises:
+            NotFound: there is no such agent.
+            AgentRemoved: there was one.
+        """
+        registry = self._base.registry
+        entry = registry.find(name)
+        record = next((each for each in registry.records if each.id == entry.id), None)
+        owned = record.credentials if record is not None else {}
+        fields = {service: sorted(given) for service, given in owned.items()}
+        return show_entry(entry, record), fields
+
     async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
         """Add an agent.
 
@@ -88,6 +103,8 @@ class AgentChanges:
     ) -> AgentEntry:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
+        A table is merged: only the variables, options or fields that are named change.
+
         Raises:
             NotFound: there is no such agent.
             AgentRemoved: there was one.
@@ -96,13 +113,11 @@ class AgentChanges:
         """
         async with self._lock:
             record = self._stored(name)
-            entry = {**(record.entry or {}), **changes}
-            owned = {**record.credentials, **(credentials or {})}
             await self._commit(
                 replace(
                     record,
-                    entry={key: value for key, value in entry.items() if value is not None},
-                    credentials={key: given for key, given in owned.items() if given is not None},
+                    entry=merge(record.entry or {}, changes),
+                    credentials=merge(record.credentials, credentials or {}),
                 )
             )
             return self._base.registry.get(record.id)

@@ -60,12 +60,6 @@ async def list_agents(parts: PartsOf) -> Page[AgentOut]:
     return Page(items=[agent_out(card) for card in parts.agents.values()])
 
 
-@router.get("/agents/{name}")
-async def read_agent(parts: PartsOf, name: str) -> AgentOut:
-    """Read one agent."""
-    return agent_out(parts.find_agent(name))
-
-
 @router.post("/sessions", status_code=201)
 async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
     """Send a message to an agent, in a new or an existing thread."""
