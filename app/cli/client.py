@@ -145,6 +145,10 @@ class Client:
                 return count
             query["before"] = page.next
 
+    async def probe(self, agent: str) -> AgentOut:
+        """Have an agent checked now."""
+        return await self._send(AgentOut, f"{_agent_path(agent)}/probe", {})
+
     async def sessions(
         self, *, agent: str | None, state: str | None, limit: int
     ) -> list[SessionOut]:

@@ -30,7 +30,7 @@ async def add_agent(parts: PartsOf, new: NewAgent) -> AgentOut:
 async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
     """Read the file with the agents of the settings again; a wrong file changes nothing."""
     await _changes(parts).reload()
-    return Page(items=[agent_out(card) for card in parts.agents.values()])
+    return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
 
 
 @router.get("/{name}")
@@ -38,7 +38,7 @@ async def read_agent(parts: PartsOf, name: str) -> AgentDetail:
     """Read one agent, with its entry; no secret is ever part of it."""
     card = parts.find_agent(name)
     entry, credentials = _changes(parts).show(name)
-    return AgentDetail(**agent_out(card).model_dump(), entry=entry, credentials=credentials)
+    return AgentDetail(**agent_out(parts, card).model_dump(), entry=entry, credentials=credentials)
 
 
 @router.patch("/{name}")
@@ -72,4 +72,4 @@ def _changes(parts: Parts) -> AgentChanger:
 
 
 def _shown(parts: Parts, entry: AgentEntry) -> AgentOut:
-    return agent_out(parts.agents[entry.id])
+    return agent_out(parts, parts.agents[entry.id])

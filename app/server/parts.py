@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 from fastapi import Depends, Request
 
 from app.config import AgentEntry
+from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
@@ -138,6 +139,10 @@ class Parts:
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     picker: RepositoryPicker
+    availability: Callable[[str], Availability]
+    """Returns whether an agent can work."""
+    probe: Callable[[str], Awaitable[Availability]]
+    """Checks that now, by starting the agent."""
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None

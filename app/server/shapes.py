@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from app.core.availability import Availability, State
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.inbound import DeliveryLine
 from app.core.posts import Post
@@ -80,6 +81,32 @@ class LinkOut(BaseModel):
     url: str
 
 
+class AvailabilityOut(BaseModel):
+    """Whether an agent can work, and if not, why and what to do."""
+
+    state: State
+    reason: str = ""
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, found: Availability) -> AvailabilityOut:
+        """Show what is known."""
+        return cls(state=found.state, reason=found.reason, remedy=found.remedy)
+
+
+class CheckOut(BaseModel):
+    """What one check found about an agent."""
+
+    name: str
+    ok: bool
+    words: str = ""
+
+    @classmethod
+    def all_of(cls, found: Availability) -> list[CheckOut]:
+        """Show all checks."""
+        return [cls(name=each.name, ok=each.ok, words=each.words) for each in found.checks]
+
+
 class AgentOut(BaseModel):
     """An agent."""
 
@@ -96,6 +123,10 @@ class AgentOut(BaseModel):
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: list[str]
+    availability: AvailabilityOut
+    version: str = ""
+    """As the agent reported it when it was last tried; empty before that."""
+    checks: list[CheckOut] = []
     source: Literal["environment", "stored"] = "environment"
     """Where its entry is; one of the environment is changed there."""
 

@@ -162,14 +162,14 @@ def remove_in_a_terminal(machine: Machine, name: str, answer: str) -> tuple[int,
 def test_what_is_refused_is_one_line_and_changes_nothing(
     served: Machine, words: tuple[str, ...], says: str
 ) -> None:
-    before = served.run("agents", "list", "--json").stdout
+    before = served.run("agents", "export").stdout
 
     refused = served.run("agents", *words)
 
     assert refused.returncode == 1
     assert refused.stderr.count("\n") == 1
     assert says in refused.stderr
-    assert served.run("agents", "list", "--json").stdout == before
+    assert served.run("agents", "export").stdout == before
 
 
 def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
