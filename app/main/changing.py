@@ -14,14 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.archive import archive_home
+from app.agents.enrolling import enrol
 from app.agents.isolation import Shelter, shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
-from app.config.records import new_id
+from app.config.records import merge, new_id
 from app.config.roster import check_name
+from app.config.showing import show_entry
 from app.core.adapters import Adapter
 from app.core.tasks import Tasks
 from app.errors import Conflict
-from app.main.enrolling import enrol
 from app.main.presence import Build, changed_services
 from app.main.resources import Resources
 from app.main.wiring import Joined
@@ -67,6 +68,20 @@ class AgentChanges:
         """Stop looking at what was changed."""
         await self._tasks.close()
 
+    def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Return an agent's entry and the fields of its stored credentials, without any secret.
+
+        Raises:
+            NotFound: there is no such agent.
+            AgentRemoved: there was one.
+        """
+        registry = self._base.registry
+        entry = registry.find(name)
+        record = next((each for each in registry.records if each.id == entry.id), None)
+        owned = record.credentials if record is not None else {}
+        fields = {service: sorted(given) for service, given in owned.items()}
+        return show_entry(entry, record), fields
+
     async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
         """Add an agent.
 
@@ -93,6 +108,8 @@ class AgentChanges:
     ) -> AgentEntry:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
+        A table is merged: only the variables, options or fields that are named change.
+
         Raises:
             NotFound: there is no such agent.
             AgentRemoved: there was one.
@@ -101,12 +118,10 @@ class AgentChanges:
         """
         async with self._lock:
             record = self._stored(name)
-            owned = dict(record.credentials)
-            for service, given in (credentials or {}).items():
-                owned[service] = {} if given is None else _merge(owned.get(service, {}), given)
+            owned = merge(record.credentials, credentials or {})
             changed = replace(
                 record,
-                entry=_merge(record.entry or {}, _without_default(changes)),
+                entry=merge(record.entry or {}, _without_default(changes)),
                 credentials={service: given for service, given in owned.items() if given},
             )
             await self._commit(*self._with_default(changed, changes.get(DEFAULT)))
@@ -325,12 +340,6 @@ class AgentChanges:
 def _without_default(entry: Entry) -> dict[str, Any]:
     """Return the keys that are stored with an agent; which one is the default, the record says."""
     return {key: value for key, value in entry.items() if key != DEFAULT}
-
-
-def _merge(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply changes key by key; None removes one."""
-    merged = {**before, **changes}
-    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _terms(configuration: Configuration, agent: str) -> object:

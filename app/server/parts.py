@@ -75,6 +75,10 @@ class Check:
 class AgentChanger(Protocol):
     """Changes the registry while the bridge runs; what it refuses, it refuses in words."""
 
+    def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Return an agent's entry and the fields of its stored credentials, without secrets."""
+        ...
+
     async def add(
         self,
         name: str,
@@ -90,7 +94,7 @@ class AgentChanger(Protocol):
         changes: Mapping[str, Any],
         credentials: Mapping[str, Any] | None = None,
     ) -> AgentEntry:
-        """Change some keys of an entry, or credentials; None removes one."""
+        """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
         ...
 
     async def rename(self, name: str, to: str) -> AgentEntry:

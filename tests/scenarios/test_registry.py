@@ -15,6 +15,7 @@ from tests.support.platform import Platform
 OVER = {"done", "failed", "cancelled"}
 ENTRY = {"command": DEMO, "sandbox": "none"}
 KEY = "sk-a-key-that-nobody-else-has-0123456789"
+PLAIN = "the-value-of-a-variable-that-is-not-called-a-key"
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,46 @@ def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Obse
     assert words(bridge, session["id"]).count("before") >= 2
     undone = bridge.http.patch("/api/v1/agents/changing", json={"display_name": None})
     assert undone.json()["display_name"] == "changing"
+
+
+def test_one_variable_changes_and_no_answer_ever_holds_a_secret(bridge: Observed) -> None:
+    token = "xoxb-" + KEY
+    slack = {"bot_token": token, "app_token": "xapp-1-" + KEY}
+    answers = [
+        bridge.http.post(
+            "/api/v1/agents",
+            json={"name": "keeper", **ENTRY, "env": {"KEEPER_KEY": KEY, "PLAIN_WORD": PLAIN}},
+        ),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {"LEVEL": "2"}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {"LEVEL": None, "MORE": KEY}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"credentials": {"slack": slack}}),
+        bridge.http.get("/api/v1/agents/keeper"),
+        bridge.http.patch("/api/v1/agents/keeper", json={"credentials": {"slack": None}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": [KEY]}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {KEY + "!": "x"}}),
+        bridge.http.get("/api/v1/agents/demo"),
+        bridge.http.get("/api/v1/agents"),
+    ]
+
+    said = "".join(answer.text for answer in answers)
+    shown = answers[4].json()
+    assert shown["entry"] == {**ENTRY, "env": ["KEEPER_KEY", "MORE", "PLAIN_WORD"]}
+    assert shown["credentials"] == {"slack": ["app_token", "bot_token"]}
+    assert answers[8].json()["entry"] == {**demo(), "env": ["AGENT_BRIDGE_DEMO_FAULTS"]}
+    assert [answer.status_code for answer in answers] == [
+        201,
+        200,
+        200,
+        200,
+        200,
+        200,
+        422,
+        422,
+        200,
+        200,
+    ]
+    assert KEY not in said
+    assert PLAIN not in said
 
 
 def test_another_name_takes_the_conversations_along(bridge: Observed) -> None:
