@@ -163,7 +163,12 @@ def test_the_default_moves_requests_without_a_name_and_cannot_be_removed(bridge:
     assert [each["name"] for each in listed if each["default"]] == ["chief"]
     refusal = problem(bridge.http.delete("/api/v1/agents/chief"), 409)
     assert "another one the default" in refusal
+    assert add(bridge, "deputy", default=True)["default"]
+    refused = bridge.http.patch("/api/v1/agents/deputy", json={"default": False})
+    assert "another one the default" in problem(refused, 409)
     bridge.http.post("/api/v1/agents/demo/default")
+    listed = bridge.http.get("/api/v1/agents").json()["items"]
+    assert [each["name"] for each in listed if each["default"]] == ["demo"]
 
 
 def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Observed) -> None:
