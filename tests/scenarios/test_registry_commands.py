@@ -185,6 +185,43 @@ def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
     assert refused.stderr.count("\n") == 1
 
 
+def test_stored_agents_are_known_without_a_bridge(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    with machine.started("serve") as bridge:
+        bridge.wait_for("Stop  ", "stdout")
+        add(machine, "first", "--driver", "demo", "--env", f"FIRST_KEY={CANARY}")
+        assert machine.run("ask", "first", "say hi", "--thread", "t1", "-q").returncode == 0
+        machine.run("agents", "rename", "first", "second")
+        machine.run("agents", "default", "second")
+        bridge.process.terminate()
+        assert bridge.end()[0] == 0
+
+    asked = machine.run("ask", "recall", "--thread", "t1", "-q")
+    probed = machine.run("agents", "probe", "second")
+    listed = json.loads(machine.run("agents", "list", "--json").stdout)
+    sessions = json.loads(machine.run("sessions", "list", "--agent", "second", "--json").stdout)
+    login = machine.run("agents", "login", "second")
+    manifest = machine.run("manifest", "slack", "second")
+    doctor = machine.run("doctor")
+    unknown = machine.run("ask", "first", "say hi")
+
+    assert (asked.returncode, "hi" in asked.stdout) == (0, True), asked.stderr
+    assert probed.returncode == 0, probed.stderr
+    assert "data/agents/first/card.json" in probed.stderr
+    assert [(each["name"], each["default"], each["source"]) for each in listed] == [
+        ("demo", False, "environment"),
+        ("second", True, "stored"),
+    ]
+    assert listed[1]["probe"] == "11 of 11 work"
+    assert [(each["agent"], each["thread"]) for each in sessions] == [("second", "t1")]
+    assert "second offers no login" in login.stderr
+    assert manifest.returncode == 0, manifest.stderr
+    assert "default: second" in doctor.stdout
+    assert "second: gets FIRST_KEY" in doctor.stdout
+    assert "there is no agent 'first'" in unknown.stderr
+    assert CANARY not in doctor.stdout + probed.stdout + manifest.stdout
+
+
 @pytest.fixture
 def filed(tmp_path: Path) -> Iterator[tuple[Machine, Path, Running]]:
     """Start a bridge whose agents are in a file."""
