@@ -228,7 +228,9 @@ def filed(tmp_path: Path) -> Iterator[tuple[Machine, Path, Running]]:
     file = tmp_path / "agents" / "agents.json"
     file.parent.mkdir(mode=0o700)
     write(file, demo=ENTRY, old=ENTRY)
-    machine = FiledMachine(tmp_path, {"AGENTS_JSON_FILE": str(file), "BRIDGE_ADMIN_TOKEN": TOKEN})
+    # Without bubblewrap.
+    settings = {"AGENTS_JSON_FILE": str(file), "BRIDGE_ADMIN_TOKEN": TOKEN, "PATH": str(tmp_path)}
+    machine = FiledMachine(tmp_path, settings)
     with machine.started("serve") as bridge:
         bridge.wait_for("Stop  ", "stdout")
         bridge.seen = b""
@@ -299,6 +301,20 @@ def test_reload_reads_the_file_and_says_what_came_and_went(
     assert "AGENTS_JSON: agent 'demo': sandbox" in refused.stderr
     assert answer.status_code == 422
     assert refused.stderr == f"agent-bridge: {answer.json()['detail']}\n"
+
+
+def test_a_file_that_cannot_be_applied_is_forgotten(
+    filed: tuple[Machine, Path, Running],
+) -> None:
+    machine, file, bridge = filed
+    write(file, demo=ENTRY, old=ENTRY, apart={"command": DEMO, "sandbox": "bubblewrap"})
+    bridge.process.send_signal(signal.SIGHUP)
+    bridge.wait_for("nothing changed: ")
+    write(file, demo=ENTRY, old=ENTRY)
+    add(machine, "other")
+
+    listed = json.loads(machine.run("agents", "list", "--json").stdout)
+    assert [each["name"] for each in listed] == ["demo", "old", "other"]
 
 
 def test_a_bridge_ends_with_the_terminal_it_was_started_in(tmp_path: Path) -> None:
