@@ -183,10 +183,14 @@ class AgentChanges:
             records = self._base.registry.records
             given = await asyncio.to_thread(reader.read, records)
             enrolled = tuple(enrol(given, records))
-            self._reader = reader
-            for record in self._missing(given, enrolled):
-                await self._say_goodbye(record.id)
-            await self._reconcile(given, enrolled)
+            before, self._reader = self._reader, reader
+            try:
+                for record in self._missing(given, enrolled):
+                    await self._say_goodbye(record.id)
+                await self._reconcile(given, enrolled)
+            except BaseException:
+                self._reader = before
+                raise
 
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
