@@ -21,6 +21,7 @@ class Roster(Generic[IdentityT]):
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._events = {agent: asyncio.Event() for agent in agents}
+        self._settled = {agent: asyncio.Event() for agent in self._events}
         self.known: dict[str, IdentityT] = {}
         """The identities known so far, by agent."""
 
@@ -28,6 +29,11 @@ class Roster(Generic[IdentityT]):
         """Set an agent's identity."""
         self.known[agent] = identity
         self._events[agent].set()
+        self._settled[agent].set()
+
+    def refuse(self, agent: str) -> None:
+        """Let no other agent wait for one that the platform does not accept."""
+        self._settled[agent].set()
 
     async def wait(self, agent: str) -> IdentityT:
         """Wait until an agent's identity is known."""
@@ -35,8 +41,8 @@ class Roster(Generic[IdentityT]):
         return self.known[agent]
 
     async def wait_for_all(self) -> None:
-        """Wait until all identities are known, for a bounded time."""
+        """Wait until all identities are known or refused, for a bounded time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHERS_SECONDS):
-                for each in self._events.values():
+                for each in self._settled.values():
                     await each.wait()

@@ -169,6 +169,7 @@ class Sweep:
         installations.complete(number for number in found if number is not None)
 
     def _unknown(self) -> ServiceRefused:
+        self._directory.refuse(self._agent)
         return ServiceRefused(
             self._hook.adapter,
             "GitHub has no App with this ID and key",
