@@ -25,9 +25,10 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
     env         read PATH               say the environment, say what a file holds or the error
     chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
 
-and these faults of the whole process: `hang-X` and `fail-X` (X is the last part of a method:
-initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither load nor resume),
-`no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM), `exit-at-start`.
+and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
+the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
+load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
+`exit-at-start`.
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -61,7 +62,7 @@ FAULTS = set(os.environ.get("AGENT_BRIDGE_DEMO_FAULTS", "").split(",")) - {""}
 HISTORY = os.path.join(os.path.expanduser("~"), ".agent-bridge-demo")
 SETTINGS = os.path.join(HISTORY, "settings.json")
 INVALID_REQUEST, NO_SUCH_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
-NOT_FOUND = -32002  # ACP's addition to the codes of JSON-RPC
+NOT_FOUND, LOGIN_NEEDED = -32002, -32000  # ACP's additions to the codes of JSON-RPC
 MODES = [
     {"id": "ask", "name": "Ask", "description": "Asks before it writes or runs anything"},
     {"id": "free", "name": "Free", "description": "Writes and runs without asking"},
@@ -618,6 +619,8 @@ class Agent:
     def _method(self, name: str) -> Method:
         if f"fail-{name.rpartition('/')[2]}" in FAULTS:
             raise WireError(INTERNAL, f"{name} failed, as it was told to.")
+        if f"login-{name.rpartition('/')[2]}" in FAULTS:
+            raise WireError(LOGIN_NEEDED, "Authentication required")
         method: Method | None = getattr(self, f"_on_{name.replace('/', '_')}", None)
         if method is None or name in self.missing:
             raise WireError(NO_SUCH_METHOD, f"The demo agent has no method {name}.")

@@ -107,7 +107,7 @@ def checkout_words(program: AgentProgram | None) -> str:
         return "a checkout's settings may turn off asking: this agent is unknown"
     if program.obeys:
         return f"does not start in a checkout with {', '.join(program.obeys)}"
-    return "ignores a checkout's settings"
+    return "ignores agent settings inside repositories"
 
 
 _SCHEMA = TypeAdapter(AgentProgram)

@@ -26,6 +26,7 @@ from app.config import Configuration, ensure_secrets, find_secret_key, from_proc
 from app.config.sealing import Sealer
 from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError
+from app.server.shapes import AgentOut
 from app.services import registered_services
 from app.services.service import CheckContext
 from app.store.guarding import Guard
@@ -115,14 +116,14 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(finding)
     report.show(machine.store(configuration))
     report.show(machine.git(configuration))
-    tried: Mapping[str, str] | None = None
+    known: Mapping[str, AgentOut] = {}
     if is_running(configuration.data_dir):
-        finding, tried = await _running(configuration)
+        finding, known = await _running(configuration)
         report.show(finding)
     else:
         report.show(ok("bridge", "not running"))
         report.show(machine.port(configuration))
-    async for finding in check_agents(configuration, tried):
+    async for finding in check_agents(configuration, known):
         report.show(finding)
     context = make_context(configuration, report.vault)
     for service in registered_services():
@@ -131,7 +132,7 @@ async def _check(configuration: Configuration, report: Report) -> None:
                 report.show(finding)
 
 
-async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, str]]:
+async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, AgentOut]]:
     """Check the running bridge, and read what it found out about its agents."""
     from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that only this needs
 
@@ -140,8 +141,7 @@ async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, 
             cards = await client.agents() if client is not None else []
     except BridgeError as error:
         return problem("bridge", str(error), "Check the log of the program that uses DATA_DIR."), {}
-    words = {card.name: card.isolation for card in cards}
-    return ok("bridge", "running"), words
+    return ok("bridge", "running"), {card.name: card for card in cards}
 
 
 def make_vault(configuration: Configuration) -> Vault:

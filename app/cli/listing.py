@@ -14,19 +14,29 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.acp.card import card_path, read_card
+from app.agents.availability import check_entry
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.exposure import NOT_ISOLATED, shorten_isolation
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
-from app.cli.invocation import command_name
+from app.cli.invocation import command_name, hint
 from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
+from app.core.availability import Availability
 from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
+from app.core.wording import AVAILABILITY
 from app.errors import NotFound
-from app.server.shapes import AgentOut, EntryOut, SessionDetail, SessionOut
+from app.server.shapes import (
+    AgentOut,
+    AvailabilityOut,
+    CheckOut,
+    EntryOut,
+    SessionDetail,
+    SessionOut,
+)
 
 ROWS: Final = 200
 """Rows per read."""
@@ -159,7 +169,7 @@ def transcript(configuration: Configuration, session: int, *, as_json: bool = Fa
 def agents_table(
     configuration: Configuration, *, hidden: bool = False, as_json: bool = False
 ) -> None:
-    """Show the agents, the hidden ones only if wanted, and which of them are not isolated.
+    """Show the agents, the hidden ones only if wanted, and which cannot work or are not isolated.
 
     Raises:
         BridgeError: neither bridge nor settings can tell.
@@ -179,12 +189,14 @@ def agents_table(
         return
     shown = [card for card in cards if hidden or card.visible]
     show_table(
-        ("agent", "name", "command", "isolation", "services", "probe"),
+        ("agent", "name", "state", "command", "version", "isolation", "services", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
                 f"{card.emoji} {card.display_name}".lstrip(),
+                AVAILABILITY[card.availability.state],
                 show_command(configuration, card.name, card.command),
+                card.version or "-",
                 shorten_isolation(card.isolation),
                 ", ".join(card.services),
                 probed(configuration, card.name),
@@ -192,6 +204,9 @@ def agents_table(
             for card in shown
         ],
     )
+    for card in shown:
+        if words := f"{card.availability.reason} {card.availability.remedy}".strip():
+            sys.stderr.write(f"! {card.name}: {hint(words)}\n")
     for line in exposed((card.name, card.isolation) for card in shown):
         sys.stderr.write(f"! {line}\n")
     if len(shown) < len(cards):
@@ -242,6 +257,10 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
         shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
+    found = {
+        entry.id: Availability.of(check_entry(configuration, entry, registry.program(entry.id)))
+        for entry in registry
+    }
     return [
         AgentOut(
             id=entry.id,
@@ -256,6 +275,8 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             emoji=entry.emoji or "",
             visible=entry.visible,
             services=["web"],
+            availability=AvailabilityOut.of(found[entry.id]),
+            checks=CheckOut.all_of(found[entry.id]),
         )
         for entry in registry
     ]

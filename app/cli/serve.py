@@ -10,15 +10,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
-from app.agents.catalog import known_agents
 from app.agents.exposure import shorten_isolation
-from app.agents.registry import Registry
 from app.cli.browser import is_desktop, open_browser
-from app.cli.invocation import command_name
-from app.cli.listing import exposed, is_installed, show_command
+from app.cli.invocation import command_name, hint
+from app.cli.listing import exposed, show_command
 from app.cli.running import local_address
 from app.cli.tables import show_table
 from app.config import Configuration, cautions
+from app.core.availability import Availability
 from app.errors import StoreUnavailable
 from app.main import Bridge, Resources, open_resources, presence
 from app.main import serve as serve_until_told
@@ -44,7 +43,7 @@ def serve(configuration: Configuration, *, browser: bool | None = None) -> None:
 async def _serve(base: Resources, *, browser: bool | None) -> None:
     configuration = base.configuration
     there = presence(base)
-    bridge = Bridge(base, there.adapters, forge=there.forge)
+    bridge = Bridge(base, there.adapters, forge=there.forge, starts_agents=True)
     port = bound(configuration.host, configuration.port)
     link, words = await _log_in(bridge)
     wanted = is_desktop(configuration.surroundings) if browser is None else browser
@@ -52,7 +51,7 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
     def listening() -> None:
         # Stdout may be closed; the bridge runs all the same.
         with suppress(OSError):
-            welcome(configuration, bridge.cards)
+            welcome(configuration, bridge.cards, bridge.availability)
             sys.stdout.write(f"\n{words}\n")
             sys.stdout.flush()
         if link is not None and wanted:
@@ -61,16 +60,20 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
     await serve_until_told(bridge, port, listening=listening)
 
 
-def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> None:
+def welcome(
+    configuration: Configuration,
+    cards: Mapping[str, AgentCard],
+    availability: Callable[[str], Availability],
+) -> None:
     """Show the agents, what is missing and the addresses."""
-    registry = Registry(configuration, known_agents())
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
-        ("agent", "name", "command", "isolation", "services"),
+        ("agent", "name", "state", "command", "isolation", "services"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
                 f"{card.emoji} {card.display_name}".lstrip(),
+                availability(card.id).label,
                 show_command(configuration, card.name, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",
@@ -79,7 +82,7 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
         ],
     )
     isolations = ((card.name, card.isolation) for card in cards.values())
-    for line in (*missing(configuration, registry, cards), *exposed(isolations)):
+    for line in (*unable(cards, availability), *exposed(isolations)):
         sys.stdout.write(f"! {line}\n")
     for caution in cautions(configuration):
         sys.stdout.write(f"! {caution.subject}: {caution.problem}. {caution.remedy}\n")
@@ -88,15 +91,13 @@ def welcome(configuration: Configuration, cards: Mapping[str, AgentCard]) -> Non
     sys.stdout.flush()
 
 
-def missing(
-    configuration: Configuration, registry: Registry, cards: Mapping[str, AgentCard]
+def unable(
+    cards: Mapping[str, AgentCard], availability: Callable[[str], Availability]
 ) -> Iterator[str]:
-    """List commands that are missing, and the remedy for each."""
-    for card in cards.values():
-        if not is_installed(configuration, card.command):
-            program = registry.program(card.id)
-            remedy = f"Install it: {program.install}" if program else "Check its command."
-            yield f"{card.name}: {card.command!r} was not found on PATH. {remedy}"
+    """List the agents that cannot work, and the remedy for each."""
+    for agent, card in cards.items():
+        if words := availability(agent).words:
+            yield f"{card.name}: {hint(words)}"
 
 
 def addresses(configuration: Configuration) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from app.config.agents import AgentEntry, AgentLimits, PermissionRule
 from app.config.bridge_secrets import BridgeSecrets, ensure_secrets, find_secret_key
-from app.config.cautions import Caution, cautions
+from app.config.cautions import Caution, cautions, describe_unserved
 from app.config.configuration import Configuration, Limits
 from app.config.fields import Account
 from app.config.loading import forget_process_secrets, from_process, load
@@ -35,6 +35,7 @@ __all__ = [
     "ServiceSettings",
     "Settings",
     "cautions",
+    "describe_unserved",
     "ensure_secrets",
     "find_secret_key",
     "forget_process_secrets",

@@ -1,4 +1,4 @@
-"""Lists what could be safer in a configuration that is safe enough to start."""
+"""Lists what could be better in a configuration that is good enough to start."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from dataclasses import dataclass
 from app.config.configuration import Configuration
 from app.config.fields import PAGE
 from app.config.ownership import others_can_read
+from app.config.roster import DEMO_COMMAND
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """One thing that could be safer."""
+    """One thing that could be better."""
 
     subject: str
     """What it is about."""
     problem: str
-    """What the risk is."""
+    """What is missing, or what the risk is."""
     remedy: str
     """What to do about it."""
 
 
 def cautions(configuration: Configuration) -> Iterator[Caution]:
-    """Yield everything that could be safer."""
+    """Yield everything that could be better."""
+    if unserved := describe_unserved(configuration):
+        yield unserved
     beyond = [service for service in configuration.services if service != PAGE]
     if os.geteuid() == 0 and beyond:
         yield Caution(
@@ -36,3 +39,15 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
     for path in (*files, *configuration.secret_files):
         if others_can_read(path.stat()):
             yield Caution("secrets", f"other users can read {path}", f"chmod 600 {path}")
+
+
+def describe_unserved(configuration: Configuration) -> Caution | None:
+    """Say which services wait for an agent; None if none does."""
+    if not configuration.unserved:
+        return None
+    return Caution(
+        ", ".join(configuration.unserved),
+        "not served, because no agent is set and the demo agent is on the page only",
+        "Set AGENTS_JSON, or ACP_AGENT_COMMAND to an agent's command, and restart the bridge. "
+        f"ACP_AGENT_COMMAND={DEMO_COMMAND} puts the demo agent there.",
+    )

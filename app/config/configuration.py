@@ -83,6 +83,8 @@ class Configuration:
     """What named the agents of the settings."""
     services: tuple[str, ...]
     """The services that run."""
+    unserved: tuple[str, ...]
+    """The services that have credentials and do not run, because no agent is set."""
     credentials: Credentials
     """What each agent has on each service that runs, by service and agent's id."""
     allowed_users: tuple[Account, ...]

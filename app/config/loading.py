@@ -23,7 +23,7 @@ from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
-from app.config.roster import KnownAgent, Surroundings, gather
+from app.config.roster import KnownAgent, Roster, Surroundings, gather
 from app.config.safety import check_access, check_homes, check_transport, data_folder
 from app.config.services import KnownService
 from app.config.settings import Settings, read_service_settings, read_settings
@@ -102,7 +102,12 @@ def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
     names.check(sources)
     service_settings = read_service_settings(sources, services)
     credentials = read_credentials(sources, roster, services, records)
-    running = _running(settings, credentials, services)
+    wanted = _running(settings, credentials, services)
+    usable = _usable(credentials, roster)
+    running = wanted
+    if len(usable) < len(credentials):
+        served = {service for service, _ in usable}
+        running = (*(name for name in wanted if name in served), PAGE)
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
     check_homes(roster, data_dir)
@@ -118,9 +123,10 @@ def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
         plain_agent=roster.agents[roster.plain].id,
         agents_source=roster.source,
         services=running,
+        unserved=tuple(service for service in wanted if service not in running),
         service_settings=service_settings,
         credentials=MappingProxyType(
-            {owner: value for owner, value in credentials.items() if owner[0] in running}
+            {owner: value for owner, value in usable.items() if owner[0] in running}
         ),
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
         database_url=_database_url(settings, data_dir),
@@ -176,6 +182,12 @@ def forget_process_secrets(configuration: Configuration) -> None:
     """Take the secrets out of this process's environment, so that no child inherits one."""
     for name in configuration.secret_names:
         os.environ.pop(name, None)
+
+
+def _usable(credentials: Credentials, roster: Roster) -> Credentials:
+    """Leave out those of a demo agent that no setting names: it speaks as no platform's bot."""
+    silent = roster.agents[roster.plain].id if roster.source == "demo" else None
+    return {owner: value for owner, value in credentials.items() if owner[1] != silent}
 
 
 def _running(

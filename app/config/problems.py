@@ -59,7 +59,7 @@ def _always(problem: str, remedy: str) -> _Words:
     return lambda _context: (problem, remedy)
 
 
-_WHOLE = _always("is not a whole number", "Write a whole number.")
+_WHOLE = _always("must be a whole number", "Write digits only, such as 20.")
 _NUMBER = _always("is not a number", "Write a number.")
 _TRUTH = _always("is neither true nor false", "Write true or false.")
 _LIST = _always("is not a list", "Write a list: [...].")

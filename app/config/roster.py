@@ -102,7 +102,7 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
     """
     source, entries = _entries(settings, around)
     recorded = {record.name: record for record in records if record.present}
-    given = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
+    given = {name: _entry(source, name, raw, around) for name, raw in extend(entries).items()}
     added = {
         name: record.entry
         for name, record in recorded.items()
@@ -136,7 +136,7 @@ def _entries(
     settings: Settings, around: Surroundings
 ) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
     if settings.agents_json is not None:
-        return "AGENTS_JSON", extend(_parse_agents(settings.agents_json.get_secret_value()))
+        return "AGENTS_JSON", _parse_agents(settings.agents_json.get_secret_value())
     if settings.acp_agent_command is not None:
         return "ACP_AGENT_COMMAND", {"default": {"command": settings.acp_agent_command}}
     found = dict(_on_path(around))
@@ -277,7 +277,7 @@ def _apply_driver(source: str, entry: AgentEntry, around: Surroundings) -> Agent
             f"agent {entry.name!r}: driver is not a known agent",
             f"Known agents are {drivers}. Any command works without driver.",
         )
-    command = entry.command or (known.command if known else ())
+    command = entry.command or (_installed(known, around) if known else ())
     if not command:
         raise ConfigurationError(
             source, f"agent {entry.name!r} has no command", "Add command or driver."
@@ -289,6 +289,14 @@ def _apply_driver(source: str, entry: AgentEntry, around: Surroundings) -> Agent
             "driver": known.name if known else None,
         }
     )
+
+
+def _installed(known: KnownAgent, around: Surroundings) -> tuple[str, ...]:
+    """Return a known agent's command, under an older name if only that is on PATH."""
+    program, *arguments = known.command
+    names = (program, *known.match)
+    found = next((name for name in names if shutil.which(name, path=around.path)), program)
+    return (found, *arguments)
 
 
 def _guess_driver(command: tuple[str, ...], known: Sequence[KnownAgent]) -> KnownAgent | None:

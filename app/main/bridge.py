@@ -12,12 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
+from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
@@ -49,15 +51,20 @@ class Bridge:
         timeouts: Mapping[str, float] | None = None,
         forge: Forge | None = None,
         build: Build = presence,
+        starts_agents: bool = False,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
 
-        `build` makes the adapters anew when agents change.
+        `build` makes the adapters anew when agents change. With `starts_agents`, each agent is
+        started once in the background to see if it works.
         """
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
-        self._joined = joined = Joined(base, adapters, timeouts=timeouts or {}, forge=forge)
+        timeouts = timeouts or {}
+        self._joined = joined = Joined(
+            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt
+        )
         self.feed = joined.feed
         self.intake = joined.intake
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
@@ -65,9 +72,15 @@ class Bridge:
         self._started = asyncio.Event()
         self._hurried = False
         self._front: Front | None = None
-        self.changes = AgentChanges(base, joined, build, applied=self._take_over, probe=self._probe)
+        self.changes = AgentChanges(
+            base, joined, build, applied=self._take_over, probe=self._follow
+        )
         self._grace_timeout: asyncio.Timeout | None = None
+        self.availability = joined.availability.of
         self.cards = cards_of(configuration, base.shelters, joined.adapters)
+        self.checkups = Checkups(
+            base, joined.availability, self._judge, timeouts=timeouts, starts_agents=starts_agents
+        )
         self.door = LoginLinks(
             base.stores.logins,
             base.clock,
@@ -135,10 +148,18 @@ class Bridge:
             picker=self._joined.picker,
             progress=self._joined.progress,
             installs=self._installs,
-            troubles=self._joined.listeners.troubles,
+            troubles=self._troubles,
+            availability=self.availability,
+            probe=self.checkups.probe,
             changes=self.changes,
             removed=base.registry.removed,
         )
+
+    def _troubles(self) -> dict[str, str]:
+        """Say what keeps agents from receiving messages, for the page."""
+        waiting = describe_unserved(self._base.configuration)
+        told = {waiting.subject: f"{waiting.problem}. {waiting.remedy}"} if waiting else {}
+        return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading."""
@@ -153,7 +174,7 @@ class Bridge:
             await self.changes.settle()
             self._joined.engine.resume()
             self._joined.ledger.start()
-            self._tasks.start(self._probe(), name="isolation probe")
+            self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
@@ -167,6 +188,7 @@ class Bridge:
         )
         self.feed.close()
         await self.changes.close()
+        await self.checkups.close()
         await self._joined.listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
@@ -212,17 +234,22 @@ class Bridge:
             return Check("store", ok=False, words=str(error) or "no answer")
         return Check("store", ok=True)
 
-    async def _probe(self) -> None:
-        """Probe each agent's isolation, and log and show the result."""
+    async def _judge(self, name: str) -> str:
+        """Probe an agent's isolation; log, show and return the result."""
         admission = self._base.admission
-        for name in list(self._base.shelters):
-            words = await admission.judge(name)
-            card = self.cards.get(name)
-            if card is None:  # removed meanwhile
-                continue
-            self.cards[name] = replace(card, isolation=words)
-            # What the start-up output has said already is no news.
-            level = logging.DEBUG if words == card.isolation else logging.INFO
-            if name in admission.closed():
-                level = logging.ERROR
-            logger.log(level, "%s: %s", name, words)
+        words = await admission.judge(name)
+        if (card := self.cards.get(name)) is None:  # removed meanwhile
+            return words
+        self.cards[name] = replace(card, isolation=words)
+        # What the start-up output has said already is no news.
+        level = logging.DEBUG if words == card.isolation else logging.INFO
+        if name in admission.closed():
+            level = logging.ERROR
+        logger.log(level, "%s: %s", name, words)
+        return words
+
+    def _doubt(self, agent: str) -> None:
+        self.checkups.recheck(agent)
+
+    async def _follow(self) -> None:
+        await self.checkups.follow()

@@ -56,5 +56,5 @@ def missing_agents(configuration: Configuration) -> Sequence[MissingAgent]:
         for program in known_agents()
         if program.discover
         and program.name not in present
-        and shutil.which(program.command[0], path=configuration.path) is None
+        and not any(shutil.which(name, path=configuration.path) for name in program.match)
     ]

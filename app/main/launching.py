@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from app.acp.card import card_path
 from app.agents.admission import Admission
+from app.agents.availability import CHECK_COMMAND
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import PerAgent, Registry
@@ -23,8 +24,7 @@ from app.main.resources import Resources, bridge_id
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
-
-CHECK_COMMAND = "Check its command in AGENTS_JSON."
+    from app.acp.probing.greeting import Greeting
 
 
 class LateLauncher:
@@ -68,6 +68,7 @@ def launch_of(
     return AgentLaunch(
         name=agent,
         argv=entry.command,
+        display_name=registry.display_name(agent),
         home=shelter.home,
         homes=shelter.homes,
         environment=shelter.environment,
@@ -118,3 +119,30 @@ def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float])
         warden=warden,
         timeouts=AgentTimeouts(**timeouts),
     )
+
+
+async def greet(base: Resources, agent: str, timeouts: Mapping[str, float]) -> Greeting:
+    """Start an agent once, outside of any conversation, to see whether it answers.
+
+    Raises:
+        AgentError: it does not.
+    """
+    visit = await asyncio.to_thread(_prepare_visit, base, agent, timeouts)
+    return await visit()
+
+
+def _prepare_visit(
+    base: Resources, agent: str, timeouts: Mapping[str, float]
+) -> Callable[[], Awaitable[Greeting]]:
+    from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
+    from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415 - see LateLauncher
+    from app.acp.probing.visit import Visits  # noqa: PLC0415 - see LateLauncher
+
+    visits = Visits(
+        launch_of(base.configuration, agent, base.shelters[agent], base.admission),
+        base.configuration.data_dir / "workspaces" / f"check-{agent}",
+        base.metrics,
+        bridge_id(base.configuration),
+        AgentTimeouts(**timeouts),
+    )
+    return partial(greet_agent, visits)

@@ -20,6 +20,7 @@ from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.adapters import Adapter
+from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
@@ -80,7 +81,9 @@ class Joined:
         *,
         timeouts: Mapping[str, float],
         forge: Forge | None,
+        doubt: Callable[[str], None],
     ) -> None:
+        """Prepare; `doubt` is told the agent that could not be started for a turn."""
         self._base = base
         self._stores = base.stores
         self._timeouts = timeouts
@@ -90,6 +93,9 @@ class Joined:
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self.uploads = base.configuration.data_dir / "uploads"
+        self.availability = Availabilities(
+            base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
+        )
 
     @property
     def _configuration(self) -> Configuration:
@@ -283,6 +289,7 @@ class Joined:
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
             look=self.progress.look,
+            availability=self.availability,
         )
 
     @cached_property

@@ -21,6 +21,8 @@ from app.server.problems import RESPONSES
 from app.server.shapes import (
     AgentOut,
     AskOut,
+    AvailabilityOut,
+    CheckOut,
     DeliveryOut,
     EntryOut,
     NewAnswer,
@@ -57,13 +59,15 @@ router = APIRouter(
 @router.get("/agents")
 async def list_agents(parts: PartsOf) -> Page[AgentOut]:
     """List the agents."""
-    return Page(items=[agent_out(card) for card in parts.agents.values()])
+    return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
 
 
-@router.get("/agents/{name}")
-async def read_agent(parts: PartsOf, name: str) -> AgentOut:
-    """Read one agent."""
-    return agent_out(parts.find_agent(name))
+@router.post("/agents/{name}/probe")
+async def probe_agent(parts: PartsOf, name: str) -> AgentOut:
+    """Start an agent to check whether it can work; it is not prompted."""
+    card = parts.find_agent(name)
+    await parts.probe(card.id)
+    return agent_out(parts, card)
 
 
 @router.post("/sessions", status_code=201)
@@ -202,8 +206,9 @@ async def list_posts(parts: PartsOf, before: int | None = None, limit: Limit = 5
     return Page(items=[PostOut.of(post) for post in found], next=more)
 
 
-def agent_out(card: AgentCard) -> AgentOut:
+def agent_out(parts: Parts, card: AgentCard) -> AgentOut:
     """Show an agent."""
+    found = parts.availability(card.id)
     return AgentOut(
         id=card.id,
         name=card.name,
@@ -218,6 +223,9 @@ def agent_out(card: AgentCard) -> AgentOut:
         visible=card.visible,
         services=list(card.services),
         source=card.source,
+        availability=AvailabilityOut.of(found),
+        version=found.version,
+        checks=CheckOut.all_of(found),
     )
 
 

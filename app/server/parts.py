@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 from fastapi import Depends, Request
 
 from app.config import AgentEntry
+from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
@@ -74,6 +75,10 @@ class Check:
 class AgentChanger(Protocol):
     """Changes the registry while the bridge runs; what it refuses, it refuses in words."""
 
+    def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Return an agent's entry and the fields of its stored credentials, without secrets."""
+        ...
+
     async def add(
         self,
         name: str,
@@ -89,7 +94,7 @@ class AgentChanger(Protocol):
         changes: Mapping[str, Any],
         credentials: Mapping[str, Any] | None = None,
     ) -> AgentEntry:
-        """Change some keys of an entry, or credentials; None removes one."""
+        """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
         ...
 
     async def rename(self, name: str, to: str) -> AgentEntry:
@@ -134,6 +139,10 @@ class Parts:
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     picker: RepositoryPicker
+    availability: Callable[[str], Availability]
+    """Returns whether an agent can work."""
+    probe: Callable[[str], Awaitable[Availability]]
+    """Checks that now, by starting the agent."""
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from app.core.availability import Availability, State
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.inbound import DeliveryLine
 from app.core.posts import Post
@@ -80,6 +81,32 @@ class LinkOut(BaseModel):
     url: str
 
 
+class AvailabilityOut(BaseModel):
+    """Whether an agent can work, and if not, why and what to do."""
+
+    state: State
+    reason: str = ""
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, found: Availability) -> AvailabilityOut:
+        """Show what is known."""
+        return cls(state=found.state, reason=found.reason, remedy=found.remedy)
+
+
+class CheckOut(BaseModel):
+    """What one check found about an agent."""
+
+    name: str
+    ok: bool
+    words: str = ""
+
+    @classmethod
+    def all_of(cls, found: Availability) -> list[CheckOut]:
+        """Show all checks."""
+        return [cls(name=each.name, ok=each.ok, words=each.words) for each in found.checks]
+
+
 class AgentOut(BaseModel):
     """An agent."""
 
@@ -96,8 +123,21 @@ class AgentOut(BaseModel):
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: list[str]
+    availability: AvailabilityOut
+    version: str = ""
+    """As the agent reported it when it was last tried; empty before that."""
+    checks: list[CheckOut] = []
     source: Literal["environment", "stored"] = "environment"
     """Where its entry is; one of the environment is changed there."""
+
+
+class AgentDetail(AgentOut):
+    """An agent with its entry."""
+
+    entry: dict[str, Any]
+    """The keys of its entry as in AGENTS_JSON, but `env` is the list of its variables' names."""
+    credentials: dict[str, list[str]]
+    """Which fields are stored for it, by service; those of the settings are not listed."""
 
 
 class NewAgent(BaseModel):
@@ -116,11 +156,11 @@ class NewAgent(BaseModel):
 
 
 class ChangedAgent(BaseModel):
-    """Keys of an entry to change; null removes one."""
+    """Keys of an entry to change: tables are merged key by key, null removes a key."""
 
     model_config = ConfigDict(extra="allow")
 
-    credentials: dict[str, dict[str, str] | None] = {}
+    credentials: dict[str, dict[str, str | None] | None] = {}
 
     @property
     def entry(self) -> dict[str, Any]:

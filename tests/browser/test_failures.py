@@ -15,7 +15,7 @@ def agents() -> Agents:
     return {
         "claude": demo(display_name="Claude", default=True),
         "codex": demo(display_name="Codex"),
-        "gemini": demo(display_name="Gemini"),
+        "gemini": demo("no-such-gemini", display_name="Gemini"),
     }
 
 
@@ -23,6 +23,12 @@ def test_a_crash_is_told_plainly_and_its_message_goes_on_by_a_click(visit: Visit
     person = visit()
     window = person.open()
     page = window.page
+    expect(page.locator("#crew .off")).to_contain_text("Gemini")
+    page.locator("#to").select_option(label="Gemini (unavailable)")
+    expect(page.locator("#unable")).to_contain_text("'no-such-gemini' was not found on PATH.")
+    window.picture("unavailable")
+    page.locator("#to").select_option("claude")
+    expect(page.locator("#unable")).to_be_empty()
     window.drop(notes_txt="read me")
     window.say("stderr 300\ncrash")
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Agents, Visiting
-from tests.support.plays import call, edit, plan, player, put, text
+from tests.support.plays import call, edit, many, plan, player, put, text
 from tests.support.served import Site, let_go
 from tests.support.window import PHONE
 
@@ -25,6 +25,13 @@ _WATCH = """() => {
     if (line !== undefined && head !== line) window.disagreed.push([head, line]);
   };
   new MutationObserver(compare).observe(document.body, { childList: true, subtree: true });
+}"""
+
+
+# Scrolls to the beginning, and waits until that is drawn.
+_SCROLL_UP = """element => {
+  element.scrollTop = 0;
+  return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 
 
@@ -59,6 +66,8 @@ def work() -> list[dict[str, Any]]:
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     folder = tmp_path_factory.mktemp("plays")
     put(folder, "repair", work())
+    failed = call(3, "Run `step 3`", "execute", status="failed", rawOutput="no such file")
+    put(folder, "sweep", [*many(2), failed, *many(60)[3:], {"hold": "sweep"}, *many(90)[60:]])
     return {"claude": player(folder, display_name="Claude")}
 
 
@@ -110,6 +119,52 @@ def test_the_line_of_work_says_what_runs_and_the_cards_say_how_it_ended(
     expect(page.locator("#threads .thread.on .mark")).not_to_have_class("mark work")
     assert page.evaluate("window.disagreed") == []
     window.picture("working-ended-desktop-light")
+
+
+def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
+    visit: Visiting, bridge: Site
+) -> None:
+    window = visit().open()
+    page = window.page
+    window.say("sweep it")
+    cards = window.turns.locator(".tool")
+    earlier = window.turns.get_by_role("link")
+
+    # As it grows, the last 40 stay, and what failed; whoever reads further up is not disturbed.
+    expect(cards.last).to_contain_text("step 60")
+    expect(earlier).to_have_text("Show 19 earlier steps")
+    expect(cards).to_have_count(41)
+    expect(cards.first).to_contain_text("step 3")
+    page.locator("#scroll").evaluate(_SCROLL_UP)
+    top = cards.nth(5).bounding_box()
+    let_go(bridge.data_dir, "sweep")
+    expect(cards.last).to_contain_text("step 90")
+    window.settled()
+    expect(cards).to_have_count(71)
+    assert cards.nth(5).bounding_box() == top
+    reader = visit().open(window.path)
+    expect(reader.turns.get_by_role("link")).to_have_text("Show 49 earlier steps")
+    expect(reader.turns.locator(".tool")).to_have_count(41)
+    assert reader.findings() == []
+
+    # The earlier ones open by key, in their order, where the link was.
+    earlier.focus()
+    place = earlier.bounding_box()
+    page.keyboard.press("Enter")
+    expect(earlier).to_have_count(0)
+    expect(cards).to_have_count(90)
+    titles = cards.locator("summary .title").all_text_contents()
+    assert titles == [f"Run `step {number}`" for number in range(1, 91)]
+    expect(cards.first.locator("summary")).to_be_focused()
+    opened = window.turns.locator(".body > *").first.bounding_box()
+    assert place is not None
+    assert opened is not None
+    assert abs(opened["y"] - place["y"]) < place["height"]
+
+    # Without scripts the link leads to a longer page.
+    plain = visit(scripts=False).open(window.path)
+    plain.turns.get_by_role("link").click()
+    expect(plain.turns.locator(".tool")).to_have_count(90)
 
 
 def test_a_phone_has_the_plan_in_the_line_of_work(visit: Visiting) -> None:

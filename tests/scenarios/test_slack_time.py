@@ -102,8 +102,10 @@ class Scene:
         content = self.content("working", text, plan, tools)
         self.outbox.progress(post, self.target, lambda: content)
 
-    async def finish(self, text: str, plan: Plan = (), tools: Tools = ()) -> None:
-        content = self.content("done", text, plan, tools)
+    async def finish(
+        self, text: str, plan: Plan = (), tools: Tools = (), *, narrated: int = 0
+    ) -> None:
+        content = replace(self.content("done", text, plan, tools), narrated=narrated)
         post = await self.database.writer.run(lambda c: finish_post(c, "turn:1", content))
         assert post is not None
         self.outbox.send(post)
@@ -325,6 +327,28 @@ async def test_a_bridge_killed_between_two_parts_tells_the_rest(
         found = "\n".join(each.words for each in again.shown()).splitlines()
         assert [line for line in found if line.startswith("line")] == lines.splitlines()
         assert len([words for words in again.told() if "The end." in words]) == 1
+
+
+async def test_a_bridge_killed_between_the_end_of_a_stream_and_its_rewrite_tells_the_answer_once(
+    scene: Scene, tmp_path: Path
+) -> None:
+    post = await scene.begin()
+    await scene.until(lambda: scene.shown())
+    scene.show(post, "Looking.", PLAN, TOOL)
+    await scene.play(lambda: "Looking." in scene.shown()[0].words)
+    scene.slack.stall("chat.update", times=1000)
+    await scene.finish("Looking. Mended.", PLAN, TOOL, narrated=len("Looking. "))
+    await scene.play(lambda: scene.slack.stalls["chat.update"].waiting)
+    async with scene.restarted(tmp_path) as again:
+        scene.slack.go_on("chat.update")
+        await again.play(again.is_sent)
+
+        assert [words for words in again.told() if "Mended." in words] == [
+            "Looking. Mended.\nPlan 1/2"
+        ]
+        [answer] = again.shown()
+        assert answer.words == "Mended.\nPlan 1/2"
+        assert scene.slack.reds == []
 
 
 @pytest.mark.parametrize("minutes", [0, 6])

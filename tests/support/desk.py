@@ -13,6 +13,7 @@ from typing import Literal
 from typing_extensions import override
 
 from app.core.adapters import Adapter
+from app.core.availability import Availabilities
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
@@ -488,6 +489,7 @@ def _joined(
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
+        availability=Availabilities(clock, vault.redact),
         terms={
             agent: Terms(
                 display_name=rules.names.get(agent, ""),

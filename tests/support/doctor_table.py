@@ -13,8 +13,13 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
 BEGIN = "<!-- doctor: written by `make map` -->\n"
 END = "<!-- end of doctor -->\n"
-SOURCES = ("app/cli/checks/machine.py", "app/cli/checks/agents.py", "app/services/*/doctor.py")
-FINDINGS = {"problem", "warning"}
+SOURCES = (
+    "app/cli/checks/machine.py",
+    "app/agents/availability.py",
+    "app/cli/checks/agents.py",
+    "app/services/*/doctor.py",
+)
+FINDINGS = {"problem", "warning", "unmet"}
 BLANK = "…"
 UNKNOWN = "The line below it, after →, says what."
 SHARED = ROOT / "app/services/common/addresses.py"
@@ -31,12 +36,12 @@ def render() -> str:
 def rows(path: Path) -> Iterator[str]:
     """Yield the rows of one module."""
     tree = ast.parse(path.read_text())
-    area = path.parent.name if path.name == "doctor.py" else ""
+    area = {"doctor.py": path.parent.name, "availability.py": "agent"}.get(path.name, "")
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for call in sorted(calls, key=lambda each: each.lineno):
         if ast.unparse(call.func) in FINDINGS:
             known = _constants(SHARED.read_text()) | _constants(path.read_text(), call.lineno)
-            what, reason, remedy = (_text(each, known) for each in call.args)
+            what, reason, remedy = (_text(each, known) for each in call.args[:3])
             subject = area or what.strip(f"{BLANK}:") or "agent"
             if reason.strip(f"{BLANK} .:()"):
                 advice = remedy if remedy.strip(f"{BLANK}. ") else UNKNOWN

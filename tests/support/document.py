@@ -94,6 +94,8 @@ class Document:
         for patch in patches:
             if self._unsettled.pop(patch.id, False) is None:
                 self._replace(patch.id, [])
+            for name in patch.away or ():
+                assert self._replace(name, []), f"{name!r} is not there to be put away"
             assert self._place(patch), f"{patch.home!r} is not there for {patch.id!r}"
 
     def take_live(self, patches: Sequence[Patch]) -> None:
@@ -125,7 +127,10 @@ class Document:
         home = self.find(patch.home)
         if home is None:
             return False
-        home.children.extend(fresh)
+        names = [each.id if isinstance(each, Element) else None for each in home.children]
+        end = 0 if patch.away is not None else len(names)
+        index = names.index(patch.before) if patch.before else end
+        home.children[index:index] = fresh
         return True
 
     def _replace(self, name: str, fresh: list[Element]) -> bool:

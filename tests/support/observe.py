@@ -47,6 +47,8 @@ class Observed(BridgeProcess):
     """The addresses of names, for agents with a network of their own."""
     routes: dict[str, int] = field(default_factory=dict)
     """The loopback ports that public addresses lead to."""
+    starts_agents: bool = False
+    """Whether it starts each agent once by itself to see if it works, as `serve` does."""
 
     def turns(self, place: str, agent: str = "demo") -> list[RemotePost]:
         """List the posts that show the turns of an agent in a place, in order."""
@@ -175,7 +177,15 @@ class Observed(BridgeProcess):
     def _plan(self) -> dict[str, Any]:
         dotenv = None if self.dotenv is None else str(self.dotenv)
         own = {"timeouts": self.timeouts, "dotenv": dotenv, "hooks": self.hooks, "pace": self.pace}
-        return super()._plan() | own | {"names": self.names, "routes": self.routes}
+        return (
+            super()._plan()
+            | own
+            | {
+                "names": self.names,
+                "routes": self.routes,
+                "starts_agents": self.starts_agents,
+            }
+        )
 
 
 def mismatches(
@@ -243,7 +253,10 @@ def main(plan_file: str) -> None:
         for hook in hooks:
             hook.pace = plan["pace"]
         bridge = Bridge(
-            base, hooks if plan["hooks"] else presence(base).adapters, timeouts=plan["timeouts"]
+            base,
+            hooks if plan["hooks"] else presence(base).adapters,
+            timeouts=plan["timeouts"],
+            starts_agents=plan["starts_agents"],
         )
         port = bound(configuration.host, configuration.port)
         await serve(bridge, port, listening=listening)

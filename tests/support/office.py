@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -148,6 +149,7 @@ class Office:
             vault=vault,
         )
         self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
+        self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
         self.parts = Parts(
@@ -182,10 +184,16 @@ class Office:
             ),
             workspaces=empty_folders(folder, stores, clock, vault),
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
+            availability=self.availability.of,
+            probe=self._probe,
         )
         self._outbox = outbox
         self.http = self.browser()
         self.csrf = ""
+
+    async def _probe(self, agent: str) -> Availability:
+        self.availability.worked(agent)
+        return self.availability.of(agent)
 
     async def _list_repositories(self, agent: str) -> Sequence[str]:
         return self.opens.get(agent, ())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.types import Entry
 from app.server.page.view.render import Renderer
+from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import Agent, Cast
 from app.services import label_of
@@ -28,14 +29,14 @@ def fold(rows: list[Entry]) -> Fold:
     return made
 
 
-def shown(rows: list[Entry]) -> str:
+def shown(rows: list[Entry], steps: int = STEPS) -> str:
     """Render a thread as a page that is opened shows it."""
-    return log(fold(rows))
+    return log(fold(rows), steps)
 
 
-def log(folded: Fold) -> str:
+def log(folded: Fold, steps: int = STEPS) -> str:
     """Render a thread that is folded."""
-    renderer = Renderer(CAST, "/t/web/t1")
+    renderer = Renderer(CAST, "/t/web/t1", steps=steps)
     return "".join(map(renderer.block, folded.blocks))
 
 

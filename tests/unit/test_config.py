@@ -314,9 +314,9 @@ def test_a_hyphen_in_a_name_is_an_underscore_in_its_suffix(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("key", [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n")])
 def test_a_private_key_may_stand_inline_with_any_line_breaks(tmp_path: Path, key: str) -> None:
-    configuration = configured(tmp_path, {**GITHUB, "GITHUB_PRIVATE_KEY": key})
+    configuration = configured(tmp_path, {**TWO, **GITHUB, "GITHUB_PRIVATE_KEY": key})
 
-    credentials = configuration.credentials["github", "demo"]
+    credentials = configuration.credentials["github", "claude"]
     assert isinstance(credentials, GithubCredentials)
     assert credentials.private_key.get_secret_value() == PEM
     assert {"MIIEsecretline1", "secretline2="} <= set(configuration.secret_values())
@@ -326,11 +326,11 @@ def test_linear_takes_a_token_or_what_mints_one(tmp_path: Path) -> None:
     hook = {"LINEAR_WEBHOOK_SECRET": "linear-hook-secret"}
     minted = {"LINEAR_CLIENT_ID": "id", "LINEAR_CLIENT_SECRET": "linear-secret"}
 
-    by_hand = configured(tmp_path, {**hook, "LINEAR_ACCESS_TOKEN": "lin_token"})
-    by_client = configured(tmp_path, {**hook, **minted})
+    by_hand = configured(tmp_path, {**TWO, **hook, "LINEAR_ACCESS_TOKEN": "lin_token"})
+    by_client = configured(tmp_path, {**TWO, **hook, **minted})
 
-    assert isinstance(by_hand.credentials["linear", "demo"], LinearCredentials)
-    assert isinstance(by_client.credentials["linear", "demo"], LinearCredentials)
+    assert isinstance(by_hand.credentials["linear", "claude"], LinearCredentials)
+    assert isinstance(by_client.credentials["linear", "claude"], LinearCredentials)
 
 
 def test_the_environment_beats_the_file(tmp_path: Path) -> None:
@@ -345,10 +345,10 @@ def test_the_file_may_quote_comment_and_span_lines(tmp_path: Path) -> None:
         f"{name}={value}\n" for name, value in GITHUB.items() if name != "GITHUB_PRIVATE_KEY"
     )
 
-    configuration = configured(tmp_path, dotenv=dotenv)
+    configuration = configured(tmp_path, TWO, dotenv=dotenv)
 
     assert configuration.port == 9000
-    assert ("github", "demo") in configuration.credentials
+    assert ("github", "claude") in configuration.credentials
 
 
 def test_a_dollar_sign_in_the_file_stays_what_it_is(tmp_path: Path) -> None:
@@ -562,6 +562,7 @@ def test_the_process_brings_its_environment_and_the_file_in_its_folder(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-process")
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("ACP_AGENT_COMMAND", "my-agent")
     monkeypatch.setattr("app.config.loading.checkout", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("SLACK_APP_TOKEN=xapp-file\nPORT=4321\n")
@@ -572,7 +573,7 @@ def test_the_process_brings_its_environment_and_the_file_in_its_folder(
     assert configuration.home == tmp_path / "home"
     assert configuration.dotenv == tmp_path / ".env"
     assert configuration.path == "/nowhere"
-    assert ("slack", "demo") in configuration.credentials
+    assert ("slack", "default") in configuration.credentials
 
 
 def test_what_children_may_get_of_the_environment_holds_no_secret(tmp_path: Path) -> None:

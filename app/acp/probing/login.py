@@ -18,7 +18,6 @@ from app.acp.peer import AgentPeer
 from app.acp.probing.visit import Visits
 from app.core.ports import AgentListener
 from app.core.tasks import Tasks
-from app.errors import AgentLoginNeeded
 
 LOGIN_SECONDS = 15 * 60.0  # a person opens a browser, looks for a password, types a code
 LOOK_SECONDS = 0.2  # at once for a person, nothing for a machine
@@ -107,23 +106,6 @@ async def _relay_stderr(peer: AgentPeer, told: Callable[[str], None]) -> None:
             told(now.removeprefix(told_so_far).strip())
             told_so_far = now
         before = now
-
-
-async def is_logged_in(visits: Visits, listener: AgentListener) -> bool:
-    """Check whether the agent opens a conversation without asking for a login.
-
-    Raises:
-        AgentError: it fails for another reason.
-    """
-    async with visits.begin(listener) as peer:
-        handshake = Handshake(peer, visits.launch, visits.workspace, visits.timeouts)
-        await handshake.introduce()
-        try:
-            await handshake.authenticate()
-            await handshake.new()
-        except AgentLoginNeeded:
-            return False
-    return True
 
 
 def _command(offered: Json, argv: Sequence[str]) -> tuple[str, ...] | None:

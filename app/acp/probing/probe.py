@@ -105,7 +105,7 @@ class Probe:
             await asyncio.to_thread(self._clear)
         launch = self._visits.launch
         steps = tuple(
-            self._steps.get(name) or Step(name, "skipped", 0.0, "a step that it needs did not work")
+            self._steps.get(name) or Step(name, "skipped", 0.0, "an earlier step failed")
             for name in STEPS
         )
         return Card(launch.name, launch.argv, self._version, self._clock.now(), steps)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from app.acp.elicitation import DONE
 from app.acp.launch import make_workspace, prepare
-from app.acp.probing.login import Method, is_logged_in, log_in, methods
+from app.acp.probing.greeting import greet
+from app.acp.probing.login import Method, log_in, methods
 from app.children.foreground import run_in_terminal
 from app.children.proc_table import new_marker
-from app.cli.agents.visiting import Visitor, visitor
+from app.cli.agents.visiting import Visitor, tell_bridge, visitor
 from app.cli.lines import one_line, printable
 from app.config import Configuration
 from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
@@ -62,9 +63,10 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
         asyncio.run(log_in(visiting.visits, relay, method, _say))
     else:
         _in_terminal(visiting, method, method.command)
-    if not asyncio.run(is_logged_in(visiting.visits, relay)):
+    if not asyncio.run(greet(visiting.visits, authenticate=True)).logged_in:
         raise LoginFailed(f"{name} still asks for a login. {_hint(visiting)}")
     _say(f"{name} is logged in.")
+    tell_bridge(configuration, name)
 
 
 def known_login(visiting: Visitor) -> list[Method]:

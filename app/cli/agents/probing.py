@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.acp.card import Card, card_path, write_card
 from app.acp.probing.probe import Probe
-from app.cli.agents.visiting import Visitor, visitor
+from app.cli.agents.visiting import Visitor, tell_bridge, visitor
 from app.cli.asking.screen import Margin, margin
 from app.cli.tables import show_table
 from app.config import Configuration
@@ -30,6 +30,7 @@ def probe(configuration: Configuration, name: str) -> bool:
     finally:
         aside.still()
     write_card(path, card)
+    tell_bridge(configuration, name)
     show_table(
         ("step", "verdict", "seconds", "remark"),
         [(step.name, step.verdict, f"{step.seconds:.2f}", step.remark) for step in card.steps],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app import logs
@@ -10,7 +12,10 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
+from app.cli.client import connected
+from app.cli.running import is_running
 from app.config import AgentEntry, Configuration, forget_process_secrets
+from app.errors import BridgeError
 from app.main import bridge_id, launches
 from app.server.metrics import Metrics
 from app.vault import Vault
@@ -24,6 +29,20 @@ class Visitor:
     program: AgentProgram | None
     visits: Visits
     vault: Vault
+
+
+def tell_bridge(configuration: Configuration, name: str) -> None:
+    """Have a running bridge check an agent again, since it may work now, or no longer."""
+
+    async def probe() -> None:
+        async with connected(configuration) as client:
+            if client is not None:
+                await client.probe(name)
+
+    # The bridge may be older than the entry, or busy: its next turn finds out all the same.
+    if is_running(configuration.data_dir):
+        with suppress(BridgeError):
+            asyncio.run(probe())
 
 
 def visitor(configuration: Configuration, name: str, *, on_host_network: bool = False) -> Visitor:

@@ -13,6 +13,7 @@ from typing import Final
 
 from app.acp.card import card_path, read_card
 from app.agents.admission import Admission
+from app.agents.availability import check_command, check_key
 from app.agents.catalog import AgentProgram, checkout_words, known_agents
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED
@@ -22,9 +23,10 @@ from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.cli.lines import one_line
 from app.config import AgentEntry, Configuration
-from app.config.names import is_secret
+from app.core.availability import AgentCheck
 from app.core.findings import Finding, ok, problem, warning
 from app.errors import AgentNotStarted, ConfigurationError
+from app.server.shapes import AgentOut
 
 VERSION_SECONDS: Final = 10.0
 """An agent in node takes a second or two to print its version; a check may not take longer."""
@@ -47,9 +49,9 @@ STEPS: Final = StopSteps(close=0.5, terminate=0.5, kill=1.0)
 
 
 async def check_agents(
-    configuration: Configuration, tried: Mapping[str, str] | None = None
+    configuration: Configuration, known: Mapping[str, AgentOut] | None = None
 ) -> AsyncIterator[Finding]:
-    """Check every agent in its own isolation; `tried` holds what a running bridge found."""
+    """Check every agent in its own isolation; `known` holds what a running bridge found."""
     make_undumpable()
     with tempfile.TemporaryDirectory() as spare:
         if not configuration.data_dir.is_dir():
@@ -65,7 +67,7 @@ async def check_agents(
         admission = Admission(registry, shelters)
         for entry in registry:
             program, shelter = registry.program(entry.id), shelters[entry.id]
-            yield command(configuration, entry, program)
+            yield read(entry, check_command(configuration, entry, program))
             async for finding in versions(configuration, entry, program, shelter):
                 yield finding
             for finding in keys(configuration, entry, program):
@@ -74,20 +76,30 @@ async def check_agents(
             yield checkout(entry, program)
             yield limits(entry, shelter)
             yield probed(configuration, entry)
-            words = (tried or {}).get(entry.name)
-            yield isolation(entry, words or await admission.judge(entry.id))
+            card = (known or {}).get(entry.name)
+            if card is not None:
+                yield available(entry, card)
+            words = card.isolation if card is not None else await admission.judge(entry.id)
+            yield isolation(entry, words)
 
 
-def command(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
-) -> Finding:
-    """Check whether an agent's command is installed."""
-    name = entry.command[0]
-    found = shutil.which(name, path=configuration.path)
-    if found is not None:
-        return ok(entry.name, f"command {found}")
-    remedy = f"Install it: {program.install}" if program else "Check its command in AGENTS_JSON."
-    return problem(entry.name, f"command {name!r} was not found on PATH", remedy)
+def read(entry: AgentEntry, check: AgentCheck) -> Finding:
+    """Report what a check found about an agent."""
+    reason = check.words.rstrip(".")
+    if check.ok:
+        return ok(entry.name, f"{check.name} {reason}" if check.name == "command" else reason)
+    judge = problem if check.state == "unavailable" else warning
+    return judge(entry.name, reason, check.remedy)
+
+
+def available(entry: AgentEntry, card: AgentOut) -> Finding:
+    """Report whether a running bridge finds an agent able to work."""
+    found = card.availability
+    if found.state == "ready":
+        last = [check.words for check in card.checks if check.name == "last turn"]
+        return ok(entry.name, " · ".join(("ready", *last)).rstrip("."))
+    judge = problem if found.state == "unavailable" else warning
+    return judge(entry.name, found.reason.rstrip("."), found.remedy)
 
 
 async def versions(
@@ -115,13 +127,16 @@ def keys(
     configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
 ) -> Iterator[Finding]:
     """Check whether an agent gets a key; only names are ever shown."""
-    given = sorted(name for name in configuration.model_keys(entry.name) if is_secret(name))
-    if given:
-        yield ok(entry.name, f"gets {', '.join(given)}")
-    elif program is not None and entry.home != "user":
-        wanted = [name for name in program.env if is_secret(name)]
-        if wanted:
-            yield warning(entry.name, f"{' and '.join(wanted)} is not set", program.login)
+    key = check_key(configuration, entry, program)
+    if key is not None:
+        yield read(entry, key)
+    elif program is None:
+        yield warning(
+            entry.name,
+            "gets no model key, because its command is not a known agent",
+            'Add "env_passthrough" to its entry in AGENTS_JSON, such as ["OPENAI_API_KEY"], or set '
+            '"driver" if it is a known agent.',
+        )
 
 
 def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:

@@ -297,6 +297,7 @@ class TurnRun:
             await self._router.take(end.usage)
         odd = wording.ODD_ENDS.get(end.stop_reason, "").format(agent=self._name)
         note = self._context.vault.redact(" ".join(filter(None, (odd, self._shipped.note))))
+        self._context.availability.worked(self._session.key.agent)
         await self._display.end(TurnState.DONE, "done", note, pushed=self._shipped.pushed)
 
     async def _handle_error(self, error: Exception) -> None:
@@ -305,6 +306,7 @@ class TurnRun:
             await self._wait_for(found)
         elif isinstance(error, AgentError):
             words = wording.failure(error, self._name, self._session.key.agent)
+            self._note_failure(words)
             await self._fail(words, failure_of(error))
         elif isinstance(error, RepositoryError):
             await self._fail(str(error), failure_of(error))
@@ -320,7 +322,17 @@ class TurnRun:
             return None
         return obstacle(error.code, error.message, error.data, self._context.clock.now())
 
+    def _note_failure(self, words: str) -> None:
+        if self._course.phase not in {Phase.STOPPING, Phase.OVERDUE}:
+            agent, started = self._session.key.agent, self._live is not None
+            self._context.availability.failed(agent, words, started=started)
+
     async def _wait_for(self, found: Obstacle) -> None:
+        availability, agent = self._context.availability, self._session.key.agent
+        if found.kind == "login":
+            availability.logged_out(agent)
+        else:
+            availability.limited(agent, found.until)
         if not await self._pauses.wait_for(found):
             await self._end_stopped()
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
+from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
 from app.core.feed import Feed
@@ -60,6 +61,8 @@ class TurnContext:
     """Adds agent and session to every line that is logged meanwhile."""
     terms: Mapping[str, Terms]
     """What the operator has set for each agent."""
+    availability: Availabilities
+    """Is told how turns end, so that it is known which agents can work."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
 

@@ -86,6 +86,7 @@ def cast_of(parts: Parts) -> Cast:
             command=card.command,
             default=card.default,
             examples=card.examples,
+            availability=parts.availability(card.id),
             emoji=card.emoji,
             visible=card.visible,
         )

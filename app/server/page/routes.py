@@ -1,4 +1,4 @@
-"""Serves the page, its event stream, and the full content of shortened tool calls."""
+"""Serves the page, its event stream, and what the page leaves out at first."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.server.page.stream import Stream
 from app.server.page.view import render
 from app.server.page.view.blocks import Call
 from app.server.page.view.render import Renderer
+from app.server.page.view.steps import MORE_STEPS, STEPS
 from app.server.page.view.views import Cast, Missing, Page, Place, path_of
 from app.server.parts import Parts, PartsOf
 
@@ -47,6 +48,7 @@ Who = Annotated[Visitor, Depends(visitor)]
 Threads = Annotated[int, Query(ge=1, le=5_000)]
 Words = Annotated[str, Query(max_length=200)]
 Articles = Annotated[int, Query(ge=1, le=100_000)]
+StepsShown = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/")
@@ -66,7 +68,7 @@ async def begin(
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
-        events=f"/events?threads={threads}",
+        events=f"/events?threads={threads}&to={picked}",
         missing=tuple(Missing(each.title, each.install) for each in parts.missing),
         troubles=queries.troubles_of(parts),
         examples=cast[picked].examples or EXAMPLES,
@@ -92,6 +94,7 @@ async def read_thread(
     name: str,
     *,
     articles: Articles = ARTICLES,
+    steps: StepsShown = STEPS,
     threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show a thread."""
@@ -108,10 +111,10 @@ async def read_thread(
     if parts.progress is not None:
         for member in place.members:
             parts.progress.look_if_old(member.session)
-    renderer = Renderer(cast, place.path)
+    renderer = Renderer(cast, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
-    here = f"{place.path}?articles={articles}"
+    here = f"{place.path}?articles={articles}&steps={steps}"
     shown = Page(
         cast=cast,
         threads=await queries.threads_of(
@@ -122,7 +125,7 @@ async def read_thread(
         assets=addresses(),
         place=place,
         log=log,
-        events=f"/events{place.path}?begin={first}&threads={threads}",
+        events=f"/events{place.path}?begin={first}&steps={steps}&threads={threads}",
         after=reading.last,
         earlier=_earlier(place, articles, blocks[0].id) if first and blocks else "",
     )
@@ -131,11 +134,11 @@ async def read_thread(
 
 @router.get("/events")
 async def follow_list(
-    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS
+    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS, to: str = ""
 ) -> StreamingResponse:
-    """Follow the list of threads."""
+    """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who)), 0)
+    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who), to), 0)
 
 
 @router.get("/events/t/{service}/{name:path}")
@@ -148,14 +151,32 @@ async def follow_thread(
     *,
     begin: int = 0,
     after: int = 0,
+    steps: StepsShown = STEPS,
     threads: Threads = THREADS,
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
     """Follow a thread after a row number, for a page that shows it from the row `begin`."""
     key = queries.place_key(service, name)
     more = f"{path_of(key)}?threads={threads * 5}"
-    watched = Stream(parts, key, begin, threads, more, _welcome(request, parts, who))
+    welcome = _welcome(request, parts, who)
+    watched = Stream(parts, key, begin, threads, more, welcome, steps=steps)
     return _stream(watched, max(after, last_event_id or 0))
+
+
+@router.get("/steps/t/{service}/{name:path}")
+async def read_steps(
+    parts: PartsOf, _who: Who, service: str, name: str, *, home: str, until: str, begin: int = 0
+) -> HTMLResponse:
+    """Show the earlier steps of a turn, on a page that begins after the row `begin`."""
+    key = queries.place_key(service, name)
+    reading = await queries.read_thread(parts, key, begin=begin)
+    blocks = reading.fold.within(home) or []
+    end = next((number for number, each in enumerate(blocks) if each.id == until), None)
+    if end is None:
+        raise NotFound("step", until)
+    renderer = Renderer(queries.cast_of(parts), path_of(key), begin=begin, steps=MORE_STEPS)
+    made = await asyncio.to_thread(renderer.listed, blocks[:end], home)
+    return HTMLResponse(made, headers=HEADERS)
 
 
 @router.get("/whole/t/{service}/{name:path}")

@@ -18,6 +18,7 @@ from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
+from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import Cast, path_of
 from app.server.parts import Parts
@@ -45,6 +46,10 @@ class Stream:
     more: str
     welcome: Callable[[], bool]
     """Returns whether the viewer is still signed in."""
+    picked: str = ""
+    """The agent that a page without a thread proposes."""
+    steps: int = STEPS
+    """Steps of a turn that the page shows at first."""
     _panels: dict[str, str] = field(default_factory=dict)
     _stirs: int = -1
     _next_list: float = 0.0
@@ -59,7 +64,7 @@ class Stream:
             reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
-        patches = Patches(fold, Renderer(cast, where))
+        patches = Patches(fold, Renderer(cast, where, begin=self.begin, steps=self.steps))
         place = self.key or NOWHERE
         async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
@@ -89,7 +94,9 @@ class Stream:
         for _ in range(ATTEMPTS):
             made: dict[str, str] = {}
             states = self._states()
-            if self.key is not None:
+            if self.key is None:
+                made = render.start_panels(cast, self.picked)
+            else:
                 place = await queries.place_of(self.parts, cast, self.key, fold)
                 made = render.place_panels(place, cast) if place is not None else {}
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs

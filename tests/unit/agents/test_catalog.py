@@ -91,7 +91,7 @@ def test_an_agent_without_a_mode_that_asks_is_made_to_ask_by_its_environment() -
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("claude", "ignores a checkout's settings"),
+        ("claude", "ignores agent settings inside repositories"),
         ("copilot", "does not start in a checkout with .github/hooks"),
         (None, "a checkout's settings may turn off asking"),
     ],

@@ -113,7 +113,7 @@ def test_the_version_is_told(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("ask", "demo"), "WORDS"),
+        (("ask",), "WORDS are missing"),
         (("ask", "demo", "  "), "the prompt is empty"),
         (("ask", "demo", "x" * 100_001), "at most 100000 characters"),
         (("ask", "demo", "hi", "--thread", "a b"), "a thread name has only letters"),
@@ -155,6 +155,15 @@ def test_an_unknown_agent_is_one_line_with_the_way_to_the_known_ones(run: Run) -
     )
 
 
+def test_a_name_alone_is_not_a_prompt(run: Run) -> None:
+    result = run("ask", "demo")
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "agent-bridge: nothing is asked. Write `agent-bridge ask demo WORDS`.\n"
+    )
+
+
 def test_agents_are_listed_without_a_bridge_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
     agents = {
         "demo": {"command": "agent-bridge-demo-agent", "sandbox": "none"},
@@ -164,14 +173,16 @@ def test_agents_are_listed_without_a_bridge_and_nothing_is_made(run: Run, tmp_pa
     result = run("agents", "list", settings={"AGENTS_JSON": json.dumps(agents)})
 
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["AGENT", "NAME", "COMMAND", "ISOLATION", "SERVICES", "PROBE"]
-    assert lines[1].startswith("demo (default)  Demo agent")
+    columns = ("agent", "name", "state", "command", "version", "isolation", "services", "probe")
+    assert lines[0].lower().split() == list(columns)
+    assert lines[1].startswith("demo (default)  Demo agent  ready")
     assert "not isolated" in lines[1]
+    assert lines[2].split()[:3] == ["x", "x", "unavailable"]
     assert "no-such (not found)" in lines[2]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_an_unisolated_agent_can_read_and_the_remedy_are_told_below_the_list(
+def test_why_an_agent_cannot_work_and_what_it_can_read_are_told_below_the_list_with_remedies(
     run: Run,
 ) -> None:
     entry = {"command": "no-such", "sandbox": "none"}
@@ -180,6 +191,8 @@ def test_what_an_unisolated_agent_can_read_and_the_remedy_are_told_below_the_lis
 
     risk = AS_ROOT if os.geteuid() == 0 else AS_YOU
     assert told.stderr == (
+        "! a: 'no-such' was not found on PATH. Check its command in AGENTS_JSON.\n"
+        "! b: 'no-such' was not found on PATH. Check its command in AGENTS_JSON.\n"
         f"! a, b: not isolated: it {risk}. "
         'To isolate it, remove "sandbox": "none" from its entry in AGENTS_JSON.\n'
     )
@@ -194,6 +207,11 @@ def test_lists_and_doctor_are_json_for_scripts(run: Run, tmp_path: Path) -> None
 
     (agent,) = json.loads(agents.stdout)
     assert (agent["name"], agent["found"], agent["probe"]) == ("x", False, "not yet")
+    assert agent["availability"] == {
+        "state": "unavailable",
+        "reason": "'no-such' was not found on PATH.",
+        "remedy": "Check its command in AGENTS_JSON.",
+    }
     assert agents.stderr == ""
     assert json.loads(sessions.stdout) == []
     assert broken.exit_code == 1

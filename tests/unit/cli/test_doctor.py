@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from app.acp.card import Card, Step, card_path, write_card
+from app.agents.availability import check_command, check_key
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.network import SHARED
@@ -20,6 +21,7 @@ from app.children.sandbox import Bubblewrap
 from app.cli.checks import agents, machine
 from app.config import Configuration, ensure_secrets, load
 from app.core.findings import Finding, Verdict
+from app.server.shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.store.database import Database, sqlite_url
 from tests.support.bridge import DEMO
@@ -172,7 +174,7 @@ def test_a_command_that_is_missing_is_told_with_how_to_install_it(configure: Con
     configuration = configure({"claude": {"driver": "claude", "sandbox": "none"}})
     entry = configuration.agents["claude"]
 
-    finding = agents.command(configuration, entry, known("claude"))
+    finding = agents.read(entry, check_command(configuration, entry, known("claude")))
 
     assert finding.verdict is Verdict.PROBLEM
     assert finding.remedy == f"Install it: {known('claude').install}"
@@ -182,13 +184,20 @@ def test_a_key_is_told_by_its_name_and_its_absence_with_the_way_to_log_in(
     configure: Configure,
 ) -> None:
     entries = {"claude": {"driver": "claude", "sandbox": "none"}}
-    without, given = configure(entries), configure(entries, ANTHROPIC_API_KEY=KEY)
+    other = {"claude": {**entries["claude"], "env": {"ANTHROPIC_BASE_URL": "http://gateway"}}}
+    without, gateway = configure(entries), configure(other)
+    given = configure(entries, ANTHROPIC_API_KEY=KEY)
     about = known("claude")
 
-    (missing,) = agents.keys(without, without.agents["claude"], about)
-    (present,) = agents.keys(given, given.agents["claude"], about)
+    missing, unset, present = (
+        agents.read(each.agents["claude"], check)
+        for each in (without, gateway, given)
+        if (check := check_key(each, each.agents["claude"], about)) is not None
+    )
 
-    assert (missing.verdict, missing.remedy) == (Verdict.WARNING, about.login)
+    assert (missing.verdict, missing.reason) == (Verdict.WARNING, "Not logged in")
+    assert missing.remedy == ("Run `agent-bridge agents login claude`, or set ANTHROPIC_API_KEY.")
+    assert (unset.verdict, unset.remedy) == (Verdict.WARNING, about.login)
     assert present == Finding(Verdict.OK, "claude", "gets ANTHROPIC_API_KEY")
 
 
@@ -231,7 +240,7 @@ def test_a_probe_of_another_command_tells_nothing(configure: Configure, data: Pa
 def test_an_agent_that_lives_in_the_persons_home_needs_no_key(configure: Configure) -> None:
     configuration = configure({"claude": {"driver": "claude", "home": "user", "sandbox": "none"}})
 
-    assert not list(agents.keys(configuration, configuration.agents["claude"], known("claude")))
+    assert check_key(configuration, configuration.agents["claude"], known("claude")) is None
 
 
 @pytest.mark.parametrize(
@@ -308,7 +317,7 @@ def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> Non
         agents.checkout(entry, each) for each in (known("claude"), known("opencode"), None)
     )
 
-    assert kept == Finding(Verdict.OK, "demo", "ignores a checkout's settings")
+    assert kept == Finding(Verdict.OK, "demo", "ignores agent settings inside repositories")
     assert "does not start in a checkout with .opencode" in refused.reason
     assert unknown.verdict is Verdict.WARNING
 
@@ -331,7 +340,7 @@ async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
 async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 6
+    assert [finding.what for finding in found] == ["demo"] * 7
     assert found[-1].verdict is Verdict.WARNING
     assert found[-1].reason.startswith("not isolated: it runs as ")
     assert found[-1].remedy == (
@@ -344,18 +353,27 @@ async def test_agents_are_tried_without_a_data_folder_and_none_is_made(
 ) -> None:
     found = [each async for each in agents.check_agents(configure())]
 
-    assert [finding.what for finding in found] == ["demo"] * 6
+    assert [finding.what for finding in found] == ["demo"] * 7
     assert not (tmp_path / "data").exists()
 
 
 async def test_what_a_running_bridge_found_out_is_believed(
     configure: Configure, data: Path
 ) -> None:
-    words = {"demo": "isolated (bubblewrap)"}
+    card = AgentOut(
+        **dict.fromkeys(("id", "name", "display_name", "description", "command"), "demo"),
+        default=True,
+        isolation="isolated (bubblewrap)",
+        services=[],
+        availability=AvailabilityOut(state="limited", reason="Hit its limit.", remedy="Wait."),
+    )
 
-    found = [each async for each in agents.check_agents(configure(), words)]
+    found = [each async for each in agents.check_agents(configure(), {"demo": card})]
 
-    assert found[-1] == Finding(Verdict.OK, "demo", "isolated (bubblewrap)")
+    assert found[-2:] == [
+        Finding(Verdict.WARNING, "demo", "Hit its limit", "Wait."),
+        Finding(Verdict.OK, "demo", "isolated (bubblewrap)"),
+    ]
 
 
 def test_an_agent_in_the_network_of_this_machine_is_worth_a_warning(configure: Configure) -> None:

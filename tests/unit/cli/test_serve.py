@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from app.agents.availability import check_entry
 from app.agents.catalog import known_agents
 from app.agents.exposure import describe_exposure
 from app.agents.registry import Registry
 from app.cli.listing import show_command
-from app.cli.serve import addresses, missing, welcome
+from app.cli.serve import addresses, unable, welcome
 from app.config import Configuration, load
+from app.core.availability import Availability
 from app.server.parts import AgentCard
 from app.services import registered_services
 
@@ -62,18 +64,23 @@ def cards(configuration: Configuration) -> dict[str, AgentCard]:
     }
 
 
+def checked(configuration: Configuration) -> Callable[[str], Availability]:
+    registry = Registry(configuration, known_agents())
+    return lambda name: Availability.of(
+        check_entry(configuration, registry.get(name), registry.program(name))
+    )
+
+
 def test_the_table_shows_agents_isolation_and_services_but_no_token(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configuration = configure(AGENTS_JSON=AGENTS, BRIDGE_ADMIN_TOKEN=TOKEN)
 
-    welcome(configuration, cards(configuration))
+    welcome(configuration, cards(configuration), checked(configuration))
 
     shown = capsys.readouterr().out
-    assert (
-        "claude (default)  🦊 Foxy  claude-agent-acp (not found)  isolated (bubblewrap)  web"
-        in shown
-    )
+    row = "claude (default)  🦊 Foxy  unavailable  claude-agent-acp (not found)  isolated"
+    assert row in shown
     assert "Listening on http://127.0.0.1:8000\n" in shown
     assert TOKEN not in shown
 
@@ -85,11 +92,11 @@ def test_agents_without_isolation_are_told_once_with_what_they_can_read(
     words = describe_exposure("", "Do this.")
     told = {name: replace(card, isolation=words) for name, card in cards(configuration).items()}
 
-    welcome(configuration, told)
+    welcome(configuration, told, checked(configuration))
 
     shown = capsys.readouterr().out
     assert f"\n! claude, own: {words}\n" in shown
-    assert re.search(r"own +no-such \(not found\) +not isolated +web\n", shown)
+    assert re.search(r"own +unavailable +no-such \(not found\) +not isolated +web\n", shown)
 
 
 def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
@@ -109,12 +116,11 @@ def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
 
 def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:
     configuration = configure(AGENTS_JSON=AGENTS)
-    registry = Registry(configuration, known_agents())
 
-    assert list(missing(configuration, registry, cards(configuration))) == [
+    assert list(unable(cards(configuration), checked(configuration))) == [
         "claude: 'claude-agent-acp' was not found on PATH. "
         "Install it: npm install -g @agentclientprotocol/claude-agent-acp",
-        "own: 'no-such' was not found on PATH. Check its command.",
+        "own: 'no-such' was not found on PATH. Check its command in AGENTS_JSON.",
     ]
 
 

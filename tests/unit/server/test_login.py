@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
+from app.core.availability import Availabilities
 from app.core.inbound import Delivery
 from app.server import api, login, problems
 from app.server.front import Front
@@ -117,6 +118,7 @@ def _parts(door: LoginLinks, clock: ManualClock, sessions: Any) -> Parts:
         "metrics": Metrics(),
         "door": door,
         "admin_token": ADMIN_TOKEN,
+        "availability": Availabilities(clock).of,
     }
     return Parts(**parts | used)
 

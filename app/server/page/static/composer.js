@@ -11,7 +11,7 @@
   const names = document.getElementById("names");
   const box = form.querySelector(".box");
   const agents = [...document.querySelectorAll("#agents option")].map((option) => ({
-    name: option.value, title: option.textContent, letters: option.dataset.letters, colour: option.dataset.colour,
+    name: option.value, title: option.textContent, letters: option.dataset.letters, colour: option.dataset.colour, mark: option.dataset.mark,
   }));
   const FILES = 10;
   const FILE_BYTES = 20 * 1024 * 1024;
@@ -52,7 +52,7 @@
       const title = document.createElement("span");
       title.textContent = agent.title;
       const name = document.createElement("small");
-      name.textContent = `@${agent.name}`;
+      name.textContent = [`@${agent.name}`, agent.mark].filter(Boolean).join(" · ");
       item.append(face, title, name);
       item.addEventListener("mousedown", (event) => { event.preventDefault(); choose(index); });
       return item;
@@ -242,15 +242,29 @@
       card.setAttribute("aria-pressed", String(card.dataset.pick === to.value));
     }
   };
-  to?.addEventListener("change", pressed);
+  // Why the agent that gets the message cannot work; commands are in backticks.
+  const unable = document.getElementById("unable");
+  const warn = () => {
+    const words = to?.selectedOptions[0]?.dataset.unable || "";
+    if (unable.dataset.words === words) return;
+    unable.dataset.words = words;
+    unable.replaceChildren(...words.split("`").map((part, index) => {
+      const piece = document.createElement(index % 2 ? "code" : "span");
+      piece.textContent = part;
+      return piece;
+    }));
+  };
+  const chose = () => { pressed(); warn(); };
+  document.addEventListener("bridge:changed", chose);
+  to?.addEventListener("change", chose);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button?.dataset.pick) { to.value = button.dataset.pick; pressed(); text.focus(); }
+    if (button?.dataset.pick) { to.value = button.dataset.pick; chose(); text.focus(); }
     if (button?.dataset.example) { text.value = button.dataset.example; grow(); keepDraft(); text.focus(); }
     if (button?.dataset.mention) { window.bridge.drawer(null); mention(button.dataset.mention); }
   });
 
-  pressed();
+  chose();
   grow();
   if (matchMedia("(hover: hover)").matches) text.focus();
 })();

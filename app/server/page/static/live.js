@@ -27,12 +27,13 @@
   // Times are written in UTC; people read them in their own zone.
   const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
+  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
   const localise = (root) => {
     const today = new Date().toDateString();
     for (const time of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const moment = new Date(time.dateTime);
       time.textContent = (moment.toDateString() === today ? clock : date).format(moment);
-      time.title = moment.toLocaleString();
+      time.title = whole.format(moment);
     }
   };
 
@@ -88,7 +89,7 @@
   new ResizeObserver(() => { if (following) toEnd(); }).observe(log);
   latest.addEventListener("click", () => { toEnd(); latest.hidden = true; });
 
-  const place = ({ id, home, html }) => {
+  const place = ({ id, home, html, before, away }) => {
     const old = document.getElementById(id);
     if (!html) { old?.remove(); return true; }
     const fresh = parsed(html);
@@ -100,14 +101,70 @@
     }
     const parent = document.getElementById(home);
     if (!parent) return false;
+    const next = before && document.getElementById(before);
+    if (away || next) { if (next) next.before(fresh); else parent.prepend(fresh); return true; }
     const live = parent.querySelector(":scope > [id$='-live']");
     if (live && live.id !== id) live.before(fresh); else parent.append(fresh);
     return true;
   };
 
+  // Steps that have become earlier ones go while the end is followed, never under a reader's eyes.
+  const leaving = new Map();             // home → the link in their place, with their ids
+  const opened = new Set();              // homes whose earlier steps a person wanted to see
+  const leave = (link) => {
+    if (opened.has(link.home)) return;
+    leaving.set(link.home, { ...link, away: [...leaving.get(link.home)?.away || [], ...link.away] });
+  };
+  const putAway = () => {
+    for (const [home, link] of leaving) {
+      const going = link.away.map((id) => document.getElementById(id)).filter(Boolean);
+      if (going.some((each) => each.contains(document.activeElement))) continue;
+      for (const each of going) each.remove();
+      place(link);
+      leaving.delete(home);
+    }
+  };
+
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-steps]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (link.ariaBusy) return;
+    link.ariaBusy = "true";
+    complain("");
+    try {
+      const answer = await fetch(link.dataset.steps);
+      if (!answer.ok) throw new Error(`The bridge answered ${answer.status}.`);
+      showSteps(link.parentElement, await answer.text());
+    } catch (error) {
+      link.ariaBusy = null;
+      complain(error.message);
+    }
+  });
+
+  // They open where the link was, as a fold does, and the focus goes to the first of them.
+  const showSteps = (line, html) => {
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    localise(fresh.content);
+    opened.add(line.parentElement.id);
+    leaving.delete(line.parentElement.id);
+    following = false;
+    log.setAttribute("aria-busy", "true");
+    const elements = [...fresh.content.children];
+    for (const each of elements) if (each.id !== line.id) document.getElementById(each.id)?.remove();
+    const top = line.getBoundingClientRect().top;
+    line.replaceWith(...elements);
+    scroll.scrollTop += elements[0].getBoundingClientRect().top - top;
+    (elements.map((each) => each.querySelector("a, summary")).find(Boolean) || scroll).focus({ preventScroll: true });
+    changed();
+    showBusy();
+  };
+
   const keepingView = (change) => {
     const stay = following;
     change();
+    if (stay) putAway();
     if (stay) toEnd(); else latest.hidden = atEnd() || !log.childElementCount;
   };
 
@@ -116,6 +173,8 @@
       // A block that was shown before it had a row moves to where its row puts it.
       if (unsettled.get(patch.id) === null) document.getElementById(patch.id)?.remove();
       unsettled.delete(patch.id);
+      if (patch.away) { leave(patch); continue; }
+      if (patch.before) for (const link of leaving.values()) link.away = link.away.filter((id) => id !== patch.id);
       if (!place(patch)) { reload(); return; }
     }
     changed();

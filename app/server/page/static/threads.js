@@ -10,6 +10,7 @@
 
   // Times and days, in the zone of the reader.
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
   const day = (moment) => new Date(moment).setHours(0, 0, 0, 0);
   const ago = (moment) => {
     const minutes = Math.floor((Date.now() - moment) / 60000);
@@ -22,7 +23,7 @@
     for (const time of document.querySelectorAll("time.ago")) {
       const moment = new Date(time.dateTime);
       time.textContent = ago(moment);
-      time.title = moment.toLocaleString();
+      time.title = whole.format(moment);
     }
   };
   const name = (item) => {
@@ -30,11 +31,11 @@
     return days < 1 ? "Today" : days < 2 ? "Yesterday" : "Older";
   };
   const split = () => {
-    const whole = list.querySelector("ul[data-days]");
-    if (!whole) return;
-    const groups = Map.groupBy ? Map.groupBy([...whole.children], name) : new Map([["Recent", [...whole.children]]]);
-    const heading = whole.previousElementSibling;
-    const focused = whole.contains(document.activeElement) ? document.activeElement : null;
+    const recent = list.querySelector("ul[data-days]");
+    if (!recent) return;
+    const groups = Map.groupBy ? Map.groupBy([...recent.children], name) : new Map([["Recent", [...recent.children]]]);
+    const heading = recent.previousElementSibling;
+    const focused = recent.contains(document.activeElement) ? document.activeElement : null;
     const made = [...groups].flatMap(([title, items]) => {
       const head = heading.cloneNode();
       head.textContent = title;
@@ -43,7 +44,7 @@
       return [head, group];
     });
     heading.remove();
-    whole.replaceWith(...made);
+    recent.replaceWith(...made);
     focused?.focus();  // what is moved loses it
   };
 

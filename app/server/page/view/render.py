@@ -5,9 +5,10 @@ All outside text is escaped, or has gone through `markdown`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,9 +19,10 @@ from app.core import amounts
 from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
-from app.server.page.view import cards, diffs, markdown, notices, views
+from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
+from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Changes, Piece, Workspace
@@ -37,10 +39,17 @@ _OPEN_DIFF_LINES = 40
 class Renderer:
     """Renders the blocks of a thread, with the agents of one bridge."""
 
-    def __init__(self, cast: Cast, place: str = "") -> None:
-        """Take the agents, and the path of the thread, from which full cards are fetched."""
+    def __init__(
+        self, cast: Cast, place: str = "", *, begin: int = 0, steps: int = steps.STEPS
+    ) -> None:
+        """Take the agents, the path of the thread, from which the rest of it is fetched.
+
+        `begin` is the row that it begins after, `steps` how many steps of a turn are shown.
+        """
         self._cast = cast
         self._place = place
+        self._begin = begin
+        self._steps = steps
         self._at = cast.names.pattern
         self._macros: Any = _environment().get_template("blocks.html").module
         self._talk: Any = _environment().get_template("talk.html").module
@@ -60,6 +69,28 @@ class Renderer:
     def call_whole(self, call: Call) -> str:
         """Render the full input and output of a call."""
         return str(self._macros.call_body(call, self, self.changes(call, whole=True), True))
+
+    def split(self, blocks: Sequence[Block]) -> Split:
+        """Choose the blocks of a turn that are shown at first."""
+        return steps.split(blocks, self._steps)
+
+    def earlier(self, home: str, parted: Split) -> str:
+        """Render the link to the blocks that are not shown; empty if all are."""
+        return str(self._macros.earlier(home, parted, self)).strip()
+
+    def listed(self, blocks: Sequence[Block], home: str) -> str:
+        """Render the blocks of a turn that are shown at first, and the link to the others."""
+        return str(self._macros.listed(blocks, home, self))
+
+    @property
+    def begin(self) -> int:
+        """The row that the thread on the page begins after."""
+        return self._begin
+
+    @property
+    def longer(self) -> str:
+        """The address of a page with more steps."""
+        return f"{self._place}?steps={self._steps + steps.MORE_STEPS}"
 
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render a message."""
@@ -150,6 +181,17 @@ def place_panels(place: Place, cast: Cast) -> dict[str, str]:
     return {name: _panel(name, place, cast) for name in ("state", "status", "side", "to")}
 
 
+def start_panels(cast: Cast, picked: str) -> dict[str, str]:
+    """Render the agents of a page without a thread, by the id of their element."""
+    macros: Any = _environment().get_template("panels.html").module
+    made = {
+        "cards": macros.cards(cast),
+        "to": macros.options(cast, picked),
+        "crew": macros.agents(cast, picked),
+    }
+    return {name: str(html).strip() for name, html in made.items()}
+
+
 def threads_panel(threads: ThreadList, cast: Cast) -> str:
     """Render the list of threads."""
     return _panel("threads", threads, cast)
@@ -172,6 +214,7 @@ def _environment() -> Environment:
     made.filters.update(
         ago=_ago,
         clock=_clock,
+        coded=_coded,
         duration=amounts.duration,
         size=_size,
         excerpt=cards.excerpt,
@@ -190,6 +233,7 @@ def _environment() -> Environment:
     )
     made.globals.update(
         money=amounts.money,
+        more_steps=steps.MORE_STEPS,
         kind_of=_kind_of,
         noun_of=_noun_of,
         tone_of=_tone_of,
@@ -240,6 +284,13 @@ def _clock(at: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(), moment.strftime("%H:%M")
     )
+
+
+def _coded(text: str) -> Markup:
+    """Render a line of words with commands in backticks."""
+    parts = cards.visible(text).split("`")
+    marked = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in count())
+    return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
 
 
 def _ago(at: float) -> Markup:

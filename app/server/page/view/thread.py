@@ -68,6 +68,7 @@ class Fold:
         self._unanswered: dict[int, Silence] = {}
         self._last_message = 0
         self._up: dict[str, Block] = {}
+        self._homes: dict[str, list[Block]] = {}
         self._changed: dict[str, Block] = {}
 
     def add(self, rows: Iterable[Entry]) -> list[Block]:
@@ -97,6 +98,14 @@ class Fold:
             (each for turn in self._turns.values() for each in turn.body if each.id == block_id),
             None,
         )
+
+    def within(self, home: str) -> list[Block] | None:
+        """Return the blocks in an element of a turn or a sub-agent, if it is one."""
+        return self._homes.get(home)
+
+    def around(self, block: Block) -> Block | None:
+        """Return the block that contains another one."""
+        return self._up.get(block.id)
 
     def latest(self, session: int) -> Turn | None:
         """Return the last turn of a session that has a row."""
@@ -223,6 +232,7 @@ class Fold:
             self._latest[row.session] = turn
             self._put(self.blocks, turn)
             self._up[turn.head.id] = turn
+            self._homes[turn.place] = turn.body
         return turn
 
     def _begin(self, session: int, number: int, *, at: float) -> Turn:
@@ -283,6 +293,7 @@ class Fold:
             call.home = parent.place
             self._put_call(parent.inside, call, parent)
             if len(parent.inside) == 1:
+                self._homes[parent.place] = parent.inside
                 self._mark(parent)
         self._calls[key] = call
 

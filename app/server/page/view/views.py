@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
+from app.core.availability import Availability
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
@@ -26,6 +27,7 @@ MARKS: Mapping[Dot, str] = {
     "fail": "Failed",
     "": "Done",
 }
+READY = Availability()
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
 STOPPABLE = {
@@ -57,6 +59,12 @@ class Agent:
     letters: str = ""
     """Its picture: its emoji, else the first letters of its title."""
     colour: int | None = None
+    availability: Availability = READY
+
+    @property
+    def able(self) -> bool:
+        """Whether it can work, as far as is known."""
+        return self.availability.state == "ready"
 
     @property
     def label(self) -> str:

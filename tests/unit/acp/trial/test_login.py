@@ -9,7 +9,8 @@ import pytest
 
 from app.acp.elicitation import DONE
 from app.acp.probing import login
-from app.acp.probing.login import Method, is_logged_in, log_in, methods, methods_of
+from app.acp.probing.greeting import greet
+from app.acp.probing.login import Method, log_in, methods, methods_of
 from app.errors import AgentRefused
 from tests.unit.acp.helpers import BOUND, Memory, scripted
 from tests.unit.acp.trial.test_probe import Bench
@@ -77,12 +78,12 @@ async def test_an_agent_logs_in_and_a_person_sees_address_and_code(
     bench = Bench(tmp_path, scripted(DEVICE))
     person, overheard = Memory(answer=DONE.id), list[str]()
     device, terminal = await methods(bench.visits, person)
-    assert not await is_logged_in(bench.visits, person)
+    assert (await greet(bench.visits)).logged_in is False
 
     async with asyncio.timeout(4 * BOUND):
         await log_in(bench.visits, person, device, overheard.append)
 
-    assert await is_logged_in(bench.visits, person)
+    assert (await greet(bench.visits)).logged_in
     assert person.asked[0].title == "Enter the code AB-CD\nhttps://example.com/device"
     assert terminal.command == (*bench.visits.launch.argv, "--login")
     assert terminal.environment == {"A": "1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def log_of(page: str) -> Document:
     return Document("".join(c.html() for c in part(page, "log").children if isinstance(c, Element)))
 
 
-def patches(data: list[dict[str, str]]) -> list[Patch]:
+def patches(data: list[dict[str, Any]]) -> list[Patch]:
     return [Patch(**each) for each in data]
 
 
@@ -526,6 +527,36 @@ async def test_a_page_without_a_thread_follows_the_list(desk: Office) -> None:
     await events.close()
 
     assert f'href="{path}"' in state["threads"]
+
+
+async def test_an_agent_that_cannot_work_is_marked_with_the_remedy_wherever_it_is_shown(
+    desk: Office,
+) -> None:
+    path = await desk.say("@claude go")
+    start, thread = desk.events(""), desk.events(path)
+    await start.next("state")
+    await thread.next("state")
+
+    desk.availability.logged_out("claude")
+    _, at_start = await start.next("state")
+    _, in_thread = await thread.next("state")
+    page = await desk.page("/")
+    desk.availability.worked("claude")
+    _, again = await start.next("state")
+    await start.close()
+    await thread.close()
+
+    remedy = "Not logged in. Run <code>agent-bridge agents login claude</code>, or give it its key."
+    assert "Claude (not logged in)</option>" in at_start["to"]
+    assert "card off" in at_start["cards"]
+    assert at_start["crew"].count("agent off") == 1
+    assert remedy in at_start["crew"]
+    assert "Claude: not logged in" in in_thread["state"]
+    assert remedy in in_thread["side"]
+    assert "data-unable" in in_thread["to"]
+    assert remedy in page
+    assert "New thread with Claude<small>not logged in</small>" in page
+    assert "not logged in" not in "".join(again.values())
 
 
 async def test_a_stream_ends_with_the_log_in(desk: Office) -> None:

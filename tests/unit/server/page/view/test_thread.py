@@ -23,6 +23,7 @@ from app.server.page.view.blocks import (
 )
 from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
+from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
 from tests.support.document import Document
 from tests.support.threads import AGENTS, CAST, Story, fold, log, shown, stories
@@ -34,9 +35,10 @@ def body(rows: list[Entry], number: int = -1) -> list[Any]:
     return turn.body
 
 
-def page(rows: list[Entry]) -> tuple[Patches, Document]:
+def page(rows: list[Entry], steps: int = STEPS) -> tuple[Patches, Document]:
     folded = fold(rows)
-    return Patches(folded, Renderer(CAST, "/t/web/t1")), Document(log(folded))
+    renderer = Renderer(CAST, "/t/web/t1", steps=steps)
+    return Patches(folded, renderer), Document(log(folded, steps))
 
 
 @settings(max_examples=60, deadline=None)
@@ -45,7 +47,8 @@ def test_rows_in_any_batches_show_what_all_rows_at_once_show(
     rows: list[Entry], data: st.DataObject
 ) -> None:
     opened = data.draw(st.integers(0, len(rows)))
-    patches, document = page(rows[:opened])
+    steps = data.draw(st.sampled_from([1, 2, STEPS]))
+    patches, document = page(rows[:opened], steps)
 
     while opened < len(rows):
         size = data.draw(st.integers(1, 5))
@@ -55,7 +58,7 @@ def test_rows_in_any_batches_show_what_all_rows_at_once_show(
         opened += size
     document.lose_connection()
 
-    assert document.html() == Document(shown(rows)).html()
+    assert document.html() == Document(shown(rows, steps)).html()
 
 
 def unfinished_of(rows: list[Entry]) -> st.SearchStrategy[list[Unfinished]]:

@@ -1,0 +1,71 @@
+"""Checks what can be known of an agent without starting it: its command, key and isolation."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Final
+
+from app.agents.catalog import AgentProgram
+from app.agents.isolation import home_of
+from app.config import AgentEntry, Configuration
+from app.config.names import is_secret
+from app.core import wording
+from app.core.availability import AgentCheck, passed, unmet
+
+CHECK_COMMAND: Final = "Check its command in AGENTS_JSON."
+_CLOSED: Final = "closed, "
+_REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridge."
+
+
+def check_entry(
+    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+) -> Iterator[AgentCheck]:
+    """Check an agent's command, and whether it has a key or a login in its home."""
+    yield check_command(configuration, entry, program)
+    if (key := check_key(configuration, entry, program)) is not None:
+        yield key
+
+
+def check_command(
+    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+) -> AgentCheck:
+    """Check whether an agent's command is installed."""
+    name = entry.command[0]
+    found = shutil.which(name, path=configuration.path)
+    if found is not None:
+        return passed("command", found)
+    remedy = f"Install it: {program.install}" if program else CHECK_COMMAND
+    return unmet("command", f"{name!r} was not found on PATH.", remedy, "unavailable")
+
+
+def check_key(
+    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+) -> AgentCheck | None:
+    """Check whether an agent has a key or a login; None if that cannot be known.
+
+    Only names are ever shown. An agent in the user's home may be logged in by means that only it
+    knows; so may one that gets other variables, such as the address of a gateway.
+    """
+    variables = configuration.model_keys(entry.id)
+    given = sorted(name for name in variables if is_secret(name))
+    if given:
+        return passed("key", f"gets {', '.join(given)}")
+    wanted = [name for name in program.env if is_secret(name)] if program else []
+    if program is None or entry.home == "user" or not wanted:
+        return None
+    home = home_of(configuration, entry)
+    if any((home / name).exists() for name in program.home.login):
+        return passed("key", "has a login in its HOME")
+    if variables or not program.home.login:
+        return unmet("key", f"{' and '.join(wanted)} is not set.", program.login)
+    remedy = wording.LOG_IN_OR_SET.format(agent=entry.name, key=wanted[0])
+    return unmet("key", wording.NOT_LOGGED_IN, remedy, "login_needed")
+
+
+def check_isolation(words: str) -> AgentCheck:
+    """Read what the isolation probe said."""
+    if words.startswith(_CLOSED):
+        reason = f"It must be isolated: {words.removeprefix(_CLOSED)}"
+        return AgentCheck("isolation", False, reason, _REOPEN, "unavailable")
+    return AgentCheck("isolation", words.startswith("isolated"), words)

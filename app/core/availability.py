@@ -1,0 +1,174 @@
+"""Keeps whether each agent can work: what checks, probes and its own turns found.
+
+A turn that worked refutes every finding against its agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from app.core import wording
+from app.core.ports import Clock
+
+State = Literal["ready", "unavailable", "login_needed", "limited"]
+
+_WORST_FIRST: Final[tuple[State, ...]] = ("unavailable", "login_needed", "limited")
+_ORDER: Final = ("command", "isolation", "key", "initialize", "login", "limit", "last turn")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheck:
+    """What one check found about an agent."""
+
+    name: str
+    ok: bool
+    words: str
+    remedy: str = ""
+    state: State = "ready"
+    """What the agent is because of it; `ready` if it can work all the same."""
+    until: float | None = None
+    """When that is over, in seconds since 1970; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether an agent can work, and if not, why and what to do."""
+
+    state: State = "ready"
+    reason: str = ""
+    remedy: str = ""
+    version: str = ""
+    checks: tuple[AgentCheck, ...] = ()
+
+    @classmethod
+    def of(cls, checks: Iterable[AgentCheck], version: str = "") -> Availability:
+        """Judge by the worst check."""
+        listed = tuple(sorted(checks, key=lambda check: _ORDER.index(check.name)))
+        for state in _WORST_FIRST:
+            for check in listed:
+                if check.state == state:
+                    return cls(state, check.words, check.remedy, version, listed)
+        return cls(version=version, checks=listed)
+
+    @property
+    def label(self) -> str:
+        """The state in a word or two."""
+        return wording.AVAILABILITY[self.state]
+
+    @property
+    def words(self) -> str:
+        """What is wrong and what to do; empty if nothing is."""
+        return " ".join(filter(None, (self.reason, self.remedy)))
+
+
+def passed(name: str, words: str) -> AgentCheck:
+    """Say that something is as it should be."""
+    return AgentCheck(name, ok=True, words=words)
+
+
+def unmet(name: str, words: str, remedy: str, state: State = "ready") -> AgentCheck:
+    """Say that something is not, and what the agent is because of it."""
+    return AgentCheck(name, ok=False, words=words, remedy=remedy, state=state)
+
+
+def login_needed(name: str) -> AgentCheck:
+    """Say that an agent of this name has to be logged in."""
+    remedy = wording.LOG_IN.format(agent=name)
+    return unmet("login", wording.NOT_LOGGED_IN, remedy, "login_needed")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is known of one agent."""
+
+    checks: dict[str, AgentCheck] = field(default_factory=dict)
+    version: str = ""
+
+
+class Availabilities:
+    """The availability of every agent, by its id."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        redact: Callable[[str], str] = str,
+        *,
+        name_of: Callable[[str], str] = str,
+        doubt: Callable[[str], None] = lambda _agent: None,
+    ) -> None:
+        """Keep nothing yet.
+
+        `name_of` returns the name of an agent in commands; `doubt` is told the agent that could
+        not be started for a turn.
+        """
+        self._clock = clock
+        self._redact = redact
+        self._name_of = name_of
+        self._doubt = doubt
+        self._found: dict[str, _Found] = {}
+
+    def of(self, agent: str) -> Availability:
+        """Return what is known now; an agent of which nothing is known counts as ready."""
+        found = self._found.get(agent, _Found())
+        now = self._clock.now()
+        current = (self._at(now, check) for check in found.checks.values())
+        return Availability.of((check for check in current if check is not None), found.version)
+
+    def note(self, agent: str, *checks: AgentCheck, version: str = "") -> None:
+        """Keep what checks found, each in place of the last of its name."""
+        found = self._found.setdefault(agent, _Found())
+        found.version = version or found.version
+        for check in checks:
+            words, remedy = self._redact(check.words), self._redact(check.remedy)
+            found.checks[check.name] = replace(check, words=words, remedy=remedy)
+
+    def forget(self, agent: str, *names: str) -> None:
+        """Forget what checks found, all of them or those of these names."""
+        if found := self._found.get(agent):
+            for name in names or tuple(found.checks):
+                found.checks.pop(name, None)
+
+    def drop(self, agent: str) -> None:
+        """Forget an agent that was removed."""
+        self._found.pop(agent, None)
+
+    # What turns report.
+
+    def worked(self, agent: str) -> None:
+        """Note that a turn was done."""
+        for check in self.of(agent).checks:
+            if check.state != "ready":
+                self.forget(agent, check.name)
+        self.note(agent, passed("last turn", wording.WORKED_AT.format(time=self._time())))
+
+    def limited(self, agent: str, until: float | None) -> None:
+        """Note that its provider's limit stopped a turn."""
+        check = unmet("limit", wording.HIT_LIMIT, "", "limited")
+        self.note(agent, replace(check, until=until))
+
+    def logged_out(self, agent: str) -> None:
+        """Note that a missing login stopped a turn."""
+        self.note(agent, login_needed(self._name_of(agent)))
+
+    def failed(self, agent: str, words: str, *, started: bool) -> None:
+        """Note that a turn failed; an agent that could not even be started is checked again."""
+        self.note(
+            agent, unmet("last turn", wording.FAILED_AT.format(time=self._time(), words=words), "")
+        )
+        if not started:
+            self._doubt(agent)
+
+    def _at(self, now: float, check: AgentCheck) -> AgentCheck | None:
+        """Return a check as it is now; None once it is over."""
+        if check.until is not None and check.until <= now:
+            return None
+        if check.state == "limited":
+            return replace(check, remedy=wording.limit_reset(check.until, now, resumes=False))
+        return check
+
+    def _time(self) -> str:
+        moment = datetime.fromtimestamp(self._clock.now(), UTC)
+        return f"{moment:%b} {moment.day}, {moment:%H:%M} UTC"

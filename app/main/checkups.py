@@ -1,0 +1,171 @@
+"""Checks whether agents can work: at the start, when one changes, and on demand.
+
+What costs nothing is checked at once. Then each agent is started once, one after another in the
+background, and asked to open a conversation; no prompt is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from app.agents.availability import check_entry, check_isolation
+from app.core.availability import (
+    AgentCheck,
+    Availabilities,
+    Availability,
+    login_needed,
+    passed,
+    unmet,
+)
+from app.core.tasks import Tasks
+from app.core.turns.limits.obstacles import obstacle
+from app.errors import AgentError, AgentRefused
+from app.main.launching import greet
+from app.main.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+PROBE = "Run `agent-bridge agents probe {agent}` to see what fails."
+
+
+class Checkups:
+    """Checks the agents of one bridge."""
+
+    def __init__(
+        self,
+        base: Resources,
+        found: Availabilities,
+        judge: Callable[[str], Awaitable[str]],
+        *,
+        timeouts: Mapping[str, float],
+        starts_agents: bool,
+    ) -> None:
+        """Check what costs nothing; `judge` says how an agent is isolated.
+
+        Without `starts_agents`, an agent is started only when a person asks for it.
+        """
+        self._base = base
+        self._found = found
+        self._judge = judge
+        self._timeouts = timeouts
+        self._starts_agents = starts_agents
+        self._due: dict[str, None] = {}
+        self._seen: dict[str, object] = {}
+        self._news = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._tasks = Tasks("checkups")
+        for agent in base.configuration.agents:
+            self._check(agent)
+
+    def start(self) -> None:
+        """Check every agent in the background, and again when it is due."""
+        self._tasks.start(self._run(), name="checks of agents")
+
+    async def close(self) -> None:
+        """Stop; an agent that is being tried is ended."""
+        await self._tasks.close()
+
+    async def _run(self) -> None:
+        agents = list(self._base.configuration.agents)
+        for agent in agents:
+            await self._isolation(agent)
+        self._due.update(dict.fromkeys(agents))
+        while True:
+            self._news.clear()
+            while self._due:
+                agent = next(iter(self._due))
+                del self._due[agent]
+                try:
+                    await self._examine(agent, start=self._starts_agents)
+                except Exception:
+                    logger.exception("could not check %s", agent)
+            await self._news.wait()
+
+    def recheck(self, agent: str) -> None:
+        """Check an agent again in the background: its entry changed, or it could not be started."""
+        self._forget_findings(agent)
+        self._check(agent)
+        self._due[agent] = None
+        self._news.set()
+
+    async def follow(self) -> None:
+        """Check the agents that changed, and the isolation of all: none may see the others."""
+        configuration = self._base.configuration
+        for agent in self._seen.keys() - configuration.agents.keys():
+            self.drop(agent)
+        for agent in configuration.agents:
+            if self._seen.get(agent) != self._terms(agent):
+                self.recheck(agent)
+        for agent in list(configuration.agents):
+            await self._isolation(agent)
+
+    def drop(self, agent: str) -> None:
+        """Forget an agent that is no longer in the configuration."""
+        self._due.pop(agent, None)
+        self._seen.pop(agent, None)
+        self._found.drop(agent)
+
+    async def probe(self, agent: str) -> Availability:
+        """Check an agent now, by starting it."""
+        self._forget_findings(agent)
+        self._check(agent)
+        await self._examine(agent, start=True)
+        return self._found.of(agent)
+
+    async def _examine(self, agent: str, *, start: bool) -> None:
+        """Check an agent's isolation, and start it if nothing is known that would fail."""
+        await self._isolation(agent)
+        if start and self._found.of(agent).state != "unavailable":
+            async with self._turn:
+                checks, version = await self._greet(agent)
+            if self._is_there(agent):
+                self._found.note(agent, *checks, version=version)
+        state = self._found.of(agent)
+        level = logging.DEBUG if state.state == "ready" else logging.WARNING
+        logger.log(level, "%s: %s", agent, state.words or state.label)
+
+    async def _isolation(self, agent: str) -> None:
+        if self._is_there(agent):
+            words = await self._judge(agent)
+            self._found.note(agent, check_isolation(words))
+
+    async def _greet(self, agent: str) -> tuple[list[AgentCheck], str]:
+        """Start an agent; return what was found, and its version."""
+        try:
+            greeting = await greet(self._base, agent, self._timeouts)
+        except (AgentError, OSError) as error:
+            return [self._read(agent, error)], ""
+        words = f"answers as {greeting.title} {greeting.version}".rstrip()
+        checks = [passed("initialize", words)]
+        if greeting.logged_in is False:
+            checks.append(login_needed(self._base.registry.name(agent)))
+        elif greeting.logged_in:
+            checks.append(passed("login", "opens a conversation"))
+        return checks, greeting.version
+
+    def _read(self, agent: str, error: AgentError | OSError) -> AgentCheck:
+        if isinstance(error, AgentRefused):
+            found = obstacle(error.code, error.message, error.data, self._base.clock.now())
+            if found is not None and found.kind == "login":
+                return login_needed(self._base.registry.name(agent))
+        remedy = PROBE.format(agent=self._base.registry.name(agent))
+        return unmet("initialize", f"Does not start: {error}", remedy, "unavailable")
+
+    def _check(self, agent: str) -> None:
+        if self._is_there(agent):
+            registry = self._base.registry
+            entry, program = registry.get(agent), registry.program(agent)
+            self._found.note(agent, *check_entry(registry.configuration, entry, program))
+            self._seen[agent] = self._terms(agent)
+
+    def _forget_findings(self, agent: str) -> None:
+        self._found.forget(agent, "command", "key", "initialize", "login", "limit")
+
+    def _terms(self, agent: str) -> object:
+        configuration = self._base.configuration
+        return configuration.agents[agent], configuration.keys[agent]
+
+    def _is_there(self, agent: str) -> bool:
+        return agent in self._base.configuration.agents
