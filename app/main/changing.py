@@ -20,6 +20,7 @@ from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
+from app.core import wording
 from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.presence import Build, adapter_names, changed_services, is_same
@@ -291,8 +292,9 @@ class AgentChanges:
         self._applied(going)
         for agent in before.agents.keys() - now.agents.keys():
             sessions = self._base.stores.agents.open_sessions(agent)
+            words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.display_name(agent))
             for session in sessions:
-                await joined.manager.remove(session)
+                await joined.manager.remove(session, words)
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP_SECONDS):
                     for session in sessions:
@@ -338,8 +340,9 @@ class AgentChanges:
 
     async def _clear(self, agent: str) -> None:
         """Settle what waits for an agent that is gone, and archive its home; safe to repeat."""
+        words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.name(agent))
         for session in self._base.stores.agents.open_sessions(agent):
-            await self._joined.manager.remove(session)
+            await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)
         await asyncio.to_thread(
             archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()

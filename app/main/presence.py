@@ -37,6 +37,7 @@ def presence(base: Resources, services: Collection[str] | None = None) -> Presen
         vault=base.vault,
         clock=base.clock,
         stores=base.stores,
+        removed=tuple(base.registry.removed()),
     )
     built = {
         each.name: each.build(context) for each in registered_services() if each.name in running

@@ -158,3 +158,53 @@ def release(office: SlackWorld, agent: str, thread: str) -> None:
     )
     ((session,),) = office.bridge.rows(query, f"{office.channel}:{thread}", agent)
     (office.bridge.workspace(agent, session) / "go-on").touch()
+
+
+def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
+    office: SlackWorld,
+) -> None:
+    app = hire(office, "quitter")
+    at = office.at("quitter")
+    working = office.say(f"{at} say begun\nhold never")
+    office.wait_state("prompted")
+    office.say(f"{at} say queued", thread=working)
+    asking = office.say(f"{at} ask Which? | Red | Blue")
+    office.wait_button(asking, "Red", "quitter")
+    shared = office.say(f"{at} say the password is swordfish")
+    office.wait_answer(shared, "swordfish", "quitter")
+    office.say(f"{office.at('claude')} say me too", thread=shared)
+    office.wait_answer(shared, "me too")
+
+    removed = office.bridge.http.delete("/api/v1/agents/quitter")
+
+    assert removed.status_code == 204, removed.text
+    office.settle()
+    for thread in (working, asking):
+        assert "quitter was removed, and its work here is stopped" in told(
+            office, "quitter", thread
+        )
+    assert not [
+        block
+        for each in office.answers(asking, "quitter")
+        for block in each.blocks
+        if block["type"] == "actions"
+    ]
+    assert office.slack.connected(app) == 0
+    mentioned = office.say(f"{at} say anyone there?")
+    office.wait_answer(mentioned, "quitter was removed")
+    office.say("say only one left", thread=shared)
+    office.wait_answer(shared, "only one left")
+    office.say("is this still done?", thread=working)
+    office.wait_answer(working, "quitter was removed")
+    office.say("hello?", thread=working)
+    office.settle()
+    assert len(office.answers(working, "claude")) == 1
+
+    body = {"name": "quitter", **demo(), "credentials": {"slack": tokens(app)}}
+    again = office.bridge.http.post("/api/v1/agents", json=body)
+    assert again.json()["id"] == "quitter-2"
+    anew = office.say(f"{at} recall")
+    office.wait_answer(anew, "", "quitter")
+    office.settle()
+    assert "swordfish" not in told(office, "quitter", anew)
+    assert "removed" not in told(office, "claude", anew)

@@ -10,10 +10,36 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
+from app.core.ports import Clock
+from app.core.retry import persist
+from app.core.stores.housekeeping import SealedStore
+
 OTHERS_SECONDS: Final = 10.0
 """Time limit to wait for the identities of the other agents at the start."""
 
 IdentityT = TypeVar("IdentityT")
+
+
+class Remembered:
+    """Who agents are or were on a platform: one that is gone is still understood when mentioned."""
+
+    def __init__(self, service: str, store: SealedStore, clock: Clock) -> None:
+        self._service = service
+        self._store = store
+        self._clock = clock
+
+    def all(self, agents: Iterable[str]) -> dict[str, str]:
+        """Return what each of some agents was called on the platform, if that is known."""
+        found = ((agent, self._store.kept(self._name(agent))) for agent in agents)
+        return {agent: called for agent, called in found if called is not None}
+
+    async def note(self, agent: str, called: str) -> None:
+        """Remember what an agent is called."""
+        if self._store.kept(self._name(agent)) != called:
+            await persist(self._clock, self._store.keep, self._name(agent), called)
+
+    def _name(self, agent: str) -> str:
+        return f"identity:{self._service}:{agent}"
 
 
 class Roster(Generic[IdentityT]):

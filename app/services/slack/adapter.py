@@ -75,6 +75,8 @@ class SlackApp:
     """The bots that may speak to it, by id."""
     vault: Vault = field(default_factory=Vault, repr=False)
     """Secrets to redact from calls."""
+    remember: Callable[[str], Awaitable[None]] | None = None
+    """Notes its user id."""
 
 
 class SlackAdapter(Adapter):
@@ -306,6 +308,8 @@ class SlackAdapter(Adapter):
                     self.colleagues.refuse(self.agent)
                     raise
                 self.colleagues.add(self.agent, self._identity)
+                if self._app.remember is not None:
+                    await self._app.remember(self._identity.user)
             return self._identity
 
     def _delivery(self, me: Identity, frame: messages.Event, raw: bytes) -> Delivery:
