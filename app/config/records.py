@@ -41,3 +41,17 @@ def new_id(name: str, taken: Iterable[str]) -> str:
         return name
     number = next(number for number in range(2, len(used) + 3) if f"{name}-{number}" not in used)
     return f"{name}-{number}"
+
+
+def merge(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with some keys changed: tables are merged key by key, None removes a key."""
+    merged = dict(table)
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            former = merged.get(key)
+            merged[key] = merge(former if isinstance(former, Mapping) else {}, value)
+        else:
+            merged[key] = value
+    return merged

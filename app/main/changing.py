@@ -16,15 +16,18 @@ from typing import Any
 from app.agents.archive import archive_home
 from app.agents.isolation import Shelter, shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
-from app.config.records import new_id
+from app.config.records import merge, new_id
 from app.config.roster import check_name
+from app.config.showing import show_entry
 from app.core.adapters import Adapter
 from app.core.tasks import Tasks
 from app.errors import Conflict
+from app.main.connecting import set_up, try_out
 from app.main.enrolling import enrol
 from app.main.presence import Build, changed_services
 from app.main.resources import Resources
 from app.main.wiring import Joined
+from app.services.service import Setup
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +65,20 @@ class AgentChanges:
         """Stop looking at what was changed."""
         await self._tasks.close()
 
+    def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Return an agent's entry and the fields of its stored credentials, without any secret.
+
+        Raises:
+            NotFound: there is no such agent.
+            AgentRemoved: there was one.
+        """
+        registry = self._base.registry
+        entry = registry.find(name)
+        record = next((each for each in registry.records if each.id == entry.id), None)
+        owned = record.credentials if record is not None else {}
+        fields = {service: sorted(given) for service, given in owned.items()}
+        return show_entry(entry, record), fields
+
     async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
         """Add an agent.
 
@@ -88,6 +105,8 @@ class AgentChanges:
     ) -> AgentEntry:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
+        A table is merged: only the variables, options or fields that are named change.
+
         Raises:
             NotFound: there is no such agent.
             AgentRemoved: there was one.
@@ -96,16 +115,46 @@ class AgentChanges:
         """
         async with self._lock:
             record = self._stored(name)
-            entry = {**(record.entry or {}), **changes}
-            owned = {**record.credentials, **(credentials or {})}
             await self._commit(
                 replace(
                     record,
-                    entry={key: value for key, value in entry.items() if value is not None},
-                    credentials={key: given for key, given in owned.items() if given is not None},
+                    entry=merge(record.entry or {}, changes),
+                    credentials=merge(record.credentials, credentials or {}),
                 )
             )
             return self._base.registry.get(record.id)
+
+    async def connect(self, name: str, service: str, credentials: Mapping[str, str]) -> list[str]:
+        """Try credentials on a service, then store them; returns what could be better there.
+
+        Raises:
+            NotFound: there is no such agent or service.
+            Conflict: its entry is in the settings, or the service refuses the credentials.
+            ConfigurationError: they are malformed.
+        """
+        record = self._stored(name)
+        tried = replace(record, credentials=merge(record.credentials, {service: credentials}))
+        configuration = await asyncio.to_thread(self._reader.read, self._with(tried))
+        warnings = await try_out(configuration, service, record.id, self._base.stores)
+        await self.change(name, {}, {service: credentials})
+        return warnings
+
+    def set_up(self, name: str, service: str) -> Setup:
+        """Say how to make an agent's application on a service.
+
+        Raises:
+            NotFound: there is no such agent or service.
+            ConfigurationError: the service cannot reach the bridge.
+        """
+        registry = self._base.registry
+        entry = registry.find(name)
+        return set_up(registry.configuration, service, entry, registry.display_name(entry.id))
+
+    def removed(self) -> list[tuple[str, float]]:
+        """List the agents that were removed, the last one first: name and time."""
+        records = self._base.registry.records
+        gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
+        return sorted(gone, key=lambda each: each[1], reverse=True)
 
     async def rename(self, name: str, to: str) -> AgentEntry:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
@@ -221,11 +270,14 @@ class AgentChanges:
             raise Conflict(f"the settings describe {name}. Change it in AGENTS_JSON.")
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
+    def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:
+        """Return all records, these in place of those with the same ids."""
+        known = {record.id: record for record in self._base.registry.records}
+        return tuple({**known, **{record.id: record for record in changed}}.values())
+
     async def _commit(self, *changed: AgentRecord) -> None:
         """Check the whole configuration with these records, store them, and apply it."""
-        registry = self._base.registry
-        known = {record.id: record for record in registry.records}
-        records = tuple({**known, **{record.id: record for record in changed}}.values())
+        records = self._with(*changed)
         configuration = await asyncio.to_thread(self._reader.read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
         await self._base.stores.agents.save(*changed)
