@@ -44,6 +44,7 @@ class AgentLaunch:
     """One agent as the launcher needs it."""
 
     name: str
+    """Its id."""
     argv: tuple[str, ...]
     home: Path
     """The HOME of its processes; with `homes`, the template for the homes of sessions."""
@@ -52,6 +53,8 @@ class AgentLaunch:
     sandbox: Sandbox = field(default_factory=Plain)
     confinement: Confinement | None = None
     """What it may see and write; home and workspace are filled in. None: it is not confined."""
+    display_name: str = ""
+    """What people call it."""
     limits: ResourceLimits | None = None
     """What one session may use; None: it is not watched."""
     homes: SessionHomes | None = None

@@ -120,6 +120,7 @@ class AcpLauncher:
             counters=self._counters,
             tasks=self._tasks,
             forget=lambda: self._forget(launch, session, child, recording),
+            display_name=launch.display_name,
         )
         self._peers[child.marker] = peer
         self._admit(launch, workspace.folder, peer, child)
@@ -142,7 +143,13 @@ class AcpLauncher:
         """Watch the resources of an agent for as long as its process lives."""
         if self._warden is None or launch.limits is None:
             return
-        ward = Ward(launch.name, child.pid, launch.limits, (workspace, launch.home), peer.halt)
+        ward = Ward(
+            launch.display_name or launch.name,
+            child.pid,
+            launch.limits,
+            (workspace, launch.home),
+            peer.halt,
+        )
         self._warden.admit(ward)
         self._wards[child.marker] = ward
 

@@ -79,6 +79,7 @@ class AgentPeer:
         counters: Counters,
         tasks: Tasks,
         forget: Callable[[], Awaitable[None]],
+        display_name: str = "",
     ) -> None:
         def count(reason: str) -> None:
             counters.count("agent_frames_dropped", agent=name, reason=reason)
@@ -91,7 +92,7 @@ class AgentPeer:
             BridgeAcpClient(self.audience), self.transport, use_unstable_protocol=True
         )
         if child.link is not None:
-            child.link.tell(AudienceWitness(name, self.audience))
+            child.link.tell(AudienceWitness(display_name or name, self.audience))
         self._child = child
         self._tasks = tasks
         self._forget = forget

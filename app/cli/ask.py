@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.cli.asking import Allow
 from app.cli.asking.answers import Person, Responder, Rule
@@ -23,7 +23,7 @@ from app.cli.running import is_running
 from app.config import Configuration
 from app.core.types import TurnState
 from app.errors import BridgeError
-from app.server.shapes import NewSession, SessionTurn, TurnOut
+from app.server.shapes import AgentOut, NewSession, SessionTurn, TurnOut
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128
@@ -32,6 +32,18 @@ BY_SIGNAL: Final = 128
 
 class TurnNotDone(BridgeError):
     """The turn ended without being completed."""
+
+
+class NothingAsked(BridgeError):
+    """Only an agent was named."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"nothing is asked. Write `agent-bridge ask {name} WORDS`.")
+
+
+class _Agent(NamedTuple):
+    name: str
+    default: bool
 
 
 class Interrupts:
@@ -111,8 +123,8 @@ async def _ask(
 ) -> int:
     interrupts.listen()
     since = time.monotonic()
-    screen.status(f"{new.agent} is starting")
-    async with _way_to(configuration, new.agent) as way:
+    screen.status(f"{new.agent or 'the default agent'} is starting")
+    async with _way_to(configuration, new) as (way, new):
         conversation = interrupts.conversation = Conversation(way, screen, responder, hint)
         begun, turn = await conversation.run(new)
         done = turn.state == TurnState.DONE
@@ -127,23 +139,42 @@ async def _ask(
 
 
 @asynccontextmanager
-async def _way_to(configuration: Configuration, agent: str) -> AsyncIterator[Way]:
-    """Connect to the running bridge, or embed one."""
+async def _way_to(
+    configuration: Configuration, new: NewSession
+) -> AsyncIterator[tuple[Way, NewSession]]:
+    """Connect to the running bridge, or embed one; the prompt then names its agent."""
     if is_running(configuration.data_dir):
         # 0.2 s that an embedded bridge does not need.
         from app.cli.client import connected  # noqa: PLC0415
 
         async with connected(configuration) as client:
             if client is not None:
-                yield client
+                yield client, new if new.agent else _address(new, await client.agents())
                 return
-    if agent not in configuration.agents:
-        raise AgentUnknown(agent)
+    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
+
+    registry = await asyncio.to_thread(read_registry, configuration)
+    if not new.agent:
+        new = _address(new, [_Agent(each.name, each is registry.default) for each in registry])
+    if not any(each.name == new.agent for each in registry):
+        raise AgentUnknown(new.agent)
     # 1.4 s that a running bridge saves.
     from app.cli.embedded import embedded  # noqa: PLC0415
 
-    async with embedded(configuration, agent) as own:
-        yield own
+    async with embedded(configuration, new.agent) as own:
+        yield own, new
+
+
+def _address(new: NewSession, agents: Iterable[_Agent | AgentOut]) -> NewSession:
+    """Address a prompt without a name to the default agent.
+
+    Raises:
+        NothingAsked: the prompt is the name of an agent.
+    """
+    there = {each.name: each.default for each in agents}
+    if new.text in there:
+        raise NothingAsked(new.text)
+    return new.model_copy(update={"agent": next(name for name in there if there[name])})
 
 
 def _responder(screen: Screen, allow: Allow | None, quiet: bool) -> Responder:

@@ -16,9 +16,12 @@ from pydantic import BaseModel, ValidationError
 
 from app.cli.running import is_running
 from app.config import Configuration, ensure_secrets
+from app.config.agents import NAME
+from app.core.types import SessionState
 from app.errors import BridgeError, NotFound
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.shapes import (
+    AgentDetail,
     AgentOut,
     AskOut,
     EntryOut,
@@ -39,6 +42,10 @@ TIMEOUTS: Final = httpx.Timeout(35.0, connect=2.0)
 sends something every 15 s."""
 START_SECONDS: Final = 10.0
 """How long a bridge that holds the lock may take before it listens."""
+REMOVAL: Final = httpx.Timeout(120.0, connect=2.0)
+"""When an agent is removed, its running work is stopped and its last messages are answered."""
+MOST_SESSIONS: Final = 500
+"""The most that the API lists at once."""
 LOOK_SECONDS: Final = 0.3
 """Between two attempts to connect."""
 
@@ -72,6 +79,22 @@ async def connected(configuration: Configuration) -> AsyncIterator[Client | None
             yield Client(http)
 
 
+@asynccontextmanager
+async def connected_to_running(configuration: Configuration) -> AsyncIterator[Client]:
+    """Connect to the bridge that holds DATA_DIR.
+
+    Raises:
+        BridgeUnreachable: there is none, or it does not answer.
+    """
+    async with connected(configuration) as client:
+        if client is None:
+            raise BridgeUnreachable(
+                f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
+                "Start one with `agent-bridge serve`."
+            )
+        yield client
+
+
 class Client:
     """The calls to a running bridge that the commands need."""
 
@@ -82,9 +105,49 @@ class Client:
         """List the agents."""
         return (await self._get(Page[AgentOut], "/agents")).items
 
+    async def agent(self, name: str) -> AgentDetail:
+        """Read an agent with its entry."""
+        return await self._get(AgentDetail, _agent_path(name))
+
+    async def add_agent(self, new: dict[str, Any]) -> AgentOut:
+        """Add an agent: its name and the keys of its entry."""
+        return await self._send(AgentOut, "/agents", new)
+
+    async def change_agent(self, name: str, changes: dict[str, Any]) -> AgentOut:
+        """Change some keys of an agent's entry; None removes one."""
+        path = _agent_path(name)
+        return self._read(AgentOut, await self._request("PATCH", path, json=changes))
+
+    async def remove_agent(self, name: str) -> None:
+        """Remove an agent."""
+        await self._request("DELETE", _agent_path(name), timeout=REMOVAL)
+
+    async def rename_agent(self, name: str, to: str) -> AgentOut:
+        """Give an agent another name."""
+        return await self._send(AgentOut, f"{_agent_path(name)}/rename", {"to": to})
+
+    async def choose_default(self, name: str) -> AgentOut:
+        """Let requests without a name go to an agent."""
+        return await self._send(AgentOut, f"{_agent_path(name)}/default", {})
+
+    async def reload_agents(self) -> list[AgentOut]:
+        """Let the bridge read the file with its agents again; returns those it has then."""
+        answer = await self._request("POST", "/agents/reload", timeout=REMOVAL)
+        return self._read(Page[AgentOut], answer).items
+
+    async def count_sessions(self, agent: str) -> int:
+        """Count the sessions of an agent that were not removed."""
+        count, query = 0, {"agent": agent, "limit": MOST_SESSIONS}
+        while True:
+            page = await self._get(Page[SessionOut], "/sessions", query)
+            count += sum(each.state != SessionState.REMOVED for each in page.items)
+            if page.next is None:
+                return count
+            query["before"] = page.next
+
     async def probe(self, agent: str) -> AgentOut:
         """Have an agent checked now."""
-        return await self._send(AgentOut, f"/agents/{agent}/probe", {})
+        return await self._send(AgentOut, f"{_agent_path(agent)}/probe", {})
 
     async def sessions(
         self, *, agent: str | None, state: str | None, limit: int
@@ -183,8 +246,8 @@ class Client:
 
     def _lost(self, error: httpx.HTTPError) -> BridgeUnreachable:
         return BridgeUnreachable(
-            f"the bridge went away ({type(error).__name__}). Your message is kept; "
-            "the turn goes on when the bridge starts again."
+            f"the bridge went away ({type(error).__name__}). What it accepted is kept, "
+            "and a turn goes on when the bridge starts again."
         )
 
 
@@ -200,6 +263,17 @@ async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if b": " in line)
             if b"event" in fields:
                 yield fields[b"event"].decode(), fields.get(b"data", b"")
+
+
+def _agent_path(name: str) -> str:
+    """Return the path of an agent; what is not a name would be the path of something else.
+
+    Raises:
+        NotFound: no agent can have that name.
+    """
+    if not NAME.fullmatch(name):
+        raise NotFound("agent", name)
+    return f"/agents/{name}"
 
 
 def _open(path: str) -> httpx.AsyncClient:

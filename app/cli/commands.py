@@ -8,38 +8,24 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from app.cli.agents.commands import agents
 from app.cli.asking import Allow
-from app.cli.invocation import hint
+from app.cli.framing import HELP, Json, examples, in_one_line, read_configuration
 from app.core.types import SessionState
-from app.errors import BridgeError, Conflict, DataDirInUse
+from app.errors import Conflict, DataDirInUse
 
 if TYPE_CHECKING:
-    from app.config import Configuration
     from app.server.shapes import NewSession
-
-
-def examples(*commands: str) -> str:
-    """Show commands below a help text, each on its own line."""
-    shown = "\n".join(f"  agent-bridge {command}" for command in commands)
-    return f"\b\nExamples:\n{shown}"
 
 
 PRIVATE: Final = 0o077
 """The umask of the bridge: only the owner can use its files."""
-INTERRUPTED: Final = 130
-"""The exit status that shells expect after Ctrl-C."""
-
-HELP: Final = {"help_option_names": ["-h", "--help"]}
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 app = typer.Typer(
     name="agent-bridge",
@@ -49,9 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=HELP,
-)
-agents = typer.Typer(
-    help="List, probe and log in agents.", no_args_is_help=True, rich_markup_mode=None
 )
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(agents, name="agents")
@@ -103,9 +86,9 @@ def serve(
     Settings come from the environment and from one file, which is shown at the start;
     .env.example lists them. The last line of the output is a link that opens the page.
     """
-    with _in_one_line():
+    with in_one_line():
         chosen = {"HOST": host, "PORT": port}
-        configuration = _configuration(
+        configuration = read_configuration(
             {name: str(value) for name, value in chosen.items() if value is not None}
         )
         from app.cli.running import is_running  # noqa: PLC0415 - needs the settings, 0.4 s
@@ -120,6 +103,7 @@ def serve(
 @app.command(
     epilog=examples(
         'ask claude "why does test_login fail?"',
+        'ask "why does test_login fail?"',
         'ask claude --here "fix the failing test"',
         'ask claude --thread login "now fix it"',
         "ask claude - < prompt.md > answer.md",
@@ -127,11 +111,15 @@ def serve(
 )
 def ask(
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="AGENT", help="The name of the agent, see `agents list`; else the default."
+        ),
+    ] = None,
     prompt: Annotated[
-        str, typer.Argument(metavar="WORDS", help="The prompt; - reads it from stdin.")
-    ],
+        str | None,
+        typer.Argument(metavar="WORDS", help="The prompt; - reads it from stdin."),
+    ] = None,
     *,
     thread: Annotated[
         str | None, typer.Option(help="The conversation to continue, or a name for a new one.")
@@ -167,19 +155,23 @@ def ask(
     """
     if sum((here, repo is not None, folder is not None, scratch)) > 1:
         raise typer.BadParameter("--here, --repo, --folder and --scratch exclude each other.")
-    with _in_one_line():
+    if prompt is None:
+        agent, prompt = None, agent
+    if prompt is None:
+        raise typer.BadParameter("WORDS are missing: say what to ask.")
+    with in_one_line():
         from app.cli.ask import ask as run  # noqa: PLC0415 - 0.4 s
         from app.cli.asking import where  # noqa: PLC0415 - with the above
 
         words = sys.stdin.read() if prompt == "-" else prompt
-        configuration = _configuration()
+        configuration = read_configuration()
         chosen = where.Where(
             where.named(repository=repo, folder=folder, here=here, scratch=scratch)
         )
         if chosen.repository is None and thread is None:
             can_ask = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
             chosen = where.usual(configuration.data_dir, _confirm if can_ask else None)
-        new = _new_session(agent, words, thread, chosen.repository)
+        new = _new_session(agent or "", words, thread, chosen.repository)
         status = run(configuration, new, allow=allow, quiet=quiet, hint=chosen.hint)
     raise typer.Exit(status)
 
@@ -190,10 +182,10 @@ def login() -> None:
 
     It works once, for 15 minutes. Needs the settings that the bridge was started with.
     """
-    with _in_one_line():
+    with in_one_line():
         from app.cli.login import login as run  # noqa: PLC0415 - 0.4 s
 
-        run(_configuration())
+        run(read_configuration())
 
 
 @app.command(
@@ -227,7 +219,7 @@ def doctor(
     is a problem; warnings do not count. With --live it plays steps on one platform instead, and the
     status is 1 if something differs from what the bridge assumes.
     """
-    with _in_one_line():
+    with in_one_line():
         from app.cli.doctor import doctor as run  # noqa: PLC0415 - 0.6 s
         from app.cli.doctor import make_vault  # noqa: PLC0415 - as above
 
@@ -238,7 +230,7 @@ def doctor(
         else:
             from app.cli.live import Chosen, check_live  # noqa: PLC0415 - as above
 
-            configuration = _configuration()
+            configuration = read_configuration()
             vault = make_vault(configuration)
             healthy = check_live(configuration, vault, Chosen(*live, place, only or ()), yes=yes)
     raise typer.Exit(0 if healthy else 1)
@@ -284,58 +276,10 @@ def manifest(
     Prints an address that fills in the platform's form, and the steps after it. The manifest goes
     to stdout, the steps to stderr.
     """
-    with _in_one_line():
+    with in_one_line():
         from app.cli.manifests import show  # noqa: PLC0415 - needs the settings, 0.4 s
 
-        show(_configuration(), service, agent, organization, workflows=workflows, port=port)
-
-
-@agents.command("list")
-def list_agents(
-    *,
-    every: Annotated[bool, typer.Option("--all", help="Hidden agents too.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List agents, their commands and isolation."""
-    with _in_one_line():
-        from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
-
-        agents_table(_configuration(), hidden=every, as_json=as_json)
-
-
-@agents.command("probe")
-def probe_agent(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
-    ],
-) -> None:
-    """Try what an agent can do, and save the results.
-
-    Runs the agent in its own HOME and isolation; a real one sends its model a handful of short
-    prompts. What fails here is not used later. The status is 1 if something failed.
-    """
-    with _in_one_line():
-        from app.cli.agents.probing import probe  # noqa: PLC0415 - 1.9 s
-
-        healthy = probe(_configuration(), name)
-    raise typer.Exit(0 if healthy else 1)
-
-
-@agents.command("login")
-def log_in_agent(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
-    ],
-    method: Annotated[str | None, typer.Option(help="The login method, if it has several.")] = None,
-) -> None:
-    """Log an agent in by one of its own methods.
-
-    The login runs in the agent's own HOME and isolation; addresses and codes are shown here.
-    """
-    with _in_one_line():
-        from app.cli.agents.login import login  # noqa: PLC0415 - 1.9 s
-
-        login(_configuration(), name, method)
+        show(read_configuration(), service, agent, organization, workflows=workflows, port=port)
 
 
 @sessions.command("list")
@@ -347,10 +291,10 @@ def list_sessions(
     as_json: Json = False,
 ) -> None:
     """List conversations, the one used last first."""
-    with _in_one_line():
+    with in_one_line():
         from app.cli.listing import sessions_table  # noqa: PLC0415 - 0.6 s
 
-        sessions_table(_configuration(), agent=agent, state=state, limit=limit, as_json=as_json)
+        sessions_table(read_configuration(), agent=agent, state=state, limit=limit, as_json=as_json)
 
 
 @sessions.command("show")
@@ -360,41 +304,10 @@ def show_session(
     as_json: Json = False,
 ) -> None:
     """Show a conversation: what was said and what was done."""
-    with _in_one_line():
+    with in_one_line():
         from app.cli.listing import transcript  # noqa: PLC0415 - 0.6 s
 
-        transcript(_configuration(), session, as_json=as_json)
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Turn a known failure into one line and an exit status."""
-    try:
-        yield
-    except BridgeError as error:
-        words = str(error)
-    except BrokenPipeError:
-        # The reader of the output has closed it; click ends quietly by itself.
-        raise
-    except OSError as error:
-        place = error.filename or "this machine"
-        words = f"{place}: {error.strerror or error}. Check its permissions and the disk."
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    else:
-        return
-    from app.cli.lines import one_line  # noqa: PLC0415 - 0.2 s
-
-    typer.echo(f"agent-bridge: {one_line(hint(words))}", err=True)
-    raise typer.Exit(1)
-
-
-def _configuration(given: Mapping[str, str] = MappingProxyType({})) -> Configuration:
-    from app.agents.catalog import known_agents  # noqa: PLC0415 - 0.3 s
-    from app.config import from_process  # noqa: PLC0415 - 0.4 s
-    from app.services import registered_services  # noqa: PLC0415 - after the settings, 0.05 s
-
-    return from_process(known_agents(), registered_services(), given)
+        transcript(read_configuration(), session, as_json=as_json)
 
 
 def _confirm(question: str) -> bool:

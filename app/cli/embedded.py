@@ -42,7 +42,8 @@ async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Em
         BridgeError: as `open_resources` does.
     """
     with open_resources(_quiet(configuration)) as base:
-        bridge = Bridge(base, [WebAdapter(agent, pace=TERMINAL_PACE_SECONDS)])
+        own = base.registry.find(agent).id
+        bridge = Bridge(base, [WebAdapter(own, pace=TERMINAL_PACE_SECONDS)])
         try:
             await bridge.start(resume=False)
             yield Embedded(bridge.parts())

@@ -24,9 +24,10 @@ from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.core.availability import LABELS, Availability
+from app.core.availability import Availability
 from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
+from app.core.wording import AVAILABILITY
 from app.errors import NotFound
 from app.server.shapes import (
     AgentOut,
@@ -193,7 +194,7 @@ def agents_table(
             (
                 f"{card.name} (default)" if card.default else card.name,
                 f"{card.emoji} {card.display_name}".lstrip(),
-                LABELS[card.availability.state],
+                AVAILABILITY[card.availability.state],
                 show_command(configuration, card.name, card.command),
                 card.version or "-",
                 shorten_isolation(card.isolation),

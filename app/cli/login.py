@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from app.cli.client import BridgeUnreachable, connected
+from app.cli.client import connected_to_running
 from app.config import Configuration
 
 
@@ -17,12 +17,7 @@ def login(configuration: Configuration) -> None:
     """
 
     async def link() -> str:
-        async with connected(configuration) as bridge:
-            if bridge is None:
-                raise BridgeUnreachable(
-                    f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
-                    "Start one with `agent-bridge serve`."
-                )
+        async with connected_to_running(configuration) as bridge:
             return await bridge.login_link()
 
     sys.stdout.write(f"{asyncio.run(link())}\n")

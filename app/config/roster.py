@@ -102,7 +102,7 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
     """
     source, entries = _entries(settings, around)
     recorded = {record.name: record for record in records if record.present}
-    given = {name: _entry(source, name, raw, around) for name, raw in entries.items()}
+    given = {name: _entry(source, name, raw, around) for name, raw in extend(entries).items()}
     added = {
         name: record.entry
         for name, record in recorded.items()
@@ -136,7 +136,7 @@ def _entries(
     settings: Settings, around: Surroundings
 ) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
     if settings.agents_json is not None:
-        return "AGENTS_JSON", extend(_parse_agents(settings.agents_json.get_secret_value()))
+        return "AGENTS_JSON", _parse_agents(settings.agents_json.get_secret_value())
     if settings.acp_agent_command is not None:
         return "ACP_AGENT_COMMAND", {"default": {"command": settings.acp_agent_command}}
     found = dict(_on_path(around))

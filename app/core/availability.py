@@ -15,13 +15,6 @@ from app.core.ports import Clock
 
 State = Literal["ready", "unavailable", "login_needed", "limited"]
 
-LABELS: Final[dict[State, str]] = {
-    "ready": "ready",
-    "unavailable": "unavailable",
-    "login_needed": "not logged in",
-    "limited": "rate-limited",
-}
-"""What people read in a list."""
 _WORST_FIRST: Final[tuple[State, ...]] = ("unavailable", "login_needed", "limited")
 _ORDER: Final = ("command", "isolation", "key", "initialize", "login", "limit", "last turn")
 
@@ -63,7 +56,7 @@ class Availability:
     @property
     def label(self) -> str:
         """The state in a word or two."""
-        return LABELS[self.state]
+        return wording.AVAILABILITY[self.state]
 
     @property
     def words(self) -> str:
@@ -149,7 +142,7 @@ class Availabilities:
         for check in self.of(agent).checks:
             if check.state != "ready":
                 self.forget(agent, check.name)
-        self.note(agent, passed("last turn", f"Worked at {self._time()}."))
+        self.note(agent, passed("last turn", wording.WORKED_AT.format(time=self._time())))
 
     def limited(self, agent: str, until: float | None) -> None:
         """Note that its provider's limit stopped a turn."""
@@ -162,7 +155,9 @@ class Availabilities:
 
     def failed(self, agent: str, words: str, *, started: bool) -> None:
         """Note that a turn failed; an agent that could not even be started is checked again."""
-        self.note(agent, unmet("last turn", f"Failed at {self._time()}: {words}", ""))
+        self.note(
+            agent, unmet("last turn", wording.FAILED_AT.format(time=self._time(), words=words), "")
+        )
         if not started:
             self._doubt(agent)
 

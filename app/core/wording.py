@@ -83,6 +83,15 @@ NOT_LOGGED_IN = "Not logged in."
 LOG_IN = "Run `agent-bridge agents login {agent}`, or give it its key."
 LOG_IN_OR_SET = "Run `agent-bridge agents login {agent}`, or set {key}."
 HIT_LIMIT = "Hit its usage limit."
+WORKED_AT = "Worked at {time}."
+FAILED_AT = "Failed at {time}: {words}"
+AVAILABILITY = {
+    "ready": "ready",
+    "unavailable": "unavailable",
+    "login_needed": "not logged in",
+    "limited": "rate-limited",
+}
+"""The state of an agent in a list."""
 LISTENS = {
     "mention": "From now on agents answer only messages that mention them.",
     "latest": "From now on the agent you spoke to last answers.",

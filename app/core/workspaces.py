@@ -348,22 +348,22 @@ def is_branch(name: str) -> bool:
     )
 
 
-def commit_message(work: Work, session: SessionKey) -> str:
+def commit_message(work: Work, session: SessionKey, agent: str) -> str:
     """Write the message of what an agent left uncommitted: subject, words, who asked, session."""
     people = {each.speaker.id: each.speaker for each in work.messages}
     words = "\n\n".join(one_text(each.text) for each in work.messages).strip()
-    body = [] if not words or words == subject(work, session) else [words]
+    body = [] if not words or words == subject(work, agent) else [words]
     trailers = [f"Co-authored-by: {co_author(who)}" for who in people.values()]
     return "\n\n".join(
         [
-            subject(work, session),
+            subject(work, agent),
             *body,
             "\n".join([*trailers, f"{SESSION_TRAILER}: {session}"]),
         ]
     )
 
 
-def subject(work: Work, session: SessionKey) -> str:
+def subject(work: Work, agent: str) -> str:
     """Write one line about a turn: its title, else the first words that were said."""
     said = work.messages[0].text if work.messages else ""
     for text in (work.title, said):
@@ -371,16 +371,14 @@ def subject(work: Work, session: SessionKey) -> str:
         if line:
             short = len(line) <= SUBJECT_CHARACTERS
             return line if short else line[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
-    return wording.NO_TITLE.format(agent=session.agent)
+    return wording.NO_TITLE.format(agent=agent)
 
 
-def proposal_body(work: Work, session: SessionKey) -> str:
-    """Say in a pull request who asked for it and where."""
+def proposal_body(work: Work, session: SessionKey, agent: str) -> str:
+    """Say in a pull request who asked whom for it, and where."""
     names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
     where = work.link or str(session)
-    return wording.PROPOSED.format(
-        people=names or wording.SOMEONE, agent=session.agent, where=where
-    )
+    return wording.PROPOSED.format(people=names or wording.SOMEONE, agent=agent, where=where)
 
 
 def co_author(who: Speaker) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.archive import archive_home
+from app.agents.enrolling import enrol
 from app.agents.isolation import Shelter, shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import merge, new_id
@@ -23,7 +24,6 @@ from app.core.adapters import Adapter
 from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.connecting import set_up, try_out
-from app.main.enrolling import enrol
 from app.main.presence import Build, changed_services
 from app.main.resources import Resources
 from app.main.wiring import Joined
@@ -32,6 +32,11 @@ from app.services.service import Setup
 logger = logging.getLogger(__name__)
 
 REMOVED = "the agent was removed"
+DEFAULT = "default"
+STOP_SECONDS = 30.0
+"""How long the turns of an agent that is being removed may take to stop."""
+LATE_SECONDS = 60.0
+"""After this time no event for a removed agent is under way any more."""
 DRAIN_SECONDS = 10.0
 """How long the last messages to an agent that is being removed may take to be answered."""
 
@@ -94,10 +99,10 @@ class AgentChanges:
             record = AgentRecord(
                 id=new_id(name, (each.id for each in registry.records)),
                 name=name,
-                entry=dict(entry),
+                entry=_without_default(entry),
                 credentials=credentials or {},
             )
-            await self._commit(record)
+            await self._commit(*self._with_default(record, entry.get(DEFAULT)))
             return registry.get(record.id)
 
     async def change(
@@ -115,13 +120,13 @@ class AgentChanges:
         """
         async with self._lock:
             record = self._stored(name)
-            await self._commit(
-                replace(
-                    record,
-                    entry=merge(record.entry or {}, changes),
-                    credentials=merge(record.credentials, credentials or {}),
-                )
+            owned = merge(record.credentials, credentials or {})
+            changed = replace(
+                record,
+                entry=merge(record.entry or {}, _without_default(changes)),
+                credentials={service: given for service, given in owned.items() if given},
             )
+            await self._commit(*self._with_default(changed, changes.get(DEFAULT)))
             return self._base.registry.get(record.id)
 
     async def connect(self, name: str, service: str, credentials: Mapping[str, str]) -> list[str]:
@@ -181,13 +186,9 @@ class AgentChanges:
         """
         async with self._lock:
             entry = self._base.registry.find(name)
-            await self._commit(
-                *(
-                    replace(record, default=record.id == entry.id)
-                    for record in self._base.registry.records
-                    if record.default or record.id == entry.id
-                )
-            )
+            records = self._base.registry.records
+            record = next(record for record in records if record.id == entry.id)
+            await self._commit(*self._with_default(record, True))
             return self._base.registry.get(entry.id)
 
     async def remove(self, name: str) -> None:
@@ -259,6 +260,19 @@ class AgentChanges:
             if record.present and record.entry is None and record.name not in there
         ]
 
+    def _with_default(self, record: AgentRecord, wanted: object) -> list[AgentRecord]:
+        """Return a record as the default, with the one that was it; else the record alone."""
+        if wanted is None:
+            return [record]
+        if not wanted and record.id == self._base.configuration.default_agent:
+            raise Conflict(f"{record.name} is the default agent. Make another one the default.")
+        before = [
+            replace(each, default=False)
+            for each in self._base.registry.records
+            if each.default and each.id != record.id and wanted
+        ]
+        return [*before, replace(record, default=bool(wanted))]
+
     def _gone(self, record: AgentRecord) -> AgentRecord:
         """Return what stays of an agent: its id and its name, and none of its secrets."""
         now = self._base.clock.now()
@@ -329,8 +343,13 @@ class AgentChanges:
     async def _say_goodbye(self, agent: str) -> None:
         """Stop an agent's work, and let its last messages be answered as long as it can."""
         self._base.registry.leaving.add(agent)
-        for session in self._base.stores.agents.open_sessions(agent):
+        sessions = self._base.stores.agents.open_sessions(agent)
+        for session in sessions:
             await self._joined.manager.remove(session)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                for session in sessions:
+                    await self._joined.engine.ended(session)
         for name, adapter in list(self._joined.adapters.items()):
             if adapter.agent == agent:
                 with suppress(TimeoutError):
@@ -346,6 +365,18 @@ class AgentChanges:
             archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()
         )
         self._base.registry.leaving.discard(agent)
+        self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
+
+    async def _settle_late(self, agent: str) -> None:
+        """Settle events that were being accepted while their agent was removed."""
+        await self._base.clock.sleep(LATE_SECONDS)
+        if self._base.stores.agents.has_work(agent):
+            await self._base.stores.agents.settle(agent, REMOVED)
+
+
+def _without_default(entry: Entry) -> dict[str, Any]:
+    """Return the keys that are stored with an agent; which one is the default, the record says."""
+    return {key: value for key, value in entry.items() if key != DEFAULT}
 
 
 def _terms(configuration: Configuration, agent: str) -> object:

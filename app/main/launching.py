@@ -68,6 +68,7 @@ def launch_of(
     return AgentLaunch(
         name=agent,
         argv=entry.command,
+        display_name=registry.display_name(agent),
         home=shelter.home,
         homes=shelter.homes,
         environment=shelter.environment,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app import logs
 from app.agents.admission import Admission
+from app.agents.enrolling import open_registry
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable, raise_file_limit
@@ -22,7 +23,6 @@ from app.config import (
 )
 from app.core.clock import SystemClock
 from app.core.ports import Clock
-from app.main.enrolling import open_registry
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, locked
@@ -88,7 +88,7 @@ def open_resources(
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
-            registry = open_registry(configuration, stores.agents)
+            registry = open_registry(configuration, stores.agents.records())
             vault.register(*registry.configuration.secret_values())
             shelters = shelter_all(registry.configuration, outside)
             yield Resources(

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import socket
 from collections.abc import Callable
 
 from app.core.tasks import Tasks
+from app.errors import BridgeError
 from app.main.bridge import Bridge
 from app.server.listener import Listener
 from app.server.local_socket import bind_local
+
+logger = logging.getLogger(__name__)
 
 
 async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], None]) -> None:
     """Serve on a port and on the socket in DATA_DIR until told to stop.
 
-    TERM and Ctrl-C stop it gracefully, a second one at once.
+    TERM, Ctrl-C and the end of its terminal stop it gracefully, a second one at once. A HUP that
+    is sent to it makes it read the file with its agents again.
     """
     tasks = Tasks("start")
     failed: list[BaseException] = []
@@ -27,6 +33,8 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
         except Exception as error:  # noqa: BLE001 - raised to the caller once the port is closed
             failed.append(error)
             leave()
+        else:
+            hang_up.started.set()
 
     def listens() -> None:
         listening()
@@ -38,11 +46,13 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
             bridge.hurry()
         listener.leave()
 
+    hang_up = _HangUp(bridge, tasks, leave)
     listener = Listener(bridge.application(), listens)
     local = bind_local(bridge.data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
         await listener.serve(sockets=[port, local])
     finally:
@@ -50,3 +60,42 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
         await bridge.stop()
     if failed:
         raise failed[0]
+
+
+class _HangUp:
+    """Handles HUP: the terminal is gone, or someone wants the agents to be read again."""
+
+    def __init__(self, bridge: Bridge, tasks: Tasks, leave: Callable[[], None]) -> None:
+        self._bridge = bridge
+        self._tasks = tasks
+        self._leave = leave
+        self.started = asyncio.Event()
+        """Set once the bridge has started."""
+        # What was started with nohup outlives its terminal.
+        has_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._in_terminal = not has_nohup and _has_terminal()
+
+    def __call__(self) -> None:
+        """Leave with the terminal, else read the agents again."""
+        if self._in_terminal and not _has_terminal():
+            self._leave()
+        else:
+            self._tasks.start(self._reload(), name="reload")
+
+    async def _reload(self) -> None:
+        await self.started.wait()
+        try:
+            await self._bridge.changes.reload()
+        except BridgeError as error:
+            logger.warning("the agents were not read again, nothing changed: %s", error)
+        else:
+            logger.info("the agents were read again")
+
+
+def _has_terminal() -> bool:
+    """Tell whether this process still has the terminal it was started in."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

@@ -102,8 +102,8 @@ def fetched_as(
 
 def author_of(configuration: Configuration, agent: str) -> Author:
     """Return the author of an agent's commits where no platform gives it an identity."""
-    entry = configuration.agents[agent]
-    return Author(entry.display_name or entry.name, f"{entry.name}@noreply.agent-bridge.invalid")
+    name = configuration.agents[agent].name
+    return Author(display_name(configuration, agent), f"{name}@noreply.agent-bridge.invalid")
 
 
 def ship_of(configuration: Configuration, agent: str) -> Literal["pr", "push", "none"]:

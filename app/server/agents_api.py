@@ -1,4 +1,4 @@
-"""Serves the registry under /api/v1/agents: add, change, rename, remove, choose the default."""
+"""Serves the registry under /api/v1/agents: show, add, change, rename, remove, set the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.server.api import agent_out
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentChanger, Parts, PartsOf
 from app.server.problems import RESPONSES
-from app.server.shapes import AgentOut, ChangedAgent, NewAgent, NewName, Page
+from app.server.shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName, Page
 
 router = APIRouter(
     prefix="/api/v1/agents",
@@ -33,9 +33,17 @@ async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
     return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
 
 
+@router.get("/{name}")
+async def read_agent(parts: PartsOf, name: str) -> AgentDetail:
+    """Read one agent, with its entry; no secret is ever part of it."""
+    card = parts.find_agent(name)
+    entry, credentials = _changes(parts).show(name)
+    return AgentDetail(**agent_out(parts, card).model_dump(), entry=entry, credentials=credentials)
+
+
 @router.patch("/{name}")
 async def change_agent(parts: PartsOf, name: str, new: ChangedAgent) -> AgentOut:
-    """Change an agent; this holds from its next turn."""
+    """Change some keys of an agent; this holds from its next turn."""
     return _shown(parts, await _changes(parts).change(name, new.entry, new.credentials))
 
 

@@ -62,12 +62,6 @@ async def list_agents(parts: PartsOf) -> Page[AgentOut]:
     return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
 
 
-@router.get("/agents/{name}")
-async def read_agent(parts: PartsOf, name: str) -> AgentOut:
-    """Read one agent."""
-    return agent_out(parts, parts.find_agent(name))
-
-
 @router.post("/agents/{name}/probe")
 async def probe_agent(parts: PartsOf, name: str) -> AgentOut:
     """Start an agent to check whether it can work; it is not prompted."""

@@ -131,6 +131,15 @@ class AgentOut(BaseModel):
     """Where its entry is; one of the environment is changed there."""
 
 
+class AgentDetail(AgentOut):
+    """An agent with its entry."""
+
+    entry: dict[str, Any]
+    """The keys of its entry as in AGENTS_JSON, but `env` is the list of its variables' names."""
+    credentials: dict[str, list[str]]
+    """Which fields are stored for it, by service; those of the settings are not listed."""
+
+
 class NewAgent(BaseModel):
     """An agent to add: its name and the keys of an entry, as in AGENTS_JSON."""
 
@@ -147,11 +156,11 @@ class NewAgent(BaseModel):
 
 
 class ChangedAgent(BaseModel):
-    """Keys of an entry to change; null removes one."""
+    """Keys of an entry to change: tables are merged key by key, null removes a key."""
 
     model_config = ConfigDict(extra="allow")
 
-    credentials: dict[str, dict[str, str] | None] = {}
+    credentials: dict[str, dict[str, str | None] | None] = {}
 
     @property
     def entry(self) -> dict[str, Any]:

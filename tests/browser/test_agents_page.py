@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -11,7 +10,7 @@ from playwright.sync_api import Locator, expect
 from tests.browser.conftest import Agents, Visiting
 from tests.support.bridge import DEMO, demo
 from tests.support.served import Site
-from tests.support.window import PHONE, Scheme, Window
+from tests.support.window import Window
 
 KEYS = {"ada": "sk-of-ada-0123456789abcdef", "bob": "sk-of-bob-fedcba9876543210"}
 REFUSED = ("422",)

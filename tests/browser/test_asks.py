@@ -52,8 +52,10 @@ def test_an_edit_shows_its_counts_and_its_lines(visit: Visiting) -> None:
     window = visit().open()
     window.say("edit")
     question = window.page.locator(".ask")
-    expect(question).to_contain_text("Edit +1 \N{MINUS SIGN}2 auth/login.py")
+    expect(question).to_contain_text("Claude wants to edit auth/login.py +1\N{MINUS SIGN}2")
+    expect(question.locator("p.fact")).to_have_count(0)
     window.picture("ask-edit")
+    assert window.findings() == []
 
     lines = question.locator("pre.exact span").all_inner_texts()
     assert '-    response.set_cookie("next", target)' in [line.rstrip("\n") for line in lines]

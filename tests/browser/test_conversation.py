@@ -35,7 +35,7 @@ def test_words_for_an_open_ask_reject_it_or_wait(visit: Visiting) -> None:
     box = page.get_by_label("Message", exact=True)
     window.say("write a.txt one\nsay went on with the old plan\nslow 60")
     ask = page.locator(".ask[data-ask]")
-    expect(ask).to_contain_text("Claude wants to edit a.txt")
+    expect(ask).to_contain_text("Claude wants to create a.txt")
     expect(ask).to_contain_text("anyone here can answer")
     assert ask.get_by_role("button").all_inner_texts() == [
         "Allow once",

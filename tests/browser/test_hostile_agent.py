@@ -58,9 +58,9 @@ _CLICK_ALL = """() => {
 }"""
 _HANDLERS = """() => [...document.querySelectorAll("body *")].flatMap(element =>
   [...element.attributes].filter(each => each.name.startsWith("on")).map(each => each.name))"""
-# The way to an agent's work is the page's own: it stays in the window.
+# The ways to an agent's work and to earlier steps are the page's own: they stay in the window.
 _ADDRESSES = """() => [...document.querySelectorAll(
-  '#log a, #side a:not([href^="/workspace/"])')].map(link =>
+  '#log a:not([data-steps]), #side a:not([href^="/workspace/"])')].map(link =>
   [link.href, link.target, link.rel])"""
 
 
@@ -127,6 +127,8 @@ def test_an_agent_that_says_every_bad_thing_is_only_shown(visit: Visiting) -> No
     question.locator("button").first.click()
     expect(window.log).to_contain_text("The end.")
     window.settled()
+    window.page.locator("#log [data-steps]").first.click()
+    expect(window.page.locator("#log [data-steps]")).to_have_count(0)
     window.page.evaluate(_CLICK_ALL)
 
     assert_harmless(window)

@@ -15,6 +15,7 @@ from tests.support.platform import Platform
 OVER = {"done", "failed", "cancelled"}
 ENTRY = {"command": DEMO, "sandbox": "none"}
 KEY = "sk-a-key-that-nobody-else-has-0123456789"
+PLAIN = "the-value-of-a-variable-that-is-not-called-a-key"
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,46 @@ def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Obse
     assert undone.json()["display_name"] == "changing"
 
 
+def test_one_variable_changes_and_no_answer_ever_holds_a_secret(bridge: Observed) -> None:
+    token = "xoxb-" + KEY
+    slack = {"bot_token": token, "app_token": "xapp-1-" + KEY}
+    answers = [
+        bridge.http.post(
+            "/api/v1/agents",
+            json={"name": "keeper", **ENTRY, "env": {"KEEPER_KEY": KEY, "PLAIN_WORD": PLAIN}},
+        ),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {"LEVEL": "2"}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {"LEVEL": None, "MORE": KEY}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"credentials": {"slack": slack}}),
+        bridge.http.get("/api/v1/agents/keeper"),
+        bridge.http.patch("/api/v1/agents/keeper", json={"credentials": {"slack": None}}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": [KEY]}),
+        bridge.http.patch("/api/v1/agents/keeper", json={"env": {KEY + "!": "x"}}),
+        bridge.http.get("/api/v1/agents/demo"),
+        bridge.http.get("/api/v1/agents"),
+    ]
+
+    said = "".join(answer.text for answer in answers)
+    shown = answers[4].json()
+    assert shown["entry"] == {**ENTRY, "env": ["KEEPER_KEY", "MORE", "PLAIN_WORD"]}
+    assert shown["credentials"] == {"slack": ["app_token", "bot_token"]}
+    assert answers[8].json()["entry"] == {**demo(), "env": ["AGENT_BRIDGE_DEMO_FAULTS"]}
+    assert [answer.status_code for answer in answers] == [
+        201,
+        200,
+        200,
+        200,
+        200,
+        200,
+        422,
+        422,
+        200,
+        200,
+    ]
+    assert KEY not in said
+    assert PLAIN not in said
+
+
 def test_another_name_takes_the_conversations_along(bridge: Observed) -> None:
     add(bridge, "oldname")
     session = say(bridge, "oldname", "say remember the blue door")
@@ -122,7 +163,12 @@ def test_the_default_moves_requests_without_a_name_and_cannot_be_removed(bridge:
     assert [each["name"] for each in listed if each["default"]] == ["chief"]
     refusal = problem(bridge.http.delete("/api/v1/agents/chief"), 409)
     assert "another one the default" in refusal
+    assert add(bridge, "deputy", default=True)["default"]
+    refused = bridge.http.patch("/api/v1/agents/deputy", json={"default": False})
+    assert "another one the default" in problem(refused, 409)
     bridge.http.post("/api/v1/agents/demo/default")
+    listed = bridge.http.get("/api/v1/agents").json()["items"]
+    assert [each["name"] for each in listed if each["default"]] == ["demo"]
 
 
 def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Observed) -> None:

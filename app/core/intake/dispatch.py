@@ -364,7 +364,9 @@ class Dispatcher:
         session = self._ledger.session(answered.ask)
         adapter = self._adapters.get(session.key.adapter)
         if adapter is None:
-            return wording.NO_LONGER_HERE.format(agent=session.key.agent)
+            agent = session.key.agent
+            name = self._names.get(agent) or self._removed().get(agent, agent)
+            return wording.NO_LONGER_HERE.format(agent=name)
         return await self._access.refusal(adapter, answered.speaker, session.place)
 
     async def _name_speaker(self, answered: Answered) -> Speaker:

@@ -183,7 +183,8 @@ class Clones:
         if not record.branch or self._shipping.of(session.key.agent) == "none":
             return Shipped()
         clone = await self._clone(session, record)
-        message = self._vault.redact(commit_message(work, session.key))
+        name = self._shipping.authors[session.key.agent].name
+        message = self._vault.redact(commit_message(work, session.key, name))
         gathered = await self._checkouts.gather(clone, message)
         if gathered.problem:
             return Shipped(note=wording.NOT_SHIPPED.format(problem=gathered.problem))
@@ -318,14 +319,15 @@ class Clones:
         link = record.link
         forge = self._shipping.forge
         if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
+            name = self._shipping.authors[session.key.agent].name
             proposal = Proposal(
                 record.repository,
                 session.key.agent,
                 session.id,
                 head=record.branch,
                 base=record.base,
-                title=self._vault.redact(subject(work, session.key)),
-                body=self._vault.redact(proposal_body(work, session.key)),
+                title=self._vault.redact(subject(work, name)),
+                body=self._vault.redact(proposal_body(work, session.key, name)),
             )
             try:
                 link = await forge.propose(proposal)

@@ -71,6 +71,11 @@ class EmbeddedTurnEngine:
         if run is not None:
             await run.stop()
 
+    async def ended(self, session_id: int) -> None:
+        """Wait until no turn of a session runs."""
+        if (task := self._busy.get(session_id)) is not None:
+            await asyncio.wait([task])
+
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Change how much detail the running turns of a place show."""
         for run in self._running.values():

@@ -113,7 +113,7 @@ def test_the_version_is_told(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("ask", "demo"), "WORDS"),
+        (("ask",), "WORDS are missing"),
         (("ask", "demo", "  "), "the prompt is empty"),
         (("ask", "demo", "x" * 100_001), "at most 100000 characters"),
         (("ask", "demo", "hi", "--thread", "a b"), "a thread name has only letters"),
@@ -152,6 +152,15 @@ def test_an_unknown_agent_is_one_line_with_the_way_to_the_known_ones(run: Run) -
     assert result.exit_code == 1
     assert result.stderr == (
         "agent-bridge: there is no agent 'nobody'. See `agent-bridge agents list`.\n"
+    )
+
+
+def test_a_name_alone_is_not_a_prompt(run: Run) -> None:
+    result = run("ask", "demo")
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "agent-bridge: nothing is asked. Write `agent-bridge ask demo WORDS`.\n"
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.config import AgentEntry
+from app.config import AgentEntry, AgentRecord
 from app.config.roster import extend
 from app.errors import ConfigurationError
 from tests.unit.test_config import configured
@@ -94,3 +95,19 @@ def test_what_cannot_be_extended_is_refused_in_words(
 
     assert str(refused.value).startswith(words)
     assert "CANARY" not in str(refused.value)
+
+
+def test_a_stored_entry_extends_one_of_the_settings_but_only_one_level(tmp_path: Path) -> None:
+    environ = {
+        "AGENTS_JSON": json.dumps(
+            {"base": {"command": "x", "model": "m"}, "child": {"extends": "base"}}
+        )
+    }
+    reader = configured(tmp_path, environ).reader
+    record = AgentRecord(id="new", name="new", entry={"extends": "base", "mode": "ask"})
+
+    entry = reader.read([record]).agents["new"]
+
+    assert (entry.command, entry.model, entry.mode) == (("x",), "m", "ask")
+    with pytest.raises(ConfigurationError, match="itself extends"):
+        reader.read([replace(record, entry={"extends": "child"})])

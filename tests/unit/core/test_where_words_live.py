@@ -15,7 +15,17 @@ CORE = Path(next(iter(app.core.__path__)))
 FOR_AGENTS = {"turns/prompt.py", "turns/place_context.py"}
 """Text for agents, which is another surface."""
 WORD = re.compile(r"(?<![\w{/.-])[A-Za-z][a-z']+(?![\w}/(=*-])")
-NOT_FOR_PEOPLE = {"Tasks", "compile", "debug", "info", "warning", "log", "exception", "start"}
+NOT_FOR_PEOPLE = {
+    "Tasks",
+    "compile",
+    "debug",
+    "info",
+    "warning",
+    "error",
+    "log",
+    "exception",
+    "start",
+}
 """Calls whose text is a task's name, a pattern or a line of the log."""
 
 

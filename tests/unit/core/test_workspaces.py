@@ -17,6 +17,7 @@ from app.core.workspaces import (
     branch_name,
     commit_message,
     is_branch,
+    proposal_body,
     slug,
     subject,
 )
@@ -55,10 +56,15 @@ def test_a_branch_says_who_where_and_what() -> None:
     assert slug("...", 40) == ""
 
 
+def test_a_pull_request_without_words_names_the_agent_as_people_do() -> None:
+    assert subject(Work("", []), "The Helper") == "Changes by The Helper"
+    assert "asked The Helper for this" in proposal_body(Work("", []), SESSION, "The Helper")
+
+
 def test_a_message_has_a_subject_the_words_and_who_asked() -> None:
     work = Work("", [said("Fix the login\nplease"), said("And hurry", "Bob", "bob@example.com")])
 
-    assert commit_message(work, SESSION) == (
+    assert commit_message(work, SESSION, "Demo") == (
         "Fix the login\n\nFix the login\nplease\n\nAnd hurry\n\n"
         "Co-authored-by: Ann <ann@noreply.agent-bridge.invalid>\n"
         "Co-authored-by: Bob <bob@example.com>\n"
@@ -68,14 +74,14 @@ def test_a_message_has_a_subject_the_words_and_who_asked() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=40), st.text(max_size=40))
 def test_nobody_adds_a_trailer_by_name_or_title(title: str, name: str, who: str) -> None:
-    message = commit_message(Work(title, [said("x", name, who)]), SESSION)
+    message = commit_message(Work(title, [said("x", name, who)]), SESSION, "Demo")
 
     trailers = message.rpartition("\n\n")[2].split("\n")
     assert [line.partition(":")[0] for line in trailers] == [
         "Co-authored-by",
         "Agent-Bridge-Session",
     ]
-    assert len(subject(Work(title, [said("x")]), SESSION)) <= 72
+    assert len(subject(Work(title, [said("x")]), "Demo")) <= 72
 
 
 def test_what_was_sent_on_is_named_with_the_link_that_leads_to_it() -> None:

@@ -109,7 +109,8 @@ def wish(question: Question) -> tuple[str, str]:
         return f"{verb} {len(things)} files", ""
     if not things or len(things[0]) > _ONE_LINE:
         return "", ""
-    return verb, things[0]
+    is_new = [fact.is_new for fact in question.view.facts if fact.kind == "change"] == [True]
+    return "create" if is_new else verb, things[0]
 
 
 def title_adds(question: Question, thing: str) -> bool:

@@ -9,20 +9,18 @@ from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import new_id
-from app.store.agents import AgentRows
 
 SINGLE = "default"
 """The name of the agent of ACP_AGENT_COMMAND."""
 
 
-def open_registry(configuration: Configuration, agents: AgentRows) -> Registry:
+def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -> Registry:
     """Read the configuration again with the agents of the store, each under its id.
 
     Raises:
         ConfigurationError: a stored entry does not fit the settings.
     """
-    records = tuple(agents.records())
-    records = tuple(enrol(configuration, records))
+    records = tuple(enrol(configuration, stored))
     return Registry(configuration.reader.read(records), known_agents(), records)
 
 
