@@ -298,7 +298,7 @@ class AgentChanges:
         records = self._with(*changed)
         configuration = await asyncio.to_thread(self._reader.read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
-        gone = {record.id for record in changed if not record.present}
+        registry, gone = self._base.registry, {each.id for each in changed if not each.present}
         registry.leaving |= gone
         try:
             await self._base.stores.agents.save(*changed)
