@@ -6,7 +6,7 @@ when they are called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,13 @@ class BuildContext:
     vault: Vault
     clock: Clock
     stores: ServiceStores
+    removed: Collection[str] = ()
+    """The ids of agents that were removed: people may still mention them."""
+
+    def absent(self, present: Collection[str]) -> list[str]:
+        """List the agents that are not on a service, or not any more."""
+        every = (*self.removed, *self.configuration.agents)
+        return [agent for agent in every if agent not in present]
 
     @property
     def uploads(self) -> Path:
@@ -122,6 +129,16 @@ class ManifestRequest:
         return f"credentials.{service}.{field}"
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a person makes an agent's application on a service, in a browser."""
+
+    address: str
+    """Opens the service's form, filled in."""
+    steps: tuple[str, ...]
+    """What to do there, and where the credentials are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRequest:
     """The place to try things in, and the agent that does it."""
@@ -161,5 +178,7 @@ class Service(KnownService):
     """Checks credentials, permissions and reachability for `doctor`."""
     manifest: Callable[[ManifestRequest], None] | None = None
     """Tells an operator how to add an agent to the service, or does it."""
+    set_up: Callable[[Configuration, AgentEntry, str], Setup] | None = None
+    """Says how to make an agent's application, from its entry and its display name."""
     live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
     """Tries on the real platform what the service assumes about it, for `doctor --live`."""

@@ -315,6 +315,7 @@ def test_a_file_that_cannot_be_applied_is_forgotten(
 
     listed = json.loads(machine.run("agents", "list", "--json").stdout)
     assert [each["name"] for each in listed] == ["demo", "old", "other"]
+    assert machine.run("ask", "old", "recall", "--thread", "t1", "-q").returncode == 0
 
 
 def test_a_bridge_ends_with_the_terminal_it_was_started_in(tmp_path: Path) -> None:
