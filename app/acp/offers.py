@@ -19,7 +19,7 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from app.acp.json_values import Json, mapping, objects, string
-from app.core.updates import Choice, Choices
+from app.core.updates import Choice, Choices, Option
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 Value = str | bool
@@ -98,7 +98,7 @@ class Offers:
 
     @property
     def choices(self) -> Choices:
-        """The modes and models for people to choose from."""
+        """The modes, models and options for people to choose from."""
         mode, model = self.begins_with
         modes, models = self._of_category("mode"), self._of_category("model")
         return Choices(
@@ -108,6 +108,11 @@ class Offers:
             or tuple(Choice(each, self.names.get(each, each)) for each in self.models or ()),
             mode or _value_of(modes),
             _value_of(models) or model,
+            tuple(
+                Option(each.id, each.name, _choices(each))
+                for each in self.options or ()
+                if each not in (modes, models)
+            ),
         )
 
     def mode(self, mode: str) -> Way:

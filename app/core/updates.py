@@ -129,13 +129,24 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """A further option that an agent offers."""
+
+    id: str
+    name: str
+    values: tuple[Choice, ...] = ()
+    """What it can be set to; none if it is on or off."""
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
-    """The modes and models that an agent offers, and those it begins with."""
+    """The modes, models and options that an agent offers, and those it begins with."""
 
     modes: tuple[Choice, ...] = ()
     models: tuple[Choice, ...] = ()
     mode: str = ""
     model: str = ""
+    options: tuple[Option, ...] = ()
 
 
 AskKind = Literal["permission", "question", "pause", "repository", "offer"]

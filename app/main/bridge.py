@@ -151,6 +151,7 @@ class Bridge:
             troubles=self._troubles,
             availability=self.availability,
             probe=self.checkups.probe,
+            offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
         )

@@ -30,6 +30,8 @@ def cards_of(
             description=entry.description or (program.description if program else ""),
             default=entry.id == configuration.default_agent,
             source=entry.source,
+            driver=program.title if program else "",
+            model=entry.model or "",
             command=entry.command[0],
             isolation=shelters[entry.id].words,
             checkout=checkout_words(program),

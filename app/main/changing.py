@@ -23,9 +23,11 @@ from app.config.showing import show_entry
 from app.core import wording
 from app.core.tasks import Tasks
 from app.errors import Conflict
+from app.main.connecting import set_up, try_out
 from app.main.presence import Build, adapter_names, changed_services, is_same
 from app.main.resources import Resources
 from app.main.wiring import Joined
+from app.services.service import Setup
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +132,38 @@ class AgentChanges:
             await self._commit(*self._with_default(changed, changes.get(DEFAULT)))
             return self._base.registry.get(record.id)
 
+    async def connect(self, name: str, service: str, credentials: Mapping[str, str]) -> list[str]:
+        """Try credentials on a service, then store them; returns what could be better there.
+
+        Raises:
+            NotFound: there is no such agent or service.
+            Conflict: its entry is in the settings, or the service refuses the credentials.
+            ConfigurationError: they are malformed.
+        """
+        record = self._stored(name)
+        tried = replace(record, credentials=merge(record.credentials, {service: credentials}))
+        configuration = await asyncio.to_thread(self._reader.read, self._with(tried))
+        warnings = await try_out(configuration, service, record.id, self._base.stores)
+        await self.change(name, {}, {service: credentials})
+        return warnings
+
+    def set_up(self, name: str, service: str) -> Setup:
+        """Say how to make an agent's application on a service.
+
+        Raises:
+            NotFound: there is no such agent or service.
+            ConfigurationError: the service cannot reach the bridge.
+        """
+        registry = self._base.registry
+        entry = registry.find(name)
+        return set_up(registry.configuration, service, entry, registry.display_name(entry.id))
+
+    def removed(self) -> list[tuple[str, float]]:
+        """List the agents that were removed, the last one first: name and time."""
+        records = self._base.registry.records
+        gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
+        return sorted(gone, key=lambda each: each[1], reverse=True)
+
     async def rename(self, name: str, to: str) -> AgentEntry:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
 
@@ -185,8 +219,12 @@ class AgentChanges:
             records = self._base.registry.records
             given = await asyncio.to_thread(reader.read, records)
             enrolled = tuple(enrol(given, records))
-            self._reader = reader
-            await self._reconcile(given, enrolled)
+            before, self._reader = self._reader, reader
+            try:
+                await self._reconcile(given, enrolled)
+            except BaseException:
+                self._reader = before
+                raise
 
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
@@ -250,14 +288,17 @@ class AgentChanges:
             raise Conflict(f"the settings describe {name}. Change it in AGENTS_JSON.")
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
+    def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:
+        """Return all records, these in place of those with the same ids."""
+        known = {record.id: record for record in self._base.registry.records}
+        return tuple({**known, **{record.id: record for record in changed}}.values())
+
     async def _commit(self, *changed: AgentRecord) -> None:
         """Check the whole configuration with these records, store them, and apply it."""
-        registry = self._base.registry
-        known = {record.id: record for record in registry.records}
-        records = tuple({**known, **{record.id: record for record in changed}}.values())
+        records = self._with(*changed)
         configuration = await asyncio.to_thread(self._reader.read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
-        gone = {record.id for record in changed if not record.present}
+        registry, gone = self._base.registry, {each.id for each in changed if not each.present}
         registry.leaving |= gone
         try:
             await self._base.stores.agents.save(*changed)

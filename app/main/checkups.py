@@ -21,6 +21,7 @@ from app.core.availability import (
 )
 from app.core.tasks import Tasks
 from app.core.turns.limits.obstacles import obstacle
+from app.core.updates import Choices
 from app.errors import AgentError, AgentRefused
 from app.main.launching import greet
 from app.main.resources import Resources
@@ -53,6 +54,7 @@ class Checkups:
         self._starts_agents = starts_agents
         self._due: dict[str, None] = {}
         self._seen: dict[str, object] = {}
+        self._offers: dict[str, Choices] = {}
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
@@ -105,7 +107,12 @@ class Checkups:
         """Forget an agent that is no longer in the configuration."""
         self._due.pop(agent, None)
         self._seen.pop(agent, None)
+        self._offers.pop(agent, None)
         self._found.drop(agent)
+
+    def offers(self, agent: str) -> Choices:
+        """Return what an agent offered when it was last tried."""
+        return self._offers.get(agent, Choices())
 
     async def probe(self, agent: str) -> Availability:
         """Check an agent now, by starting it."""
@@ -137,6 +144,7 @@ class Checkups:
             greeting = await greet(self._base, agent, self._timeouts)
         except (AgentError, OSError) as error:
             return [self._read(agent, error)], ""
+        self._offers[agent] = greeting.choices
         words = f"answers as {greeting.title} {greeting.version}".rstrip()
         checks = [passed("initialize", words)]
         if greeting.logged_in is False:

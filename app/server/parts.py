@@ -22,10 +22,12 @@ from app.core.repositories.progress import WorkProgress
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.updates import Choices
 from app.errors import AgentRemoved, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
+from app.services.service import Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class AgentCard:
     services: tuple[str, ...] = ()
     source: Literal["environment", "stored"] = "environment"
     """Where its entry is."""
+    driver: str = ""
+    """The title of the known program that it is, if it is one."""
+    model: str = ""
+    """The model that its entry names."""
     examples: tuple[str, ...] = ()
     """Example messages for a new user."""
 
@@ -95,6 +101,20 @@ class AgentChanger(Protocol):
         credentials: Mapping[str, Any] | None = None,
     ) -> AgentEntry:
         """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
+        ...
+
+    async def connect(
+        self, name: str, service: str, credentials: Mapping[str, str]
+    ) -> Sequence[str]:
+        """Try credentials on a service, then store them; returns what could be better there."""
+        ...
+
+    def set_up(self, name: str, service: str) -> Setup:
+        """Say how to make an agent's application on a service."""
+        ...
+
+    def removed(self) -> Sequence[tuple[str, float]]:
+        """List the agents that were removed, the last one first: name and time."""
         ...
 
     async def rename(self, name: str, to: str) -> AgentEntry:
@@ -148,6 +168,8 @@ class Parts:
     progress: WorkProgress | None = None
     troubles: Callable[[], Mapping[str, str]] = dict
     """Returns the problem of each listening adapter; empty text if it has none."""
+    offers: Callable[[str], Choices] = lambda _agent: Choices()
+    """Returns what an agent offered when it was last tried."""
     changes: AgentChanger | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""

@@ -115,6 +115,16 @@ class ManifestRequest:
     """Writes to stderr."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a person makes an agent's application on a service, in a browser."""
+
+    address: str
+    """Opens the service's form, filled in."""
+    steps: tuple[str, ...]
+    """What to do there, and where the credentials are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRequest:
     """The place to try things in, and the agent that does it."""
@@ -154,5 +164,7 @@ class Service(KnownService):
     """Checks credentials, permissions and reachability for `doctor`."""
     manifest: Callable[[ManifestRequest], None] | None = None
     """Tells an operator how to add an agent to the service, or does it."""
+    set_up: Callable[[Configuration, AgentEntry, str], Setup] | None = None
+    """Says how to make an agent's application, from its entry and its display name."""
     live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
     """Tries on the real platform what the service assumes about it, for `doctor --live`."""

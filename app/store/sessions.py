@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -165,6 +165,13 @@ class Sessions:
         if before is not None:
             query = query.where(tuple_(session.c.updated_at, session.c.id) < before)
         return [session_of(row) for row in await self._database.all(query)]
+
+    async def counts(self) -> Mapping[str, int]:
+        """Count the sessions of each agent that were not removed."""
+        there = session.c.closed.is_(None)
+        query = select(session.c.agent, func.count().label("number")).where(there)
+        found = await self._database.all(query.group_by(session.c.agent))
+        return {row.agent: row.number for row in found}
 
     async def threads(self, *, limit: int) -> Sequence[Thread]:
         """List places, most recently active first."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from app.acp.handshake import Handshake
 from app.acp.probing.visit import Visits
 from app.core.folders import attachment_folder
-from app.core.updates import AskRequest, BridgeUpdate
+from app.core.updates import AskRequest, BridgeUpdate, Choices
 from app.errors import AgentLoginNeeded
 
 
@@ -25,6 +25,8 @@ class Greeting:
     """As the agent reported them; empty if it did not."""
     logged_in: bool | None
     """Whether it opens a conversation; None if that was not tried."""
+    choices: Choices = Choices()  # noqa: RUF009 - frozen
+    """What it offers in a conversation."""
 
 
 class Deaf:
@@ -51,22 +53,23 @@ async def greet(visits: Visits, *, authenticate: bool = False) -> Greeting:
         async with visits.begin(Deaf()) as peer:
             handshake = Handshake(peer, visits.launch, visits.workspace, visits.timeouts)
             info = (await handshake.introduce()).agent_info
-            logged_in: bool | None = None
+            logged_in, choices = None, None
             if authenticate or visits.launch.auth is None:
-                logged_in = await _opens_conversation(handshake)
+                choices = await _open_conversation(handshake)
+                logged_in = choices is not None
     finally:
         await asyncio.to_thread(_clear, visits)
     title, version = (info.title or info.name, info.version) if info is not None else ("", "")
-    return Greeting(title, version, logged_in)
+    return Greeting(title, version, logged_in, choices or Choices())
 
 
-async def _opens_conversation(handshake: Handshake) -> bool:
+async def _open_conversation(handshake: Handshake) -> Choices | None:
+    """Open a conversation; returns what is offered there, None if a login is needed first."""
     try:
         await handshake.authenticate()
-        await handshake.new()
+        return (await handshake.new()).offers.choices
     except AgentLoginNeeded:
-        return False
-    return True
+        return None
 
 
 def _clear(visits: Visits) -> None:

@@ -47,6 +47,10 @@ class SessionStore(Protocol):
         """List sessions, the one used last first."""
         ...
 
+    async def counts(self) -> Mapping[str, int]:
+        """Count the sessions of each agent that were not removed."""
+        ...
+
     async def threads(self, *, limit: int) -> Sequence[Thread]:
         """List places, the one where something happened last first."""
         ...

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from app.server.page import (
     actions,
+    agents,
     assets,
     browse,
     menu,
@@ -18,5 +19,8 @@ from app.server.page import (
 
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
+    application.state.recent = agents.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
+    for router in (agents.pages, agents.forms):
+        application.include_router(router)

@@ -14,7 +14,7 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
@@ -24,7 +24,7 @@ from app.errors import BridgeError, ConfigurationError, ServiceRefused
 from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES
 from app.services.github.settings import NAME, GithubSettings
-from app.services.service import ManifestRequest
+from app.services.service import ManifestRequest, Setup
 
 PERMISSIONS: Mapping[str, str] = {
     "metadata": "read",
@@ -207,6 +207,35 @@ def register(request: ManifestRequest) -> None:
     )
 
 
+def set_up(configuration: Configuration, agent: AgentEntry, _title: str) -> Setup:
+    """Say how to create an agent's App in the browser; GitHub's form takes its fields by name.
+
+    Raises:
+        ConfigurationError: GitHub cannot reach the bridge.
+    """
+    settings = configuration.settings_of(GithubSettings)
+    _require_reachable(configuration, settings)
+    fields = {
+        "name": propose_name(agent.name, None),
+        "url": configuration.base_url,
+        "public": "false",
+        "webhook_active": "true",
+        "webhook_url": configuration.base_url + configuration.webhook_paths(NAME, agent.id)[-1],
+        **PERMISSIONS,
+        "events[]": EVENTS,
+    }
+    return Setup(
+        f"{settings.web_url}/settings/apps/new?{urlencode(fields, doseq=True)}",
+        (
+            "In GitHub's form, choose a webhook secret of at least 16 random characters and keep "
+            "it, then create the App.",
+            "Its page shows the App ID. Generate a private key there: the downloaded file is the "
+            "private key.",
+            "Under Install App, install it on your repositories.",
+        ),
+    )
+
+
 def store(dotenv: Path, settings: Mapping[str, str]) -> None:
     """Add settings to a file that only its owner reads."""
     dotenv.parent.mkdir(parents=True, exist_ok=True)
@@ -220,12 +249,16 @@ def store(dotenv: Path, settings: Mapping[str, str]) -> None:
 
 
 def _check(configuration: Configuration, settings: GithubSettings, entry: AgentEntry) -> None:
-    if (NAME, entry.name) in configuration.credentials:
+    if (NAME, entry.id) in configuration.credentials:
         raise ConfigurationError(
             entry.setting("GITHUB_APP_ID"),
             "is set: this agent already has an App",
             "To create a new one, remove the agent's GITHUB_ settings first.",
         )
+    _require_reachable(configuration, settings)
+
+
+def _require_reachable(configuration: Configuration, settings: GithubSettings) -> None:
     if urlsplit(settings.web_url).scheme == "https":
         require_public(configuration.base_url, "GitHub")
 
@@ -237,7 +270,7 @@ def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: 
     described = manifest(
         propose_name(entry.name, request.organization),
         base_url=configuration.base_url,
-        path=configuration.webhook_paths(NAME, entry.name)[-1],
+        path=configuration.webhook_paths(NAME, entry.id)[-1],
         redirect_url=back,
         workflows=request.workflows,
     )

@@ -11,10 +11,11 @@ import re
 from typing import Any, Final
 from urllib.parse import quote
 
+from app.config import AgentEntry, Configuration
 from app.services.common.addresses import require_public
 from app.services.linear.auth import SCOPES
 from app.services.linear.settings import NAME
-from app.services.service import ManifestRequest
+from app.services.service import ManifestRequest, Setup
 
 NEW_APPLICATION: Final = "https://linear.app/settings/api/applications/new"
 SCHEMA: Final = "https://linear.app/.well-known/oauth-app-manifest.schema.json"
@@ -58,16 +59,42 @@ def show(request: ManifestRequest) -> None:
     """
     configuration, agent = request.configuration, request.agent
     base_url = configuration.base_url
-    require_public(base_url, "Linear")
-    made = manifest(
-        agent.name,
-        name=request.title,
-        description=agent.description or "",
-        base_url=base_url,
-        path=configuration.webhook_paths(NAME, agent.name)[0],
-    )
+    made = describe(configuration, agent, request.title)
     request.write(json.dumps(made, indent=2, ensure_ascii=False))
     request.explain(steps(agent.name, made, base_url=base_url, suffix=agent.setting("")))
+
+
+def describe(configuration: Configuration, agent: AgentEntry, title: str) -> dict[str, Any]:
+    """Write the manifest of an agent of this bridge.
+
+    Raises:
+        ConfigurationError: Linear cannot reach the bridge.
+    """
+    require_public(configuration.base_url, "Linear")
+    return manifest(
+        agent.name,
+        name=title,
+        description=agent.description or "",
+        base_url=configuration.base_url,
+        path=configuration.webhook_paths(NAME, agent.id)[0],
+    )
+
+
+def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+    """Say how to create an agent's application in the browser.
+
+    Raises:
+        ConfigurationError: Linear cannot reach the bridge.
+    """
+    labels = ", ".join(label for label, _ in EVENTS.values())
+    return Setup(
+        creation_address(describe(configuration, agent, title)),
+        (
+            "As an admin of the workspace, check that client credentials and webhooks are on, with "
+            f"the events {labels}; then create the application.",
+            "Copy its client ID, its client secret and the webhook signing secret.",
+        ),
+    )
 
 
 def manifest(

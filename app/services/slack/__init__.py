@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from app.config import IdForm
+from app.config import AgentEntry, Configuration, IdForm
 from app.core.findings import Finding
 from app.core.keys import PlaceKey
 from app.services.service import (
@@ -16,6 +16,7 @@ from app.services.service import (
     ManifestRequest,
     Presence,
     Service,
+    Setup,
 )
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 
@@ -50,6 +51,13 @@ def manifest(request: ManifestRequest) -> None:
     show(request)
 
 
+def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+    """Say how to make an agent's app in Slack."""
+    from app.services.slack.manifest import set_up as run  # noqa: PLC0415 - only this needs it
+
+    return run(configuration, agent, title)
+
+
 def live(request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
     """Try on Slack what the bridge assumes about it."""
     from app.services.slack.live import live as run  # noqa: PLC0415 - 1.2 s
@@ -68,5 +76,6 @@ SERVICE = Service(
     build=build,
     checks=checks,
     manifest=manifest,
+    set_up=set_up,
     live=live,
 )

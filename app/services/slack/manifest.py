@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from app.config import AgentEntry, Configuration
 from app.services.common.addresses import REMEDY, is_public
-from app.services.service import ManifestRequest
+from app.services.service import ManifestRequest, Setup
 from app.services.slack.events import SHORTCUT
 
 SCOPES: Final[Mapping[str, str]] = {
@@ -111,6 +112,25 @@ def show(request: ManifestRequest) -> None:
             "\nSlack itself needs no public address, but people on other machines cannot reach\n"
             f"{base_url} when they follow a link to the page. {REMEDY}"
         )
+
+
+def set_up(_configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+    """Say how to create an agent's app in the browser."""
+    address = creation_address(manifest(title, agent.description or ""))
+    by_hand = (
+        f"Choose From a manifest and paste what `agent-bridge manifest slack {agent.name}` prints."
+    )
+    return Setup(
+        address or NEW_APP,
+        (
+            *(() if address else (by_hand,)),
+            "In Slack's form, choose the workspace, then Create.",
+            "Under Basic Information, App-Level Tokens, generate a token with the scope "
+            f"`{APP_SCOPE}`. It is the app token.",
+            "Under Install App, install the app in the workspace. The Bot User OAuth Token is the "
+            "bot token.",
+        ),
+    )
 
 
 def steps(agent: str, made: dict[str, Any], suffix: str) -> str:

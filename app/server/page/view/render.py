@@ -20,6 +20,7 @@ from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
+from app.server.page.view.agents import Crew, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.steps import Split
@@ -30,8 +31,8 @@ from app.server.page.view.workspace import Changes, Piece, Workspace
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
-_OF_A_WORKSPACE = "changes"
-"""The style and script that only the pages of a workspace load."""
+_APART = ("changes", "agents")
+"""The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
 
@@ -176,6 +177,24 @@ def files(shown: Workspace, folder: Folder) -> str:
     return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
 
 
+def crew(shown: Crew) -> str:
+    """Render the page with all agents."""
+    return _environment().get_template("crew.html").render(crew=shown, on="/agents")
+
+
+def agent(crew: Crew, shown: Shown) -> str:
+    """Render the page of one agent."""
+    template = _environment().get_template("agent.html")
+    return template.render(crew=crew, shown=shown, on=shown.line.path)
+
+
+def new_agent(crew: Crew, form: NewForm) -> str:
+    """Render the form for a new agent."""
+    return (
+        _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
+    )
+
+
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
     """Render the panels around a thread, by the id of their element."""
     return {name: _panel(name, place, cast) for name in ("state", "status", "side", "to")}
@@ -269,8 +288,8 @@ def _scripts(assets: Mapping[str, str]) -> list[str]:
 
 
 def _in_order(assets: Mapping[str, str], suffix: str, *, first: str) -> list[str]:
-    own = f"{_OF_A_WORKSPACE}{suffix}"
-    names = sorted(name for name in assets if name.endswith(suffix) and name != own)
+    apart = {f"{name}{suffix}" for name in _APART}
+    names = sorted(name for name in assets if name.endswith(suffix) and name not in apart)
     return sorted(names, key=lambda name: name != first)
 
 

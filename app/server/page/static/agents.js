@@ -1,0 +1,113 @@
+// Saves fields of an agent without leaving the page; every form also works without this.
+"use strict";
+(() => {
+  const told = document.getElementById("told");
+  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+  const dirty = new WeakSet();
+  let looked = 0;
+
+  document.body.classList.add("live");
+
+  const tell = (words) => { told.textContent = words; };
+  const mark = (form, on) => {
+    if (on) dirty.add(form); else dirty.delete(form);
+    form.classList.toggle("dirty", on);
+  };
+
+  // Puts the parts of a newer page in place; a part in which something is being written stays.
+  const take = (fresh, sent) => {
+    const at = document.activeElement;
+    const focus = at?.id || (at?.closest("[data-part]")?.id ?? "");
+    for (const part of document.querySelectorAll("[data-part]")) {
+      const next = fresh.getElementById(part.id);
+      const forms = part.matches("form") ? [part] : [...part.querySelectorAll("form")];
+      if (!next || part.isEqualNode(next) || forms.some((form) => form !== sent && dirty.has(form))) continue;
+      const was = [...part.querySelectorAll("details")].map((each) => each.open);
+      part.replaceWith(next);
+      [...next.querySelectorAll("details")].forEach((each, number) => { each.open ||= was[number]; });
+    }
+    if (focus && document.activeElement === document.body) {
+      const home = document.getElementById(focus);
+      (home?.matches("[data-part]") ? home.querySelector("input:not([type=hidden]), select, textarea, button, summary") : home)?.focus();
+    }
+  };
+
+  // Shows what is wrong at its field, and leaves what was written as it is.
+  const complain = (fresh) => {
+    let first = null;
+    for (const place of document.querySelectorAll("[data-problem]")) {
+      const words = fresh.getElementById(place.id)?.textContent.trim() ?? "";
+      place.textContent = words;
+      const input = document.getElementById(place.id.replace(/^p-/, "v-"));
+      input?.toggleAttribute("aria-invalid", Boolean(words));
+      if (words) { first ||= input; place.closest("details")?.setAttribute("open", ""); }
+    }
+    first?.focus();
+  };
+
+  const send = async (form, submitter) => {
+    const body = new FormData(form, submitter);
+    const action = submitter?.hasAttribute("formaction") ? submitter.formAction : form.action;
+    const label = form.querySelector("label")?.textContent.trim() || "Changes";
+    form.classList.add("sending");
+    let answer;
+    let fresh;
+    try {
+      answer = await fetch(action, { method: "POST", body });
+      fresh = parse(await answer.text());
+    } catch {
+      const place = form.querySelector("[data-problem]");
+      if (place) place.textContent = "The bridge does not answer. Try again.";
+      return;
+    } finally {
+      form.classList.remove("sending");
+    }
+    if (answer.redirected && new URL(answer.url).pathname !== location.pathname) {
+      location.assign(answer.url);
+      return;
+    }
+    if (!fresh.querySelector(".sheet")) {
+      tell("");
+      location.reload();
+      return;
+    }
+    if (answer.ok) {
+      mark(form, false);
+      take(fresh, form);
+      tell(`${label} saved.`);
+    } else {
+      complain(fresh);
+    }
+  };
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    event.preventDefault();
+    if (!form.classList.contains("sending")) send(form, event.submitter);
+  });
+  document.addEventListener("input", (event) => {
+    const form = event.target.form;
+    if (form) mark(form, true);
+  });
+  // A choice is saved when it is made; own rules are written first.
+  document.addEventListener("change", (event) => {
+    const input = event.target;
+    const saves = input.matches("form.field[data-part] select, form.field[data-part] [type=checkbox]");
+    if (saves && input.value !== "rules") input.form.requestSubmit();
+  });
+
+  // Availability changes by itself: look again when the bridge says that something did.
+  const look = async () => {
+    const now = Date.now();
+    if (document.hidden || now - looked < 1500 || document.querySelector(".sending")) return;
+    looked = now;
+    try {
+      const answer = await fetch(location.pathname + location.search);
+      if (answer.ok) take(parse(await answer.text()), null);
+    } catch { /* the next one may succeed */ }
+  };
+  if (document.getElementById("list") && document.querySelector("#cards, #status")) {
+    new EventSource("/events?threads=1").addEventListener("state", look);
+  }
+})();

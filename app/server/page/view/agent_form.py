@@ -1,0 +1,384 @@
+"""The fields of an agent's entry as a form: what each shows, and what people write in it; pure.
+
+No value of a variable is ever shown. What is wrong with a value says the registry, not the form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from app.core.updates import Choices
+from app.errors import ConfigurationError
+
+Kind = Literal[
+    "text", "area", "choice", "flag", "words", "command", "number", "pairs", "permissions"
+]
+Offered = tuple[tuple[str, str], ...]
+
+ENV = "env"
+RULES = "rules"
+"""The choice of permissions that are no preset."""
+_AT_KEY = re.compile(r"agent '[^']*': (?P<words>(?P<key>[a-z_]+).*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of an entry."""
+
+    key: str
+    label: str
+    kind: Kind = "text"
+    hint: str = ""
+    choices: Offered = ()
+    """What it can be, each with its words."""
+    usual: str = ""
+    """What holds if it is empty."""
+    value: str = ""
+    rules: str = ""
+    """The rules of permissions that are no preset, as JSON."""
+    problem: str = ""
+    former: str | None = None
+    """What it was before its last change, if that can be undone."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes several lines."""
+        return self.kind in {"area", "words", "pairs", "permissions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that belong together."""
+
+    title: str
+    fields: tuple[Field, ...]
+
+
+_GROUPS = (
+    Group(
+        "What people see",
+        (
+            Field("display_name", "Display name", hint="The name in threads and lists."),
+            Field("emoji", "Emoji", hint="Its picture. Without one, the first letters."),
+            Field("description", "Description", "area", "What it is good at."),
+            Field(
+                "visible",
+                "Offered",
+                "flag",
+                "People can choose it. Hidden, it still answers to its name.",
+            ),
+        ),
+    ),
+    Group(
+        "Program",
+        (
+            Field(
+                "driver",
+                "Driver",
+                "choice",
+                "The known agent it is.",
+                usual="Found from the command",
+            ),
+            Field(
+                "command", "Command", "command", "The program that speaks ACP, with its arguments."
+            ),
+            Field(
+                "model",
+                "Model",
+                hint="Set each time a session starts.",
+                usual="The agent's own choice",
+            ),
+            Field(
+                "mode", "Mode", hint="Set each time a session starts.", usual="The one that asks"
+            ),
+            Field(
+                "options",
+                "Options",
+                "pairs",
+                "Further options of the agent: NAME=value, one per line.",
+            ),
+            Field("auth", "Login method", hint="If it offers several."),
+            Field(
+                "extends",
+                "Extends",
+                "choice",
+                "Takes every key that is empty here from that agent.",
+                usual="None",
+            ),
+        ),
+    ),
+    Group(
+        "Rights",
+        (
+            Field(
+                "permissions",
+                "Permissions",
+                "permissions",
+                "What it may do without asking people.",
+                (
+                    ("read-only", "Read only: reads, and changes nothing"),
+                    ("careful", "Careful: reads, and asks before it changes anything"),
+                    ("trusted", "Trusted: edits and runs commands without asking"),
+                    (RULES, "Own rules"),
+                ),
+                usual="Careful, as usual",
+            ),
+            Field(
+                "unasked",
+                "Acts without asking",
+                "choice",
+                "When it does something that the rules leave to people.",
+                (("stop", "Its turn ends"), ("tell", "People are told")),
+                usual="Ends with services, told on the page alone",
+            ),
+            Field(
+                "sandbox",
+                "Sandbox",
+                "choice",
+                "How it is isolated from the rest of the machine.",
+                (
+                    ("auto", "If possible"),
+                    ("bubblewrap", "Always (bubblewrap)"),
+                    ("none", "Not isolated"),
+                ),
+                usual="If possible, as usual",
+            ),
+            Field("home", "Home", hint="own, user, or an absolute path.", usual="own"),
+            Field(
+                "network",
+                "Network",
+                "choice",
+                "What it can connect to.",
+                (
+                    ("open", "The internet"),
+                    ("restricted", "Its list of hosts"),
+                    ("none", "Nothing"),
+                ),
+                usual="The internet, as usual",
+            ),
+            Field(
+                "network_hosts",
+                "Hosts",
+                "words",
+                "In addition to its model's, one per line: api.example.com, *.example.com.",
+            ),
+            Field(
+                "ship",
+                "Changes",
+                "choice",
+                "What happens to its commits at the end of a turn.",
+                (("pr", "Pull request"), ("push", "Pushed to its branch"), ("none", "Stay here")),
+                usual="Pull request, as usual",
+            ),
+            Field(
+                "env_passthrough",
+                "Variables of the bridge",
+                "words",
+                "Names of variables that it gets from the settings, one per line.",
+            ),
+            Field(
+                "idle_minutes",
+                "Idle minutes",
+                "number",
+                "After how long an idle session is parked.",
+                usual="The bridge's default",
+            ),
+        ),
+    ),
+)
+FIELDS: Mapping[str, Field] = {field.key: field for group in _GROUPS for field in group.fields}
+"""The fields that are shown one by one; variables have a part of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What fields offer that the entry itself does not say."""
+
+    drivers: Offered = ()
+    agents: Sequence[str] = ()
+    """The names of agents that can be extended."""
+    command: str = ""
+    """The command of its driver."""
+    offers: Choices = Choices()  # noqa: RUF009 - frozen
+
+
+def groups(
+    entry: Mapping[str, Any],
+    around: Around,
+    *,
+    former: Mapping[str, Any] | None = None,
+    problems: Mapping[str, str] | None = None,
+) -> Iterator[Group]:
+    """Fill in the fields from an entry."""
+    for group in _GROUPS:
+        yield replace(
+            group,
+            fields=tuple(
+                _fill(_offer(field, around), entry, former or {}, problems or {})
+                for field in group.fields
+            ),
+        )
+
+
+def _fill(
+    field: Field,
+    entry: Mapping[str, Any],
+    former: Mapping[str, Any],
+    problems: Mapping[str, str],
+) -> Field:
+    value = entry.get(field.key)
+    return replace(
+        field,
+        value=show(field, value),
+        rules=_json(value) if field.kind == "permissions" and isinstance(value, list) else "",
+        problem=problems.get(field.key, ""),
+        former=show(field, former[field.key]) if field.key in former else None,
+    )
+
+
+def _offer(field: Field, around: Around) -> Field:
+    offers = around.offers
+    match field.key:
+        case "driver":
+            return replace(field, choices=around.drivers)
+        case "extends":
+            return replace(field, choices=tuple((name, f"@{name}") for name in around.agents))
+        case "command":
+            return replace(field, usual=around.command)
+        case "model" if offers.models:
+            return replace(field, choices=tuple((each.id, each.name) for each in offers.models))
+        case "mode" if offers.modes:
+            return replace(field, choices=tuple((each.id, each.name) for each in offers.modes))
+        case "options" if offers.options:
+            listed = "; ".join(
+                f"{each.id}={'|'.join(value.id for value in each.values) or 'true|false'}"
+                for each in offers.options
+            )
+            return replace(field, hint=f"{field.hint} It offers {listed}.")
+    return field
+
+
+def show(field: Field, value: Any) -> str:
+    """Show a value of an entry as people write it."""
+    match field.kind:
+        case "flag":
+            return "" if value is False else "on"
+        case "command" if isinstance(value, list | tuple):
+            return shlex.join(map(str, value))
+        case "permissions" if isinstance(value, list):
+            return RULES
+        case "words" if isinstance(value, list | tuple):
+            return "\n".join(map(str, value))
+        case "pairs" if isinstance(value, Mapping):
+            return "\n".join(f"{key}={_json_word(each)}" for key, each in value.items())
+        case "number" if isinstance(value, int | float):
+            return f"{value:g}"
+    return "" if value is None else str(value)
+
+
+def read(field: Field, form: Mapping[str, str]) -> Any:
+    """Read what people wrote in a field; None if it is empty.
+
+    Raises:
+        ConfigurationError: a line is not NAME=value.
+    """
+    text = form.get(field.key, "").replace("\r\n", "\n").strip()
+    match field.kind:
+        case "flag":
+            return None if text else False
+        case "words":
+            return re.split(r"[\s,]+", text) if text else None
+        case "pairs":
+            return {name: _word(value) for name, value in pairs(text, field.key).items()} or None
+        case "number":
+            return _number(text) if text else None
+        case "permissions" if text == RULES:
+            return _rules(form.get(RULES, ""))
+    return text or None
+
+
+def pairs(text: str, key: str = ENV) -> dict[str, str]:
+    """Read lines of NAME=value.
+
+    Raises:
+        ConfigurationError: a line is something else.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        name, sign, value = line.strip().partition("=")
+        if not line.strip():
+            continue
+        if not sign or not name.strip():
+            problem = f"{key} line {number} is not NAME=value"
+            raise ConfigurationError("agents", problem, "Write one variable per line.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def read_variables(form: Mapping[str, str]) -> dict[str, str | None]:
+    """Read the variables that a form adds, replaces or, with None, removes.
+
+    Raises:
+        ConfigurationError: a new value is empty, or a line is not NAME=value.
+    """
+    if not (variable := form.get("variable", "")):
+        return {**pairs(form.get(ENV, ""))}
+    if form.get("do") == "remove":
+        return {variable: None}
+    if not (value := form.get("value", "").strip()):
+        raise ConfigurationError("agents", "env value is empty", "Write the new one, or remove it.")
+    return {variable: value}
+
+
+def patch(now: Any, then: Any) -> Any:
+    """Return the change that makes a key what it was; a table is changed name by name."""
+    if isinstance(now, Mapping) and isinstance(then, Mapping | None):
+        return {**dict.fromkeys(now), **(then or {})}
+    return then
+
+
+def locate(error: Exception) -> tuple[str, str]:
+    """Return the key that an error is about, empty if it names none, and its words."""
+    if not isinstance(error, ConfigurationError):
+        return "", _sentence(str(error))
+    found = _AT_KEY.match(error.problem)
+    words = found["words"] if found else error.problem
+    key = found["key"] if found else error.problem.partition(" ")[0]
+    if error.setting != "agents":
+        words = f"{error.setting} {words}"
+    return key if key in FIELDS or key == ENV else "", f"{_sentence(words)} {error.remedy}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _word(text: str) -> str | bool:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _json_word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _rules(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)

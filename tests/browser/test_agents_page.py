@@ -1,0 +1,150 @@
+"""The page for agents: people add, change, rename and remove them, and the bridge goes on."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Agents, Visiting
+from tests.support.bridge import DEMO, demo
+from tests.support.served import Site
+from tests.support.window import Window
+
+KEYS = {"ada": "sk-of-ada-0123456789abcdef", "bob": "sk-of-bob-fedcba9876543210"}
+REFUSED = ("422",)
+
+
+@pytest.fixture(scope="module")
+def agents() -> Agents:
+    return {"demo": demo(display_name="Demo", default=True)}
+
+
+def field(window: Window, key: str) -> Locator:
+    return window.page.locator(f"#f-{key}")
+
+
+def add(window: Window, name: str, key: str) -> None:
+    window.page.goto("/new-agent?driver=demo")
+    window.page.get_by_label("Name", exact=True).fill(name)
+    window.page.get_by_label("Display name").fill(name.capitalize())
+    window.page.get_by_label("Environment").fill(f"DEMO_KEY={key}\n")
+    window.page.get_by_text("More", exact=True).click()
+    window.page.get_by_label("Sandbox").select_option("none")
+    window.button("Add agent").click()
+    window.page.wait_for_url(f"**/agents/{name}")
+
+
+def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_thread(
+    bridge: Site, visit: Visiting
+) -> None:
+    window = visit(forgiven=REFUSED).open("/")
+    page = window.page
+    page.get_by_role("link", name="Add or change agents").click()
+    expect(page.get_by_role("article", name="Demo")).to_contain_text("from the settings")
+
+    # A wrong entry: one message at its field, what was written stays, nothing is added.
+    page.get_by_role("link", name="Add an agent").first.click()
+    page.get_by_role("link", name="Demo agent").click()
+    page.get_by_label("Name", exact=True).fill("ada")
+    page.get_by_label("Emoji").fill("no emoji")
+    window.button("Add agent").click()
+    expect(page.locator("#p-emoji")).to_contain_text("Emoji is not one emoji.")
+    expect(page.get_by_label("Emoji")).to_be_focused()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("ada")
+
+    for name, key in KEYS.items():
+        add(window, name, key)
+    expect(page.locator("#f-env")).to_contain_text("DEMO_KEY")
+    assert not any(key in page.content() for key in KEYS.values())
+
+    page.goto("/")
+    window.say("@ada say I am Ada")
+    expect(window.turns.last).to_contain_text("I am Ada")
+    window.say("@bob say I am Bob")
+    expect(window.turns.last).to_contain_text("I am Bob")
+    thread = window.path
+
+    # A field is saved by itself, and its last change can be undone.
+    page.goto("/agents/bob")
+    page.get_by_label("Display name").fill("Robert")
+    page.get_by_label("Display name").press("Enter")
+    expect(field(window, "display_name")).to_contain_text("Was Bob. Undo")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Robert")
+    page.get_by_label("Permissions").select_option("trusted")
+    expect(field(window, "permissions")).to_contain_text("Was Careful, as usual. Undo")
+    page.get_by_label("Emoji").fill("no emoji")
+    window.button("Save Emoji").click()
+    expect(page.locator("#p-emoji")).to_contain_text("Write one, such as")
+    window.button("Undo Display name").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Bob")
+    expect(page.get_by_label("Emoji")).to_have_value("no emoji")
+
+    # What it offers is known once it was tried.
+    window.button("Check now").click()
+    expect(page.locator("#status")).to_contain_text("answers as")
+    expect(page.locator("#v-mode option")).not_to_have_count(0)
+
+    window.button("Replace DEMO_KEY").click()
+    expect(page.locator("#p-env")).to_contain_text("Env value is empty.")
+    page.get_by_label("New value of DEMO_KEY").fill("another")
+    window.button("Replace DEMO_KEY").click()
+    expect(page.get_by_label("New value of DEMO_KEY")).to_have_value("")
+    window.button("Remove DEMO_KEY").click()
+    expect(page.locator("#f-env")).not_to_contain_text("kept")
+
+    page.get_by_label("New name").fill("robert")
+    window.button("Rename").click()
+    page.wait_for_url("**/agents/robert")
+
+    # Removal names what ends, and asks for the name.
+    expect(page.locator("#danger")).to_contain_text("1 session ends and stays readable")
+    window.button("Remove robert").click()
+    expect(page.locator("#p-remove")).to_contain_text("Type robert to remove it.")
+    page.get_by_label("Type robert to remove it").fill("robert")
+    window.button("Remove robert").click()
+    page.wait_for_url("**/agents")
+    page.get_by_text("Removed: 1").click()
+    expect(page.locator(".gone")).to_contain_text("robert")
+
+    page.goto(thread)
+    expect(page.locator("#side")).to_contain_text("robert (removed)")
+    expect(page.locator("#to")).to_contain_text("Ada")
+    window.say("say still here")
+    expect(window.turns.last).to_contain_text("still here")
+    stored = (bridge.data_dir / "bridge.db").read_bytes()
+    assert not any(key.encode() in stored for key in KEYS.values())
+
+
+def test_the_forms_work_without_a_script(visit: Visiting) -> None:
+    window = visit(scripts=False, forgiven=REFUSED).open("/new-agent")
+    page = window.page
+    page.get_by_label("Name", exact=True).fill("plain")
+    page.get_by_label("Command").fill(shlex.join(DEMO))
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Sandbox").select_option("none")
+    window.button("Add agent").click()
+    page.wait_for_url("**/agents/plain")
+
+    page.get_by_label("Description").fill("Plain words")
+    window.button("Save Description").click()
+    expect(field(window, "description")).to_contain_text("Was empty. Undo")
+    page.get_by_label("Hosts").fill("not a host")
+    window.button("Save Hosts").click()
+    expect(page.locator("#p-network_hosts")).to_contain_text("is not a host")
+    window.button("Undo Description").click()
+    expect(page.get_by_label("Description")).to_have_value("")
+    page.get_by_text("Connect Slack").click()
+    page.get_by_label("Bot token").fill("wrong")
+    page.get_by_label("App token").fill("wrong")
+    page.locator("#s-slack").get_by_role("button", name="Test and save").click()
+    expect(page.locator("#s-slack")).to_contain_text("is not a bot token")
+
+
+def test_an_agent_of_the_settings_is_shown_and_not_changed(visit: Visiting) -> None:
+    window = visit().open("/agents/demo")
+
+    expect(window.page.locator("main")).to_contain_text("Change it in AGENTS_JSON.")
+    expect(window.page.locator("main")).to_contain_text("AGENT_BRIDGE_DEMO_FAULTS")
+    expect(window.button("Save")).to_have_count(0)
