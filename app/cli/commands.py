@@ -16,7 +16,7 @@ import typer
 
 from app.cli.agents.commands import agents
 from app.cli.asking import Allow
-from app.cli.framing import HELP, Json, examples, in_one_line, read_configuration
+from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
 from app.core.types import SessionState
 from app.errors import Conflict, DataDirInUse
 
@@ -230,7 +230,7 @@ def doctor(
         else:
             from app.cli.live import Chosen, check_live  # noqa: PLC0415 - as above
 
-            configuration = read_configuration()
+            configuration = read_all_agents()
             vault = make_vault(configuration)
             healthy = check_live(configuration, vault, Chosen(*live, place, only or ()), yes=yes)
     raise typer.Exit(0 if healthy else 1)
@@ -279,7 +279,7 @@ def manifest(
     with in_one_line():
         from app.cli.manifests import show  # noqa: PLC0415 - needs the settings, 0.4 s
 
-        show(read_configuration(), service, agent, organization, workflows=workflows, port=port)
+        show(read_all_agents(), service, agent, organization, workflows=workflows, port=port)
 
 
 @sessions.command("list")

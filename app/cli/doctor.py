@@ -21,15 +21,14 @@ from app.cli.checks.agents import check_agents
 from app.cli.invocation import hint
 from app.cli.lines import one_line
 from app.cli.running import is_running
+from app.cli.stored import make_guard, read_registry
 from app.cli.tables import show_json
-from app.config import Configuration, ensure_secrets, find_secret_key, from_process
-from app.config.sealing import Sealer
+from app.config import Configuration, ensure_secrets, from_process
 from app.core.findings import Finding, Verdict, ok, problem
-from app.errors import BridgeError, ConfigurationError
+from app.errors import BridgeError, ConfigurationError, StoreUnavailable
 from app.server.shapes import AgentOut
 from app.services import registered_services
 from app.services.service import CheckContext
-from app.store.guarding import Guard
 from app.store.reading import reading
 from app.vault import Vault
 
@@ -42,7 +41,7 @@ def doctor(*, as_json: bool = False) -> bool:
     report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
     report.show(machine.python())
     try:
-        configuration = from_process(known_agents(), registered_services())
+        configuration = _with_stored_agents(from_process(known_agents(), registered_services()))
     except ConfigurationError as error:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
@@ -107,7 +106,7 @@ def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
     return CheckContext(
         configuration=configuration,
         vault=vault,
-        reading=lambda: reading(configuration.database_url, _guard(configuration, vault)),
+        reading=lambda: reading(configuration.database_url, make_guard(configuration, vault)),
     )
 
 
@@ -153,12 +152,11 @@ def make_vault(configuration: Configuration) -> Vault:
     return vault
 
 
-def _guard(configuration: Configuration, vault: Vault) -> Guard | None:
-    """Make what opens the stored deliveries; None without the key."""
-    with suppress(ConfigurationError):
-        if (key := find_secret_key(configuration)) is not None:
-            return Guard(vault, lambda: Sealer(key))
-    return None
+def _with_stored_agents(configuration: Configuration) -> Configuration:
+    """Read the agents of the store too; the check of the database says if that fails."""
+    with suppress(StoreUnavailable):
+        return read_registry(configuration).configuration
+    return configuration
 
 
 def _count(number: int, word: str) -> str:

@@ -64,3 +64,15 @@ def read_configuration(given: Mapping[str, str] = MappingProxyType({})) -> Confi
     from app.services import registered_services  # noqa: PLC0415 - after the settings, 0.05 s
 
     return from_process(known_agents(), registered_services(), given)
+
+
+def read_all_agents() -> Configuration:
+    """Read the configuration of this process, with the agents of the store.
+
+    Raises:
+        StoreUnavailable: the store cannot be read.
+        ConfigurationError: for the first thing that is wrong or unsafe.
+    """
+    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s
+
+    return read_registry(read_configuration()).configuration

@@ -63,8 +63,13 @@ class Shelf:
     """The store itself, while no bridge runs."""
 
     def __init__(
-        self, sessions: SessionStore, turns: TurnStore, transcript: TranscriptStore
+        self,
+        sessions: SessionStore,
+        turns: TurnStore,
+        transcript: TranscriptStore,
+        registry: Registry,
     ) -> None:
+        self._registry = registry
         self._sessions = sessions
         self._turns = turns
         self._transcript = transcript
@@ -73,15 +78,16 @@ class Shelf:
         self, *, agent: str | None, state: str | None, limit: int
     ) -> list[SessionOut]:
         """List sessions, the one used last first."""
-        found = await self._sessions.recent(agent=agent, state=state, before=None, limit=limit)
-        return [SessionOut.of(session, session.key.agent) for session in found]
+        wanted = None if agent is None else self._registry.find(agent).id
+        found = await self._sessions.recent(agent=wanted, state=state, before=None, limit=limit)
+        return [SessionOut.of(each, self._registry.name(each.key.agent)) for each in found]
 
     async def session(self, session: int) -> SessionDetail:
         """Read a session with its turns."""
         found = self._sessions.session(session)
         if found is None:
             raise NotFound("session", session)
-        shown = SessionOut.of(found, found.key.agent)
+        shown = SessionOut.of(found, self._registry.name(found.key.agent))
         return SessionDetail.with_turns(shown, await self._turns.turns(session))
 
     async def transcript(self, session: int) -> list[EntryOut]:
@@ -181,7 +187,7 @@ def agents_table(
                 {
                     **card.model_dump(mode="json"),
                     "found": is_installed(configuration, card.command),
-                    "probe": probed(configuration, card.name),
+                    "probe": probed(configuration, card.id),
                 }
                 for card in cards
             ]
@@ -195,11 +201,11 @@ def agents_table(
                 f"{card.name} (default)" if card.default else card.name,
                 f"{card.emoji} {card.display_name}".lstrip(),
                 AVAILABILITY[card.availability.state],
-                show_command(configuration, card.name, card.command),
+                show_command(configuration, card.id, card.command),
                 card.version or "-",
                 shorten_isolation(card.isolation),
                 ", ".join(card.services),
-                probed(configuration, card.name),
+                probed(configuration, card.id),
             )
             for card in shown
         ],
@@ -252,7 +258,7 @@ def when(at: float) -> str:
 
 
 def cards_of(configuration: Configuration) -> list[AgentOut]:
-    """Describe the agents of the settings, without a bridge."""
+    """Describe the agents, without a bridge."""
     registry = Registry(configuration, known_agents())
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
@@ -274,6 +280,7 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
             limits=shelters[entry.id].limit_words,
             emoji=entry.emoji or "",
             visible=entry.visible,
+            source=entry.source,
             services=["web"],
             availability=AvailabilityOut.of(found[entry.id]),
             checks=CheckOut.all_of(found[entry.id]),
@@ -302,10 +309,12 @@ async def _source(configuration: Configuration) -> AsyncIterator[Source]:
             if client is not None:
                 yield client
                 return
-    from app.store.reading import reading  # noqa: PLC0415 - 0.5 s that a running bridge saves
+    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
+    from app.store.reading import reading  # noqa: PLC0415 - with the above
 
+    registry = await asyncio.to_thread(read_registry, configuration)
     with reading(configuration.database_url) as stores:
         if stores is None:
             yield Nothing()
         else:
-            yield Shelf(stores.sessions, stores.turns, stores.transcript)
+            yield Shelf(stores.sessions, stores.turns, stores.transcript, registry)

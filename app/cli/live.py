@@ -130,7 +130,7 @@ class LiveCheck:
         undo = Undo(self._clock)
         request = LiveRequest(
             context=make_context(self._configuration, self._vault),
-            agent=self._chosen.agent,
+            agent=self._configuration.find(self._chosen.agent).id,
             place=self._chosen.place,
             clock=self._clock,
             undo=undo,
@@ -158,8 +158,6 @@ class LiveCheck:
         live = known.get(chosen.service)
         if live is None:
             raise NotFound("service with a live check called", chosen.service)
-        if chosen.agent not in self._configuration.agents:
-            raise NotFound("agent called", chosen.agent)
         return live(request)
 
     def _announce(self, steps: Sequence[LiveStep]) -> str:

@@ -74,7 +74,7 @@ def welcome(
                 f"{card.name} (default)" if card.default else card.name,
                 f"{card.emoji} {card.display_name}".lstrip(),
                 availability(card.id).label,
-                show_command(configuration, card.name, card.command),
+                show_command(configuration, card.id, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",
             )
@@ -108,13 +108,14 @@ def addresses(configuration: Configuration) -> Iterator[str]:
         if configuration.admin_token is not None
         else f"BRIDGE_ADMIN_TOKEN in {configuration.data_dir / 'secrets'}"
     )
+    default = configuration.agents[configuration.default_agent]
     yield ""
     yield f"Settings     {configuration.dotenv or 'from the environment only'}"
     yield f"Listening on {address}"
     if configuration.base_url != address:
         yield f"Reached at   {configuration.base_url}"
     yield f"API          {address}/api/v1 with the bearer token {token}"
-    yield f'Ask          {command_name()} ask {configuration.default_agent} "hello"'
+    yield f'Ask          {command_name()} ask {default.name} "hello"'
     yield "Stop         Ctrl-C"
 
 

@@ -31,16 +31,6 @@ def read_registry(configuration: Configuration) -> Registry:
     return open_registry(configuration, records)
 
 
-def with_stored_agents(configuration: Configuration) -> Configuration:
-    """Return the configuration with the agents of the store.
-
-    Raises:
-        StoreUnavailable: the store cannot be read.
-        ConfigurationError: a stored entry cannot be opened, or does not fit the settings.
-    """
-    return read_registry(configuration).configuration
-
-
 def make_guard(configuration: Configuration, vault: Vault) -> Guard | None:
     """Make what opens sealed values of the store; None without the key."""
     with suppress(ConfigurationError):

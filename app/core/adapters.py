@@ -88,6 +88,14 @@ class Adapter(ABC):
             ServiceRefused: the platform never accepts it with this setup.
         """
 
+    def adopt(self, twin: Adapter) -> bool:
+        """Go on in place of a newly built twin, and know the other agents that it knows.
+
+        Returns whether this adapter can; if not, the twin replaces it.
+        """
+        del twin
+        return False
+
     async def prepare(self) -> None:
         """Wait until deliveries can be parsed; until then they stay in the inbox."""
 

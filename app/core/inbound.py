@@ -206,8 +206,11 @@ class Effect:
         "verbosity",
         "repository",
         "remember",
+        "tell",
     ]
     """`make way` stops what runs, and nothing else; `hand over` only if something waits to run.
+
+    `tell` says something in the conversations that wait for a session.
 
     `repository` is the place's, `remember` that of new places in the same area.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from app.core.adapters import Adapter
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 Progress = Callable[[], PostContent]
 
 FIRST_RETRY_SECONDS = 1.0
+DRAIN_SECONDS = 0.05
+"""How often posts are looked at while an adapter waits for them before it goes."""
 SEND_SECONDS = 60.0
 """How long one post may take: after that it is looked for and sent again."""
 LONGEST_RETRY_SECONDS = 60.0
@@ -117,6 +119,21 @@ class Outbox:
             deadline.cancel()
             del self._awaited[post_id]
 
+    def wake(self, adapters: Collection[str]) -> None:
+        """Send what waits for adapters that were not there."""
+        for target, lane in list(self._lanes.items()):
+            if target.adapter in adapters:
+                self._wake(target, lane)
+
+    async def drained(self, adapter: str) -> None:
+        """Wait until everything committed for an adapter was sent."""
+        while any(
+            lane.committed or lane.busy
+            for target, lane in self._lanes.items()
+            if target.adapter == adapter
+        ):
+            await self._clock.sleep(DRAIN_SECONDS)
+
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show the progress of a turn; its content is read only when it is sent."""
         lane = self._lanes.setdefault(target, _Lane())
@@ -136,13 +153,15 @@ class Outbox:
         self._tasks.start(self._run(target, lane), name=str(target))
 
     async def _run(self, target: SessionKey, lane: _Lane) -> None:
-        adapter = self._adapters.get(target.adapter)
         try:
-            while adapter is not None and (lane.committed or lane.progress):
+            # Looked up each time: credentials may change while posts wait.
+            while (adapter := self._adapters.get(target.adapter)) is not None and (
+                lane.committed or lane.progress
+            ):
                 if lane.committed:
                     # Removed first: what is committed meanwhile adds it again.
                     post_id = lane.committed.popleft()
-                    await self._send_committed(adapter, lane, post_id)
+                    await self._send_committed(target, lane, post_id)
                     if (arrived := self._awaited.get(post_id)) is not None:
                         arrived.set()
                 elif (wait := self._pause(adapter, lane)) > 0:
@@ -159,17 +178,23 @@ class Outbox:
         if adapter is None:
             logger.warning("cannot post as %s: it is not set up", target.adapter)
 
-    async def _send_committed(self, adapter: Adapter, lane: _Lane, post_id: int) -> None:
+    async def _send_committed(self, target: SessionKey, lane: _Lane, post_id: int) -> None:
         """Send a post as the store has it now, until it arrived or never can."""
         pauses = backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
         while True:
             post = self._posts.post(post_id)
             if post is None or post.state not in {"new", "closing"}:
                 return
+            adapter = self._adapters.get(target.adapter)
+            if adapter is None:
+                lane.committed.appendleft(post_id)
+                return
             try:
                 async with asyncio.timeout(SEND_SECONDS):
                     sent = await self._deliver(adapter, lane, post)
             except PostRejected as error:
+                if self._adapters.get(target.adapter) is not adapter:
+                    continue  # its credentials were replaced meanwhile
                 logger.warning("post %d cannot be sent: %s", post_id, error)
                 self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
                 await persist(self._clock, self._posts.failed, post_id, str(error))

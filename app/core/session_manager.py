@@ -187,13 +187,16 @@ class SessionManager:
         self._outbox.send(*posts)
         await self._follow(session_id, effects)
 
-    async def remove(self, session_id: int) -> None:
-        """Take an agent out of its place.
+    async def remove(self, session_id: int, words: str = "") -> None:
+        """Take an agent out of its place; whoever waits for it is told in words, if any.
 
         Raises:
             NotFound: there is no such session.
         """
-        await self.stop(session_id, drop=True)
+        tell = (Effect("tell", session_id, words),) if words else ()
+        await self._change(
+            session_id, lambda session: (*tell, *self._effects.stop(session, drop=True))
+        )
         await self._sessions.remove(session_id)
         await self._live.end(session_id)
 

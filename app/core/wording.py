@@ -122,6 +122,9 @@ SILENCES: dict[str, str] = {
 NOT_HERE = "{agent} is not available here{why}."
 DID_NOT_ACT = "{agent} did not act: {why}."
 AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another agent."
+REMOVED_AT_WORK = (
+    "{agent} was removed, and its work here is stopped. Mention another agent to go on."
+)
 NO_LONGER_HERE = "{agent} is no longer here"
 NOT_DONE = "Not done: {why}."
 DOES_NOT_COUNT = "This does not count: {why}."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -113,14 +113,14 @@ class Bridge:
         self._front = front
         return front
 
-    def _take_over(self) -> None:
-        """Show and accept what the agents are now."""
+    def _take_over(self, but: Collection[str]) -> None:
+        """Show and accept what the agents are now; some adapters accept no more webhooks."""
         base, adapters = self._base, self._joined.adapters
         cards = cards_of(base.configuration, base.shelters, adapters)
         self.cards.clear()
         self.cards.update(cards)
         if self._front is not None:
-            self._front.open(adapters.values())
+            self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
         """Return the parts that people use, over HTTP or from a terminal."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -20,11 +20,11 @@ from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
-from app.core.adapters import Adapter
+from app.core import wording
 from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.connecting import set_up, try_out
-from app.main.presence import Build, changed_services
+from app.main.presence import Build, adapter_names, changed_services, is_same
 from app.main.resources import Resources
 from app.main.wiring import Joined
 from app.services.service import Setup
@@ -53,10 +53,13 @@ class AgentChanges:
         joined: Joined,
         build: Build,
         *,
-        applied: Callable[[], None],
+        applied: Callable[[Collection[str]], None],
         probe: Callable[[], Awaitable[None]],
     ) -> None:
-        """Apply changes to the parts; `applied` follows each, `probe` then looks at the agents."""
+        """Apply changes to the parts; `probe` then looks at the agents.
+
+        `applied` shows and opens what there is now, but for adapters that are about to go.
+        """
         self._base = base
         self._joined = joined
         self._build = build
@@ -202,7 +205,6 @@ class AgentChanges:
             record = self._stored(name)
             if record.id == self._base.configuration.default_agent:
                 raise Conflict(f"{name} is the default agent. Make another one the default first.")
-            await self._say_goodbye(record.id)
             await self._commit(self._gone(record))
             await self._clear(record.id)
 
@@ -217,10 +219,12 @@ class AgentChanges:
             records = self._base.registry.records
             given = await asyncio.to_thread(reader.read, records)
             enrolled = tuple(enrol(given, records))
-            self._reader = reader
-            for record in self._missing(given, enrolled):
-                await self._say_goodbye(record.id)
-            await self._reconcile(given, enrolled)
+            before, self._reader = self._reader, reader
+            try:
+                await self._reconcile(given, enrolled)
+            except BaseException:
+                self._reader = before
+                raise
 
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
@@ -294,8 +298,13 @@ class AgentChanges:
         records = self._with(*changed)
         configuration = await asyncio.to_thread(self._reader.read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
-        await self._base.stores.agents.save(*changed)
-        await self._apply(configuration, records, shelters)
+        registry, gone = self._base.registry, {each.id for each in changed if not each.present}
+        registry.leaving |= gone
+        try:
+            await self._base.stores.agents.save(*changed)
+            await self._apply(configuration, records, shelters)
+        finally:
+            registry.leaving -= gone
 
     async def _apply(
         self,
@@ -304,67 +313,81 @@ class AgentChanges:
         shelters: Mapping[str, Shelter],
     ) -> None:
         base, before = self._base, self._base.configuration
+        await self._part(before, configuration)
         base.vault.register(*configuration.secret_values())
         base.shelters.clear()
         base.shelters.update(shelters)
         base.admission.forget()
         base.registry.replace(configuration, records)
-        gone = await self._replace_adapters(changed_services(before, configuration))
         for agent in (*before.agents, *configuration.agents):
             if _terms(before, agent) != _terms(configuration, agent):
                 await self._joined.live.renew(agent)
-        self._applied()
-        for adapter in gone:
-            await adapter.close()
+        await self._replace_adapters(before, configuration)
         self._tasks.start(self._look(), name="probe")
 
-    async def _replace_adapters(self, services: set[str]) -> list[Adapter]:
-        """Swap the adapters of some services; returns those that are gone."""
+    async def _part(self, before: Configuration, now: Configuration) -> None:
+        """Let adapters that go hear nothing new, and decide on what they have heard."""
         adapters, joined = self._joined.adapters, self._joined
-        old = {name: each for name, each in adapters.items() if name.partition(":")[0] in services}
+        going = [name for name in adapter_names(before) - adapter_names(now) if name in adapters]
+        await joined.listeners.replace(going, ())
+        self._applied(going)
+        for agent in before.agents.keys() - now.agents.keys():
+            sessions = self._base.stores.agents.open_sessions(agent)
+            words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.display_name(agent))
+            for session in sessions:
+                await joined.manager.remove(session, words)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    for session in sessions:
+                        await joined.engine.ended(session)
+        for name in going:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await joined.intake.drained(name)
+                    await joined.outbox.drained(name)
+
+    async def _replace_adapters(self, before: Configuration, now: Configuration) -> None:
+        """Swap the adapters of the services that changed; those that go are closed."""
+        adapters, joined = self._joined.adapters, self._joined
+        services = changed_services(before, now)
         built = self._build(self._base, services)
         new = {adapter.service_name: adapter for adapter in built.adapters}
+        old = {name: each for name, each in adapters.items() if name.partition(":")[0] in services}
+        twins = [
+            new.pop(name)
+            for name, each in old.items()
+            if name in new and is_same(before, now, each) and each.adopt(new[name])
+        ]
+        for adapter in twins:
+            del old[adapter.service_name]
         for name in old:
             del adapters[name]
         adapters.update(new)
         if built.forge is not None or joined.forge.service in services:
             joined.forge.forge, joined.forge.service = built.forge, built.forge_service
-        joined.listeners.replace(list(old), new.values())
         for adapter in new.values():
             joined.intake.open(adapter)
+        self._applied(())
+        await joined.listeners.replace(list(old), list(new.values()))
+        joined.outbox.wake(new)
         for name in old.keys() - new.keys():
             joined.intake.shut(name)
-        return list(old.values())
+        for adapter in (*old.values(), *twins):
+            await adapter.close()
 
     async def _look(self) -> None:
         with suppress(Exception):  # logged where it happens; a change stands without it
             await self._probe()
 
-    async def _say_goodbye(self, agent: str) -> None:
-        """Stop an agent's work, and let its last messages be answered as long as it can."""
-        self._base.registry.leaving.add(agent)
-        sessions = self._base.stores.agents.open_sessions(agent)
-        for session in sessions:
-            await self._joined.manager.remove(session)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                for session in sessions:
-                    await self._joined.engine.ended(session)
-        for name, adapter in list(self._joined.adapters.items()):
-            if adapter.agent == agent:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(DRAIN_SECONDS):
-                        await self._joined.intake.drained(name)
-
     async def _clear(self, agent: str) -> None:
         """Settle what waits for an agent that is gone, and archive its home; safe to repeat."""
+        words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.name(agent))
         for session in self._base.stores.agents.open_sessions(agent):
-            await self._joined.manager.remove(session)
+            await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)
         await asyncio.to_thread(
             archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()
         )
-        self._base.registry.leaving.discard(agent)
         self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
 
     async def _settle_late(self, agent: str) -> None:

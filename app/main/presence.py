@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from app.config import Configuration
 from app.core.adapters import Adapter
+from app.core.keys import adapter_name
 from app.core.ports import Forge
 from app.main.resources import Resources
 from app.services import PAGE, registered_services
@@ -36,6 +37,7 @@ def presence(base: Resources, services: Collection[str] | None = None) -> Presen
         vault=base.vault,
         clock=base.clock,
         stores=base.stores,
+        removed=tuple(base.registry.removed()),
     )
     built = {
         each.name: each.build(context) for each in registered_services() if each.name in running
@@ -46,19 +48,36 @@ def presence(base: Resources, services: Collection[str] | None = None) -> Presen
     return Presences(adapters, *forges[0]) if forges else Presences(adapters)
 
 
+def adapter_names(configuration: Configuration) -> set[str]:
+    """List the adapters that a configuration has."""
+    on_page = configuration.agents if PAGE in configuration.services else ()
+    return {
+        *(adapter_name(PAGE, agent) for agent in on_page),
+        *(adapter_name(service, agent) for service, agent in configuration.credentials),
+    }
+
+
 def changed_services(before: Configuration, now: Configuration) -> set[str]:
     """List the services on which some agent is other than before: came, went, or got a new key."""
     every = {*before.services, *now.services}
     return {name for name in every if _standing(before, name) != _standing(now, name)}
 
 
-def _standing(configuration: Configuration, service: str) -> object:
+def is_same(before: Configuration, now: Configuration, adapter: Adapter) -> bool:
+    """Tell whether an adapter is set up as before."""
+    service, agent = adapter.service_name.partition(":")[0], adapter.agent
+    standing = [_standing(each, service) for each in (before, now)]
+    return agent in standing[0] and standing[0].get(agent) == standing[1].get(agent)
+
+
+def _standing(configuration: Configuration, service: str) -> Mapping[str, object]:
+    """Return what the adapter of each agent is built from."""
     if service not in configuration.services:
-        return None
+        return {}
     if service == PAGE:
-        return tuple(configuration.agents)
-    return [
-        (agent, given, configuration.webhook_paths(service, agent))
+        return dict.fromkeys(configuration.agents, "")
+    return {
+        agent: (given, configuration.webhook_paths(service, agent))
         for (owner, agent), given in configuration.credentials.items()
         if owner == service
-    ]
+    }

@@ -6,7 +6,7 @@ when they are called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,13 @@ class BuildContext:
     vault: Vault
     clock: Clock
     stores: ServiceStores
+    removed: Collection[str] = ()
+    """The ids of agents that were removed: people may still mention them."""
+
+    def absent(self, present: Collection[str]) -> list[str]:
+        """List the agents that are not on a service, or not any more."""
+        every = (*self.removed, *self.configuration.agents)
+        return [agent for agent in every if agent not in present]
 
     @property
     def uploads(self) -> Path:

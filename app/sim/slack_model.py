@@ -58,6 +58,8 @@ class App:
     app_token: str
     scopes: frozenset[str] = SCOPES
     events: frozenset[str] = EVENTS
+    former: str = ""
+    """A bot token that was rotated and works for a while."""
     streams: bool = True
     """Whether this workspace lets the app stream."""
     no_sessions: str = ""

@@ -92,6 +92,8 @@ class SimulatedSlack(Workspace):
         self.acknowledged: list[str] = []
         self.lost: list[Envelope] = []
         """Envelopes that Slack gave up on: resent too often, or a click."""
+        self.unheard: list[Envelope] = []
+        """Envelopes without a connection: Slack would lose clicks then, and delay events."""
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
@@ -248,7 +250,7 @@ class SimulatedSlack(Workspace):
             raise SlackSays("invalid_arguments")
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         for app in self.apps.values():
-            if token in {app.token, app.app_token}:
+            if token in {app.token, app.app_token, app.former}:
                 if app.revoked:
                     raise SlackSays("token_revoked")
                 if (token == app.app_token) != (method == "apps.connections.open"):
@@ -344,6 +346,7 @@ class SimulatedSlack(Workspace):
         live = self.connections[envelope.app]
         if not live:
             self._waiting.append(envelope)
+            self.unheard.append(envelope)
             return
         connection = live[next(self._turn) % len(live)]
         envelope_id = f"env-{next(self._ids):06d}"

@@ -18,7 +18,13 @@ from app.core.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release
 from app.store.commits.choices import choose, pin, remember
 from app.store.commits.corrections import correct
-from app.store.commits.endings import drop_queued, hand_over, stop_running, stop_session
+from app.store.commits.endings import (
+    drop_queued,
+    hand_over,
+    stop_running,
+    stop_session,
+    tell_waiting,
+)
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
 from app.store.commits.words import keep_words
@@ -302,6 +308,8 @@ def _apply(
             return hand_over(connection, effect.session, now)
         case "drop":
             return drop_queued(connection, effect.session, now)
+        case "tell":
+            return tell_waiting(connection, effect.session, effect.value, now)
         case "release":
             release(connection, effect.session)
         case "fresh":

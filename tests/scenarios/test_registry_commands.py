@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import signal
 import subprocess
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.scenarios.test_command_line import CANARY, Machine, seen_in
+from tests.scenarios.test_command_line import CANARY, Machine, Running, seen_in
 from tests.support.bridge import DEMO
 from tests.support.nursery import COMMAND
 
+TOKEN = "an-admin-token-of-these-tests"
 ENTRY = {"command": DEMO, "sandbox": "none"}
 
 
@@ -178,3 +183,160 @@ def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "agent-bridge serve`" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+def test_stored_agents_are_known_without_a_bridge(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    with machine.started("serve") as bridge:
+        bridge.wait_for("Stop  ", "stdout")
+        add(machine, "first", "--driver", "demo", "--env", f"FIRST_KEY={CANARY}")
+        assert machine.run("ask", "first", "say hi", "--thread", "t1", "-q").returncode == 0
+        machine.run("agents", "rename", "first", "second")
+        machine.run("agents", "default", "second")
+        bridge.process.terminate()
+        assert bridge.end()[0] == 0
+
+    asked = machine.run("ask", "recall", "--thread", "t1", "-q")
+    probed = machine.run("agents", "probe", "second")
+    listed = json.loads(machine.run("agents", "list", "--json").stdout)
+    sessions = json.loads(machine.run("sessions", "list", "--agent", "second", "--json").stdout)
+    login = machine.run("agents", "login", "second")
+    manifest = machine.run("manifest", "slack", "second")
+    doctor = machine.run("doctor")
+    unknown = machine.run("ask", "first", "say hi")
+
+    assert (asked.returncode, "hi" in asked.stdout) == (0, True), asked.stderr
+    assert probed.returncode == 0, probed.stderr
+    assert "data/agents/first/card.json" in probed.stderr
+    assert [(each["name"], each["default"], each["source"]) for each in listed] == [
+        ("demo", False, "environment"),
+        ("second", True, "stored"),
+    ]
+    assert listed[1]["probe"] == "11 of 11 work"
+    assert [(each["agent"], each["thread"]) for each in sessions] == [("second", "t1")]
+    assert "second offers no login" in login.stderr
+    assert manifest.returncode == 0, manifest.stderr
+    assert "default: second" in doctor.stdout
+    assert "second: gets FIRST_KEY" in doctor.stdout
+    assert "there is no agent 'first'" in unknown.stderr
+    assert CANARY not in doctor.stdout + probed.stdout + manifest.stdout
+
+
+@pytest.fixture
+def filed(tmp_path: Path) -> Iterator[tuple[Machine, Path, Running]]:
+    """Start a bridge whose agents are in a file."""
+    file = tmp_path / "agents" / "agents.json"
+    file.parent.mkdir(mode=0o700)
+    write(file, demo=ENTRY, old=ENTRY)
+    # Without bubblewrap.
+    settings = {"AGENTS_JSON_FILE": str(file), "BRIDGE_ADMIN_TOKEN": TOKEN, "PATH": str(tmp_path)}
+    machine = FiledMachine(tmp_path, settings)
+    with machine.started("serve") as bridge:
+        bridge.wait_for("Stop  ", "stdout")
+        bridge.seen = b""
+        yield machine, file, bridge
+        bridge.process.terminate()
+        assert bridge.end()[0] == 0
+
+
+class FiledMachine(Machine):
+    """A machine whose agents are in a file."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All that a command gets to know."""
+        return {name: text for name, text in super().environment.items() if name != "AGENTS_JSON"}
+
+
+def write(file: Path, **entries: object) -> None:
+    file.write_text(json.dumps(entries))
+    file.chmod(0o600)
+
+
+def test_the_file_is_read_again_on_hup(filed: tuple[Machine, Path, Running]) -> None:
+    machine, file, bridge = filed
+    assert machine.run("ask", "old", "say remember", "--thread", "t1", "-q").returncode == 0
+
+    write(file, demo={**ENTRY, "description": "changed"}, new=ENTRY)
+    bridge.process.send_signal(signal.SIGHUP)
+    bridge.wait_for("the agents were read again")
+
+    asked = machine.run("ask", "new", "say hello", "-q")
+    assert (asked.returncode, asked.stdout) == (0, "hello\n"), asked.stderr
+    listed = json.loads(machine.run("agents", "list", "--json").stdout)
+    assert {each["name"]: each["description"] for each in listed} == {"demo": "changed", "new": ""}
+    (session,) = json.loads(machine.run("sessions", "list", "--state", "removed", "--json").stdout)
+    assert (session["agent"], session["thread"]) == ("old", "t1")
+    assert "remember" in machine.run("sessions", "show", str(session["id"])).stdout
+
+    bridge.seen = b""
+    file.write_text(f'{{"demo": "{CANARY}"')
+    bridge.process.send_signal(signal.SIGHUP)
+    told = bridge.wait_for("nothing changed: AGENTS_JSON: ")
+
+    assert CANARY not in told
+    write(file, demo=ENTRY)  # for the command alone: the bridge has not read it
+    assert machine.run("ask", "new", "say still here", "-q").stdout == "still here\n"
+
+
+def test_reload_reads_the_file_and_says_what_came_and_went(
+    filed: tuple[Machine, Path, Running],
+) -> None:
+    machine, file, _ = filed
+
+    write(file, demo=ENTRY, new=ENTRY)
+    reloaded = machine.run("agents", "reload")
+    write(file, demo={**ENTRY, "sandbox": "nun"})
+    refused = machine.run("agents", "reload")
+    answer = httpx.post(
+        f"http://127.0.0.1:{machine.port}/api/v1/agents/reload",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        trust_env=False,
+    )
+
+    assert reloaded.returncode == 0, reloaded.stderr
+    lines = reloaded.stderr.splitlines()
+    assert lines[:2] == ["new: added.", "old: removed."]
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "AGENTS_JSON: agent 'demo': sandbox" in refused.stderr
+    assert answer.status_code == 422
+    assert refused.stderr == f"agent-bridge: {answer.json()['detail']}\n"
+
+
+def test_a_file_that_cannot_be_applied_is_forgotten(
+    filed: tuple[Machine, Path, Running],
+) -> None:
+    machine, file, bridge = filed
+    write(file, demo=ENTRY, old=ENTRY, apart={"command": DEMO, "sandbox": "bubblewrap"})
+    bridge.process.send_signal(signal.SIGHUP)
+    bridge.wait_for("nothing changed: ")
+    write(file, demo=ENTRY, old=ENTRY)
+    add(machine, "other")
+
+    listed = json.loads(machine.run("agents", "list", "--json").stdout)
+    assert [each["name"] for each in listed] == ["demo", "old", "other"]
+
+
+def test_a_bridge_ends_with_the_terminal_it_was_started_in(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    person, terminal = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "serve", "--no-open"],
+        env=machine.environment,
+        cwd=machine.folder / "cwd",
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    ) as process:
+        try:
+            os.close(terminal)
+            seen_in(person, until="Open http")
+            process.send_signal(signal.SIGHUP)
+            seen_in(person, until="the agents were read again")
+            os.close(person)
+            # Not killed by the signal; what it still has to say reaches no one.
+            assert process.wait(60) >= 0
+        finally:
+            process.kill()

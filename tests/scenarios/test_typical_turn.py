@@ -32,7 +32,7 @@ def compare(name: str, shown: str) -> None:
         (r"ab-[0-9a-f]{16}", "MARKER"),
         (r"http://127\.0\.0\.1:\d+", "http://HOST"),
         (r"https://\w+--[\w.]+", "https://HOST"),
-        (r"(?<= )(\d+m )?\d+s(?= )", "41s"),
+        (r"(?<= )\d+[hms]( \d+[ms])*(?= )", "41s"),
         (r"\b17\d{8}[.-]\d{6}\b", "TS"),
         (r"slack-c\w+-\d+-\d+", "slack-channel"),
     ):

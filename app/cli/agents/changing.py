@@ -63,7 +63,7 @@ def change(
         BridgeError: it was refused, or no bridge runs.
     """
     changes = parse_assignments(settings) | parse_removals(removals)
-    _run(configuration, lambda bridge: _change(bridge, name, changes))
+    _run(configuration, lambda bridge: bridge.change_agent(name, changes))
     _say(f"{name} was changed. This holds from its next turn.")
 
 
@@ -171,7 +171,7 @@ def import_entries(configuration: Configuration, source: str) -> bool:
         for name, entry in sorted(entries.items(), key=lambda each: EXTENDS in each[1]):
             try:
                 if name in there:
-                    await _change(bridge, name, entry)
+                    await bridge.change_agent(name, entry)
                 else:
                     await _add(bridge, name, entry)
             except BridgeRefused as refused:
@@ -206,18 +206,7 @@ def reload(configuration: Configuration) -> None:
 async def _add(bridge: Client, name: str, entry: Mapping[str, Any]) -> None:
     if "name" in entry:
         raise Conflict("an entry has no key name: the name is given before it. Remove the key.")
-    kept = {key: value for key, value in entry.items() if key != "default"}
-    await bridge.add_agent({"name": name, **kept})
-    if entry.get("default") is True:
-        await bridge.choose_default(name)
-
-
-async def _change(bridge: Client, name: str, changes: Mapping[str, Any]) -> None:
-    kept = {key: value for key, value in changes.items() if key != "default"}
-    if kept or not changes:
-        await bridge.change_agent(name, kept)
-    if changes.get("default") is True:
-        await bridge.choose_default(name)
+    await bridge.add_agent({"name": name, **entry})
 
 
 def _secrets(agent: AgentDetail) -> list[str]:

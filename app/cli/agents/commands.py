@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.framing import Json, examples, in_one_line, read_configuration
+from app.cli.framing import Json, examples, in_one_line, read_all_agents, read_configuration
 from app.errors import Conflict
 
 agents = typer.Typer(
@@ -29,7 +29,7 @@ def list_agents(
     with in_one_line():
         from app.cli.listing import agents_table  # noqa: PLC0415 - 0.6 s
 
-        agents_table(read_configuration(), hidden=every, as_json=as_json)
+        agents_table(read_all_agents(), hidden=every, as_json=as_json)
 
 
 @agents.command("probe")
@@ -44,7 +44,7 @@ def probe_agent(
     with in_one_line():
         from app.cli.agents.probing import probe  # noqa: PLC0415 - 1.9 s
 
-        healthy = probe(read_configuration(), name)
+        healthy = probe(read_all_agents(), name)
     raise typer.Exit(0 if healthy else 1)
 
 
@@ -60,7 +60,7 @@ def log_in_agent(
     with in_one_line():
         from app.cli.agents.login import login  # noqa: PLC0415 - 1.9 s
 
-        login(read_configuration(), name, method)
+        login(read_all_agents(), name, method)
 
 
 @agents.command(

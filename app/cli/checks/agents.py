@@ -175,7 +175,7 @@ def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
 
 def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
     """Report what the last probe of an agent saw."""
-    card = read_card(card_path(configuration.data_dir, entry.name))
+    card = read_card(card_path(configuration.data_dir, entry.id))
     command = f"agent-bridge agents probe {entry.name}"
     if card is None or not card.is_about(entry.command):
         return ok(entry.name, f"not probed yet; `{command}` tries what it can do")

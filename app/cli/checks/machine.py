@@ -37,11 +37,12 @@ def refused(error: ConfigurationError) -> Finding:
 
 def configuration_of(configuration: Configuration) -> Iterator[Finding]:
     """Report what is configured."""
-    names = ", ".join(configuration.agents)
+    names = ", ".join(entry.name for entry in configuration.agents.values())
+    default = configuration.agents[configuration.default_agent].name
     source = {"path": "found on PATH", "demo": "nothing else was found"}.get(
         configuration.agents_source, f"from {configuration.agents_source}"
     )
-    yield ok("configuration", f"agents: {names} ({source}); default: {configuration.default_agent}")
+    yield ok("configuration", f"agents: {names} ({source}); default: {default}")
     yield ok("settings", f"from {configuration.dotenv or 'the environment only'}")
     for caution in cautions(configuration):
         yield warning(caution.subject, caution.problem, caution.remedy)

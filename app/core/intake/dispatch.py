@@ -98,6 +98,9 @@ class Dispatcher:
         heard = storable(await self._gather(delivery, adapter, heard))
         view = self._decisions.place(heard.place)
         floor = decide(heard, view, self._untagged)
+        last = view.latest
+        if floor.reason is Reason.NONE_HERE and last is not None and last in self._removed():
+            floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
         command = None if heard.speaker.kind == "agent" else parse(heard.words)
@@ -279,8 +282,9 @@ class Dispatcher:
         for agent in floor.agents:
             gone = self._removed().get(agent)
             if gone is not None:
+                say = _notice if heard.mentions else _refusal
                 words = wording.AGENT_REMOVED.format(agent=gone)
-                posts.append(_notice(delivery, heard, agent, words))
+                posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from app.core.adapters import Adapter
 from app.core.intake.reader import Intake
@@ -21,6 +22,10 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 """A platform that is down is tried once a minute: often enough for people, rarely enough for it."""
+HANDOVER_SECONDS = 15.0
+"""How long an adapter that is replaced listens on while its successor cannot."""
+LOOK_SECONDS = 0.05
+"""How often the successor is looked at meanwhile."""
 STEADY_SECONDS = 300.0
 """After listening for that long, the backoff starts over."""
 
@@ -43,18 +48,39 @@ class Listeners:
         for adapter in self._adapters.values():
             self._listen(adapter)
 
-    def replace(self, gone: Sequence[str], adapters: Iterable[Adapter]) -> None:
-        """Let other adapters listen; one that replaces another begins before that one ends."""
-        ended = [self._listening.pop(name) for name in gone if name in self._listening]
+    async def replace(self, gone: Sequence[str], adapters: Sequence[Adapter]) -> None:
+        """Let other adapters listen; one that is replaced ends once its successor listens."""
+        ended = {name: self._listening.pop(name) for name in gone if name in self._listening}
         for name in gone:
             self._adapters.pop(name, None)
             self._refused.pop(name, None)
+        began = {adapter.service_name: adapter.trouble for adapter in adapters}
         for adapter in adapters:
             self._adapters[adapter.service_name] = adapter
             if self._started:
                 self._listen(adapter)
-        for task in ended:
+        for name in ended.keys() - began.keys():
+            ended[name].cancel()
+        if self._started:
+            await self._wait_for(began)
+        for task in ended.values():
             task.cancel()
+        if ended:
+            await asyncio.wait(ended.values())
+
+    async def _wait_for(self, began: Mapping[str, str | None]) -> None:
+        """Wait until adapters are refused, or their trouble is not the one they began with."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HANDOVER_SECONDS):
+                while any(
+                    trouble and name not in self._refused and self._trouble(name) == trouble
+                    for name, trouble in began.items()
+                ):
+                    await self._clock.sleep(LOOK_SECONDS)
+
+    def _trouble(self, name: str) -> str | None:
+        adapter = self._adapters.get(name)
+        return None if adapter is None else adapter.trouble
 
     async def close(self) -> None:
         """Stop listening."""

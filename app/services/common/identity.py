@@ -10,10 +10,36 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
+from app.core.ports import Clock
+from app.core.retry import persist
+from app.core.stores.housekeeping import SealedStore
+
 OTHERS_SECONDS: Final = 10.0
 """Time limit to wait for the identities of the other agents at the start."""
 
 IdentityT = TypeVar("IdentityT")
+
+
+class Remembered:
+    """Who agents are or were on a platform: one that is gone is still understood when mentioned."""
+
+    def __init__(self, service: str, store: SealedStore, clock: Clock) -> None:
+        self._service = service
+        self._store = store
+        self._clock = clock
+
+    def all(self, agents: Iterable[str]) -> dict[str, str]:
+        """Return what each of some agents was called on the platform, if that is known."""
+        found = ((agent, self._store.kept(self._name(agent))) for agent in agents)
+        return {agent: called for agent, called in found if called is not None}
+
+    async def note(self, agent: str, called: str) -> None:
+        """Remember what an agent is called."""
+        if self._store.kept(self._name(agent)) != called:
+            await persist(self._clock, self._store.keep, self._name(agent), called)
+
+    def _name(self, agent: str) -> str:
+        return f"identity:{self._service}:{agent}"
 
 
 class Roster(Generic[IdentityT]):
@@ -21,6 +47,7 @@ class Roster(Generic[IdentityT]):
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._events = {agent: asyncio.Event() for agent in agents}
+        self._settled = {agent: asyncio.Event() for agent in self._events}
         self.known: dict[str, IdentityT] = {}
         """The identities known so far, by agent."""
 
@@ -28,6 +55,11 @@ class Roster(Generic[IdentityT]):
         """Set an agent's identity."""
         self.known[agent] = identity
         self._events[agent].set()
+        self._settled[agent].set()
+
+    def refuse(self, agent: str) -> None:
+        """Let no other agent wait for one that the platform does not accept."""
+        self._settled[agent].set()
 
     async def wait(self, agent: str) -> IdentityT:
         """Wait until an agent's identity is known."""
@@ -35,8 +67,8 @@ class Roster(Generic[IdentityT]):
         return self.known[agent]
 
     async def wait_for_all(self) -> None:
-        """Wait until all identities are known, for a bounded time."""
+        """Wait until all identities are known or refused, for a bounded time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHERS_SECONDS):
-                for each in self._events.values():
+                for each in self._settled.values():
                     await each.wait()

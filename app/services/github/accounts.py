@@ -151,10 +151,14 @@ class Installations:
 class Directory(Roster[Identity]):
     """The agents that have an App."""
 
-    us = Identities()
-    """The ones known so far."""
+    def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
+        """Know the agents that have an App, and the logins of those that had one."""
+        super().__init__(agents)
+        self._absent = [Identity(agent, login) for agent, login in (absent or {}).items()]
+        self.us = Identities.of(self._absent)
+        """The ones known so far."""
 
     def introduce(self, identity: Identity) -> None:
         """Set an agent's identity."""
         self.add(identity.agent, identity)
-        self.us = Identities.of(self.known.values())
+        self.us = Identities.of((*self.known.values(), *self._absent))

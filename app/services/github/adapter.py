@@ -69,6 +69,8 @@ class App:
     uploads: Path = Path("uploads")
     """Where files are stored."""
     web_url: str = "https://github.com"
+    remember: Callable[[str], Awaitable[None]] | None = None
+    """Notes the login of the App's bot."""
 
 
 class GithubAdapter(Adapter):
@@ -84,7 +86,7 @@ class GithubAdapter(Adapter):
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
         self._parsed: tuple[Delivery, Event] | None = None
-        self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts)
+        self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts, app.remember)
 
     # Hearing.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 from app.config import Configuration
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.core.keys import SessionKey, adapter_name
+from app.services.common.identity import Remembered
 from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi
@@ -27,7 +29,9 @@ def build(context: BuildContext) -> Presence:
         configuration.credentials_of(GithubCredentials),
         configuration.settings_of(GithubSettings),
     )
-    directory, host = Directory(owned), urlsplit(configuration.git_url).netloc
+    remembered = Remembered(NAME, stores.sealed, clock)
+    directory = Directory(owned, remembered.all(context.absent(owned)))
+    host = urlsplit(configuration.git_url).netloc
     sealer = Sealer(context.secret_key)
     accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
 
@@ -61,6 +65,7 @@ def build(context: BuildContext) -> Presence:
             link_of=link_of,
             uploads=context.uploads,
             web_url=settings.web_url,
+            remember=partial(remembered.note, agent),
         )
         if given.bot_login is not None:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))

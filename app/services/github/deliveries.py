@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -118,6 +118,7 @@ class Sweep:
         directory: Directory,
         clock: Clock,
         accounts: Accounts,
+        remember: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._agent = agent
         self._hook = hook
@@ -125,6 +126,7 @@ class Sweep:
         self._directory = directory
         self._clock = clock
         self._accounts = accounts
+        self._remember = remember
         self._catch_up = CatchUp(hook.adapter, clock, reach=REACH_SECONDS, overlap=OVERLAP_SECONDS)
         self._taken: set[str] = set()
         self.trouble = "the App's identity on GitHub is not known yet"
@@ -157,6 +159,8 @@ class Sweep:
             raise
         login = f"{app['slug']}{BOT}"
         self._directory.introduce(Identity(self._agent, login, await self._bot_id(login)))
+        if self._remember is not None:
+            await self._remember(login)
         logger.info("%s is @%s on GitHub", self._agent, app["slug"])
         self.trouble = ""
 
@@ -169,6 +173,7 @@ class Sweep:
         installations.complete(number for number in found if number is not None)
 
     def _unknown(self) -> ServiceRefused:
+        self._directory.refuse(self._agent)
         return ServiceRefused(
             self._hook.adapter,
             "GitHub has no App with this ID and key",

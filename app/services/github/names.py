@@ -170,7 +170,8 @@ class Identities:
 
     @cached_property
     def _agents(self) -> dict[str, str]:
-        return {each.slug.casefold(): each.agent for each in self.known}
+        # The first of a slug counts: those that are here come before those that were.
+        return {each.slug.casefold(): each.agent for each in reversed(self.known)}
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

@@ -24,7 +24,7 @@ from app.core.posts import PostSend, PostSent
 from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
-from app.errors import PostError, PostRejected
+from app.errors import PostError, PostRejected, ServiceRefused
 from app.services.common.catch_up import CatchUp, Take
 from app.services.slack import events, messages
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
@@ -75,6 +75,8 @@ class SlackApp:
     """The bots that may speak to it, by id."""
     vault: Vault = field(default_factory=Vault, repr=False)
     """Secrets to redact from calls."""
+    remember: Callable[[str], Awaitable[None]] | None = None
+    """Notes its user id."""
 
 
 class SlackAdapter(Adapter):
@@ -100,7 +102,8 @@ class SlackAdapter(Adapter):
         super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
         self._trouble = "not connected to Slack yet"
         self._app = app
-        self._colleagues = colleagues
+        self.colleagues = colleagues
+        """The agents of this bridge on Slack."""
         self._active = active
         self._uploads = uploads
         self._clock = clock
@@ -193,12 +196,12 @@ class SlackAdapter(Adapter):
         found = [
             message
             for message in await self._api.replies(channel, thread, latest=before)
-            if message["ts"] < before and message.get("user") not in self._colleagues.agents
+            if message["ts"] < before and message.get("user") not in self.colleagues.agents
         ]
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = messages.Known(self._colleagues.agents, names, me.home)
+        known = messages.Known(self.colleagues.agents, names, me.home)
         return [_earlier(message, known) for message in found]
 
     @override
@@ -258,11 +261,11 @@ class SlackAdapter(Adapter):
             me = await self._me()
             # Before the socket opens: what arrives on it was not missed.
             missed = await self._active(self._clock.now() - CATCH_UP_SECONDS)
-            await self._colleagues.wait_for_all()
+            await self.colleagues.wait_for_all()
 
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
                 # Every edit of an answer comes back as an event; those need not be stored.
-                if events.speaker_of(frame) not in self._colleagues.agents:
+                if events.speaker_of(frame) not in self.colleagues.agents:
                     await take(self._delivery(me, frame, raw))
 
             def opened(heard: float | None) -> None:
@@ -279,6 +282,15 @@ class SlackAdapter(Adapter):
             self._trouble = "the connection to Slack is down; reconnecting"
 
     @override
+    def adopt(self, twin: Adapter) -> bool:
+        """Keep the socket: opening another would read every thread in use again."""
+        assert isinstance(twin, SlackAdapter)
+        self.colleagues = self._completion.colleagues = twin.colleagues
+        if self._identity is not None:
+            self.colleagues.add(self.agent, self._identity)
+        return True
+
+    @override
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
         await self._tasks.close()
@@ -290,8 +302,14 @@ class SlackAdapter(Adapter):
     async def _me(self) -> Identity:
         async with self._asking:
             if self._identity is None:
-                self._identity = await identify(self._api, self.agent, self._app.suffix)
-                self._colleagues.add(self.agent, self._identity)
+                try:
+                    self._identity = await identify(self._api, self.agent, self._app.suffix)
+                except ServiceRefused:
+                    self.colleagues.refuse(self.agent)
+                    raise
+                self.colleagues.add(self.agent, self._identity)
+                if self._app.remember is not None:
+                    await self._app.remember(self._identity.user)
             return self._identity
 
     def _delivery(self, me: Identity, frame: messages.Event, raw: bytes) -> Delivery:
@@ -304,7 +322,7 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=messages.Known(self._colleagues.agents, home=me.home).headers(),
+            headers=messages.Known(self.colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
@@ -327,7 +345,7 @@ class SlackAdapter(Adapter):
             oldest = max(oldest, place.first_message_id)
             channel, thread = events.channel_and_thread(place.key.external)
             for message in await self._replies_in_time(channel, thread, oldest):
-                if message["ts"] > oldest and message.get("user") not in self._colleagues.agents:
+                if message["ts"] > oldest and message.get("user") not in self.colleagues.agents:
                     yield self._missed_delivery(me, channel, message)
 
     async def _replies_in_time(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,10 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
 class Colleagues(Roster[Identity]):
     """All agents on Slack, shared by all adapters."""
 
-    def __init__(self, agents: Iterable[str]) -> None:
+    def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
+        """Know the agents that are set up, and the user ids of those that were."""
         super().__init__(agents)
-        self.agents: dict[str, str] = {}
+        self.agents = {user: agent for agent, user in (absent or {}).items()}
         """Agents by the user ids that people mention."""
 
     def add(self, agent: str, identity: Identity) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from app.core.adapters import Adapter
 from app.core.keys import SessionKey
+from app.services.common.identity import Remembered
 from app.services.service import BuildContext
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
@@ -16,7 +18,8 @@ def build(context: BuildContext) -> Sequence[Adapter]:
     """Build one adapter per app; the apps of one bridge know each other."""
     configuration, sessions = context.configuration, context.stores.sessions
     owners = configuration.credentials_of(SlackCredentials)
-    colleagues = Colleagues(owners)
+    remembered = Remembered(NAME, context.stores.sealed, context.clock)
+    colleagues = Colleagues(owners, remembered.all(context.absent(owners)))
     seal = Seal(context.secret_key.get_secret_value())
     bots = frozenset(who.id for who in configuration.allowed_bots if who.service == NAME)
 
@@ -34,6 +37,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
                 base_url=configuration.settings_of(SlackSettings).api_url,
                 bots=bots,
                 vault=context.vault,
+                remember=partial(remembered.note, name),
             ),
             colleagues=colleagues,
             seal=seal,

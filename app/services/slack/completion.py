@@ -41,7 +41,7 @@ class Completion:
         self._api = api
         self._people = people
         self._reader = reader
-        self._colleagues = colleagues
+        self.colleagues = colleagues
         self._clock = clock
         self._me = me
 
@@ -53,7 +53,7 @@ class Completion:
 
     async def names(self, users: Iterable[str]) -> dict[str, str]:
         """Look up the names of people, as far as Slack answers in time."""
-        people = [user for user in users if user not in self._colleagues.agents]
+        people = [user for user in users if user not in self.colleagues.agents]
         try:
             async with asyncio.timeout(LOOK_UP_SECONDS):
                 me = await self._me()

@@ -172,6 +172,21 @@ def drop_queued(connection: Connection, session_id: int, now: float) -> list[int
     ]
 
 
+def tell_waiting(connection: Connection, session_id: int, words: str, now: float) -> list[int]:
+    """Say something in every conversation in which a turn of a session is open."""
+    waiting = connection.execute(
+        select(turn.c.id).where(turn.c.session == session_id, turn.c.ended_at.is_(None))
+    ).scalars()
+    targets = dict.fromkeys(target_of(connection, turn_id) for turn_id in waiting.all())
+    if targets:
+        insert_entries(connection, [Entry("notice", words, session=session_id)], now)
+    content = PostContent(kind="notice", note=words)
+    return [
+        insert_post(connection, NewPost(f"told:{session_id}:{target}", target, content), now)
+        for target in targets
+    ]
+
+
 def drop_turn(connection: Connection, ref: TurnRef, now: float) -> list[int]:
     """End one waiting turn."""
     posts = end_turn(connection, ref.turn, TurnState.CANCELLED, ended_by(DROPPED), now)

@@ -118,7 +118,7 @@ def folder(site: Path) -> Path:
 def test_each_try_of_an_injected_agent_is_refused_and_recorded(
     victim: Victim, folder: Path
 ) -> None:
-    bridge, name = victim.bridge, victim.kit.name
+    bridge = victim.bridge
     main = victim.server.head(REPOSITORY, "main")
     api = f"127.0.0.1:{bridge.port}"
 
