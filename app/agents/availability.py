@@ -14,6 +14,7 @@ from app.core import wording
 from app.core.availability import AgentCheck, passed, unmet
 
 CHECK_COMMAND: Final = "Check its command in AGENTS_JSON."
+CHECK_STORED: Final = "Check its command."
 _CLOSED: Final = "closed, "
 _REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridge."
 
@@ -35,7 +36,8 @@ def check_command(
     found = shutil.which(name, path=configuration.path)
     if found is not None:
         return passed("command", found)
-    remedy = f"Install it: {program.install}" if program else CHECK_COMMAND
+    check = CHECK_COMMAND if entry.source == "environment" else CHECK_STORED
+    remedy = f"Install it: {program.install}" if program else check
     return unmet("command", f"{name!r} was not found on PATH.", remedy, "unavailable")
 
 

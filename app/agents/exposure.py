@@ -33,12 +33,14 @@ def explain_choice(configuration: Configuration, entry: AgentEntry) -> str:
     """Say how to isolate an agent that its settings leave without isolation."""
     if not sys.platform.startswith("linux"):
         return NEEDS_LINUX.remedy
+    key = '"home": "user"' if entry.home == "user" else '"sandbox": "none"'
+    if entry.source == "stored":
+        return f"To isolate it, remove {key} from its entry."
     if configuration.agents_source == "path":
         first = next(iter(configuration.agents.values()))
         name, *words = PurePath(first.command[0]).name, *first.command[1:]
         example = {first.name: {"command": [name, *words] if words else name}}
         return f"To isolate it, name your agents in AGENTS_JSON, such as {json.dumps(example)}."
-    key = '"home": "user"' if entry.home == "user" else '"sandbox": "none"'
     return f"To isolate it, remove {key} from its entry in AGENTS_JSON."
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Agents, Visiting
 from tests.support.bridge import DEMO, demo
-from tests.support.served import Site
-from tests.support.window import Window
+from tests.support.served import Forked, Site
+from tests.support.window import PHONE, Scheme, Window
 
 KEYS = {"ada": "sk-of-ada-0123456789abcdef", "bob": "sk-of-bob-fedcba9876543210"}
 REFUSED = ("422",)
@@ -65,6 +66,10 @@ def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_threa
     window.say("@bob say I am Bob")
     expect(window.turns.last).to_contain_text("I am Bob")
     thread = window.path
+    page.goto("/")
+    window.say("@bob say alone")
+    expect(window.turns.last).to_contain_text("alone")
+    alone = window.path
 
     # A field is saved by itself, and its last change can be undone.
     page.goto("/agents/bob")
@@ -99,7 +104,7 @@ def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_threa
     page.wait_for_url("**/agents/robert")
 
     # Removal names what ends, and asks for the name.
-    expect(page.locator("#danger")).to_contain_text("1 session ends and stays readable")
+    expect(page.locator("#danger")).to_contain_text("2 sessions end and stay readable")
     window.button("Remove robert").click()
     expect(page.locator("#p-remove")).to_contain_text("Type robert to remove it.")
     page.get_by_label("Type robert to remove it").fill("robert")
@@ -109,10 +114,17 @@ def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_threa
     expect(page.locator(".gone")).to_contain_text("robert")
 
     page.goto(thread)
-    expect(page.locator("#side")).to_contain_text("robert (removed)")
+    expect(window.log).to_contain_text("robert (removed)")
+    expect(page.locator("#side")).not_to_contain_text("robert")
     expect(page.locator("#to")).to_contain_text("Ada")
     window.say("say still here")
     expect(window.turns.last).to_contain_text("still here")
+    page.goto(alone)
+    expect(window.log).to_contain_text("robert (removed)")
+    expect(page.locator("#to")).to_contain_text("Choose an agent")
+    window.page.locator("#to").select_option("ada")
+    window.say("say taken over")
+    expect(window.turns.last).to_contain_text("taken over")
     stored = (bridge.data_dir / "bridge.db").read_bytes()
     assert not any(key.encode() in stored for key in KEYS.values())
 
@@ -130,7 +142,7 @@ def test_the_forms_work_without_a_script(visit: Visiting) -> None:
     page.get_by_label("Description").fill("Plain words")
     window.button("Save Description").click()
     expect(field(window, "description")).to_contain_text("Was empty. Undo")
-    page.get_by_label("Hosts").fill("not a host")
+    page.get_by_label("Hosts").fill("https://example.com")
     window.button("Save Hosts").click()
     expect(page.locator("#p-network_hosts")).to_contain_text("is not a host")
     window.button("Undo Description").click()
@@ -142,9 +154,121 @@ def test_the_forms_work_without_a_script(visit: Visiting) -> None:
     expect(page.locator("#s-slack")).to_contain_text("is not a bot token")
 
 
+def test_what_changes_elsewhere_is_seen_and_what_is_being_written_stays(
+    bridge: Forked, visit: Visiting
+) -> None:
+    bridge.http.post("/api/v1/agents", json={"name": "moving", **demo()})
+    window = visit().open("/agents/moving")
+    window.page.get_by_label("Description").fill("half a sent")
+
+    bridge.http.patch("/api/v1/agents/moving", json={"display_name": "Elsewhere", "model": "m"})
+
+    expect(window.page.get_by_role("heading", level=1)).to_have_text("Elsewhere")
+    expect(window.page.get_by_label("Model")).to_have_value("m")
+    expect(window.page.get_by_label("Description")).to_have_value("half a sent")
+
+
 def test_an_agent_of_the_settings_is_shown_and_not_changed(visit: Visiting) -> None:
     window = visit().open("/agents/demo")
 
     expect(window.page.locator("main")).to_contain_text("Change it in AGENTS_JSON.")
     expect(window.page.locator("main")).to_contain_text("AGENT_BRIDGE_DEMO_FAULTS")
     expect(window.button("Save")).to_have_count(0)
+
+
+SIZES = {
+    "wide": (1440, 900),
+    "tablet": (768, 1024),
+    "phone": PHONE,
+    "zoom-200": (640, 400),
+    "zoom-400": (320, 256),
+}
+"""A page that is zoomed has so much less room."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_every_page_of_agents_is_pictured_and_open_to_everybody(
+    visit: Visiting, crew: None, size: str, scheme: Scheme
+) -> None:
+    person = visit(size=SIZES[size], scheme=scheme)
+    for name, path in {
+        "list": "/agents",
+        "one": "/agents/pictured",
+        "given": "/agents/demo",
+        "new": "/new-agent?driver=claude",
+    }.items():
+        window = person.open(path)
+        for summary in window.page.locator("summary").all():
+            summary.click()
+        assert window.findings() == []
+        assert window.page.evaluate("document.documentElement.scrollWidth") == SIZES[size][0]
+        for number, place in enumerate(("start", "end")):
+            last = window.page.locator(".sheet > *:visible").nth(-number)
+            last.evaluate(f"element => element.scrollIntoView({{ block: '{place}' }})")
+            window.picture(f"agents-{size}-{scheme}-{name}-{place}")
+
+
+@pytest.mark.slow
+def test_an_agent_is_added_changed_and_removed_with_the_keyboard_alone(visit: Visiting) -> None:
+    window = visit().open("/agents")
+    page = window.page
+
+    def go(target: Locator) -> None:
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            if target.evaluate("element => element === document.activeElement"):
+                return
+        raise AssertionError(f"no way to {target} with Tab")
+
+    go(page.get_by_role("link", name="Add an agent").first)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new-agent")
+    go(page.get_by_role("link", name="Demo agent"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new-agent?driver=demo")
+    go(page.get_by_label("Name", exact=True))
+    page.keyboard.type("typist")
+    go(page.get_by_text("More", exact=True))
+    page.keyboard.press("Enter")
+    go(page.get_by_label("Sandbox"))
+    page.keyboard.type("Not")
+    go(window.button("Add agent"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents/typist")
+
+    go(page.get_by_label("Display name"))
+    page.keyboard.type("The Typist")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The Typist")
+    expect(page.get_by_label("Display name")).to_be_focused()
+    go(window.button("Undo Display name"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Display name")).to_have_value("")
+    expect(field(window, "display_name").locator(":focus")).to_have_count(1)
+    go(page.get_by_label("Type typist to remove it"))
+    page.keyboard.type("typist")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents")
+    expect(page.locator(".agent-cards")).not_to_contain_text("@typist")
+
+
+@pytest.fixture
+def crew(bridge: Forked) -> Iterator[None]:
+    """Add an agent with much to show."""
+    entry = {
+        **demo(),
+        "display_name": "Pictured",
+        "description": "Has a value in many fields.",
+        "permissions": [{"allow": "read"}, {"ask": "execute"}],
+        "env": {"PICTURED_KEY": "sk-0123456789-pictured"},
+    }
+    for name in ("pictured", "hidden-one", "gone"):
+        more = {"name": name, **entry, "visible": name != "hidden-one"}
+        assert bridge.http.post("/api/v1/agents", json=more).status_code == 201
+    bridge.http.delete("/api/v1/agents/gone")
+    bridge.http.post("/api/v1/agents/pictured/probe")
+    yield
+    for name in ("pictured", "hidden-one"):
+        bridge.http.delete(f"/api/v1/agents/{name}")

@@ -45,6 +45,10 @@ LATEST: Final = 50
 CHANGES: Final = 500
 """Changes that can be undone: the last of each field, as long as the bridge runs."""
 NAME: Final = "name"
+_ABOUT_NAMES: Final = ("The name ", "There is an agent ")
+"""How the words of errors about a new name begin."""
+_NOT_ASKED: Final = ("driver", "visible")
+"""Fields that the form for a new agent does not show."""
 _KEY: Final = "key:"
 _WRONG: Final = (ConfigurationError, Conflict)
 
@@ -127,8 +131,7 @@ async def add_agent(request: Request, parts: PartsOf, who: Who) -> Response:
         made = await _changes(parts).add(name, entry)
     except _WRONG as error:
         key, words = agent_form.locate(error)
-        if not key and "name" in words.lower():
-            key = NAME
+        key = NAME if words.startswith(_ABOUT_NAMES) else key * (key not in _NOT_ASKED)
         entry.pop(ENV, None)
         return await _new(parts, who, driver, {**entry, NAME: name}, {key: words})
     return RedirectResponse(f"/agents/{made.name}", 303)

@@ -40,9 +40,12 @@
       place.textContent = words;
       const input = document.getElementById(place.id.replace(/^p-/, "v-"));
       input?.toggleAttribute("aria-invalid", Boolean(words));
-      if (words) { first ||= input; place.closest("details")?.setAttribute("open", ""); }
+      if (!words) continue;
+      place.closest("details")?.setAttribute("open", "");
+      first ||= input || place;
     }
-    first?.focus();
+    if (first?.matches("[data-problem]")) first.scrollIntoView({ block: "center" });
+    else first?.focus();
   };
 
   const send = async (form, submitter) => {

@@ -21,6 +21,8 @@ Kind = Literal[
 Offered = tuple[tuple[str, str], ...]
 
 ENV = "env"
+_OF_ENTRIES = ("agents", "AGENTS_JSON")
+"""What errors name as the setting when the entry itself is wrong."""
 RULES = "rules"
 """The choice of permissions that are no preset."""
 _AT_KEY = re.compile(r"agent '[^']*': (?P<words>(?P<key>[a-z_]+).*)", re.DOTALL)
@@ -349,7 +351,7 @@ def locate(error: Exception) -> tuple[str, str]:
     found = _AT_KEY.match(error.problem)
     words = found["words"] if found else error.problem
     key = found["key"] if found else error.problem.partition(" ")[0]
-    if error.setting != "agents":
+    if error.setting not in _OF_ENTRIES:
         words = f"{error.setting} {words}"
     return key if key in FIELDS or key == ENV else "", f"{_sentence(words)} {error.remedy}"
 

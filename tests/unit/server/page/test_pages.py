@@ -24,8 +24,20 @@ PAGES = (
     "/threads",
     "/commands/t/web/x",
     "/uploads/a/b",
+    "/agents",
+    "/agents/claude",
+    "/new-agent",
 )
-ACTIONS = ("/send", "/asks/1", "/stop/t/web/x", "/queue/1/now", "/set/1/mode")
+ACTIONS = (
+    "/send",
+    "/asks/1",
+    "/stop/t/web/x",
+    "/queue/1/now",
+    "/set/1/mode",
+    "/agents",
+    "/agents/claude/set/model",
+    "/agents/claude/remove",
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -106,13 +118,24 @@ async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Of
     answers = [await desk.http.get(address) for address in addresses]
 
     assert {address.partition("?")[0].rpartition("/")[2] for address in addresses} == {
-        *assets().keys() - {"changes.css", "changes.js"}
+        *assets().keys() - {"changes.css", "changes.js", "agents.css", "agents.js"}
     }
     assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
     assert {answer.status_code for answer in answers} == {200}
     assert all("immutable" in answer.headers["cache-control"] for answer in answers)
     assert (await desk.http.get("/static/page.css?v=old")).headers["cache-control"] == "no-cache"
     assert (await desk.http.get("/static/../pages/routes.py")).status_code == 404
+
+
+async def test_the_page_of_agents_is_as_light_as_the_others(desk: Office) -> None:
+    page = await desk.page("/agents")
+    addresses = re.findall(r'"(/static/[^"]+)"', page)
+
+    answers = [await desk.http.get(address) for address in addresses]
+
+    assert {"agents.css", "agents.js"} <= {each.partition("?")[0][8:] for each in addresses}
+    assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
+    assert "Codex" in tree(page).text
 
 
 # Saying something.
@@ -625,8 +648,8 @@ async def test_the_whole_of_a_long_output_can_be_read(desk: Office) -> None:
     page = await desk.page(path)
     (address,) = re.findall(r'data-all="([^"]+)"', page)
 
-    assert "line 499" not in page
-    assert "line 499" in await desk.page(address)
+    assert "line 498" not in page
+    assert "line 498" in await desk.page(address)
     assert (await desk.http.get(f"/whole{path}?row=1")).status_code == 404
 
 
