@@ -191,6 +191,7 @@ def test_every_message_has_one_end_whatever_happens_to_agents(steps: Steps) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # two hundred sequences, each with several bridges
 @OFTEN
 @given(st.lists(st.tuples(st.one_of(*USUAL, *OVER_HTTP), st.booleans()), min_size=4, max_size=20))
 def test_every_message_has_one_end_in_many_sequences(steps: Steps) -> None:
