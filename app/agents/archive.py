@@ -1,4 +1,7 @@
-"""Archives what a removed agent leaves: its home, under a date, for the operator alone."""
+"""Archives what a removed agent leaves: its home, under a date, for the operator alone.
+
+Only that agent itself ever gets it back.
+"""
 
 from __future__ import annotations
 
@@ -16,3 +19,11 @@ def archive_home(data_dir: Path, agent: str, now: float) -> Path | None:
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
     # An id is given once, so there is no other of this name.
     return home.rename(folder / f"{agent}-{day}")
+
+
+def restore_home(data_dir: Path, agent: str) -> None:
+    """Give an agent that is back its own home."""
+    home = data_dir / "homes" / agent
+    found = sorted((data_dir / "archive").glob(f"{agent}-[0-9][0-9][0-9][0-9]-*"))
+    if found and not home.exists():
+        found[-1].rename(home)

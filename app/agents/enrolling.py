@@ -51,7 +51,8 @@ def find_successor(
 ) -> AgentEntry | None:
     """Find the agent that continues the sessions of a single agent that had no name of its own.
 
-    That is the default agent, if it is the same program and new.
+    That is the default agent, if it is new and the same program, as far as that is known: earlier
+    releases did not note it.
     """
     names = {entry.name for entry in configuration.agents.values()}
     present = {record.name: record for record in records if record.present}
@@ -59,7 +60,7 @@ def find_successor(
     heir = configuration.agents[configuration.plain_agent]
     if single is None or single.entry is not None or SINGLE in names or heir.name in present:
         return None
-    return heir if single.known_as == identify(heir) else None
+    return heir if single.known_as in {(), identify(heir)} else None
 
 
 def identify(entry: AgentEntry) -> tuple[str, ...]:

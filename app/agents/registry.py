@@ -74,6 +74,13 @@ class Registry:
                 raise AgentRemoved(name) from None
             raise
 
+    def last_removed(self, name: str) -> AgentRecord | None:
+        """Return the last agent of a name, if all of that name were removed."""
+        if any(entry.name == name for entry in self):
+            return None
+        gone = [each for each in self.records if each.name == name and each.removed_at is not None]
+        return max(gone, key=lambda record: record.removed_at or 0.0, default=None)
+
     def removed(self) -> dict[str, str]:
         """Return the names of agents that were removed or are being removed, by id."""
         return {

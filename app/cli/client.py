@@ -88,11 +88,18 @@ async def connected_to_running(configuration: Configuration) -> AsyncIterator[Cl
     """
     async with connected(configuration) as client:
         if client is None:
-            raise BridgeUnreachable(
-                f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
-                "Start one with `agent-bridge serve`."
-            )
+            raise _not_running(configuration)
         yield client
+
+
+def require_running(configuration: Configuration) -> None:
+    """Refuse to begin what a running bridge has to end.
+
+    Raises:
+        BridgeUnreachable: there is none.
+    """
+    if not is_running(configuration.data_dir):
+        raise _not_running(configuration)
 
 
 class Client:
@@ -263,6 +270,13 @@ async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if b": " in line)
             if b"event" in fields:
                 yield fields[b"event"].decode(), fields.get(b"data", b"")
+
+
+def _not_running(configuration: Configuration) -> BridgeUnreachable:
+    return BridgeUnreachable(
+        f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
+        "Start one with `agent-bridge serve`."
+    )
 
 
 def _agent_path(name: str) -> str:

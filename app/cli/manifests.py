@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import typer
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli.invocation import hint
-from app.config import Configuration
+from app.config import AgentEntry, Configuration
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.service import ManifestRequest
@@ -31,15 +33,33 @@ def show(
     if shown is None:
         raise NotFound("service with a manifest called", service)
     registry = Registry(configuration, known_agents())
+    entry = registry.find(agent)
     shown(
         ManifestRequest(
             configuration=configuration,
-            agent=(entry := registry.find(agent)),
+            agent=entry,
             title=registry.display_name(entry.id),
             organization=organization,
             workflows=workflows,
             port=port,
+            keeping=_keeping(configuration, service, entry),
             write=lambda text: typer.echo(hint(text)),
             explain=lambda text: typer.echo(hint(text), err=True),
         )
     )
+
+
+def _keeping(
+    configuration: Configuration, service: str, entry: AgentEntry
+) -> Callable[[], Callable[[Mapping[str, str]], None]] | None:
+    """Let the running bridge store the credentials of an agent that the settings do not have."""
+    if entry.source != "stored":
+        return None
+    from app.cli.agents.changing import set_credentials  # noqa: PLC0415 - only this needs it
+    from app.cli.client import require_running  # noqa: PLC0415 - as above
+
+    def begin() -> Callable[[Mapping[str, str]], None]:
+        require_running(configuration)
+        return lambda given: set_credentials(configuration, entry.name, service, given)
+
+    return begin

@@ -183,6 +183,10 @@ class Configuration:
         own = tuple(f"/webhooks/{service}/{name}" for name in names)
         return (f"/webhooks/{service}", *own) if agent == self.plain_agent else own
 
+    def own_webhook_path(self, service: str, agent: str) -> str:
+        """Return the webhook path with an agent's name in it."""
+        return f"/webhooks/{service}/{self.agents[agent].name}"
+
     def find(self, name: str) -> AgentEntry:
         """Return the agent of that name.
 

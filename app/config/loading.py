@@ -63,8 +63,23 @@ def load(
     Raises:
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
-    sources = Sources.read(environ, dotenv)
-    return Reader(sources, known, services, dotenv, home, executable).read()
+    return make_reader(environ, known, services, dotenv, home, executable).read()
+
+
+def make_reader(
+    environ: Mapping[str, str],
+    known: Sequence[KnownAgent],
+    services: Sequence[KnownService],
+    dotenv: Path | None,
+    home: Path,
+    executable: Path = Path(sys.executable),
+) -> Reader:
+    """Make a reader of what is given.
+
+    Raises:
+        ConfigurationError: the settings file cannot be read.
+    """
+    return Reader(Sources.read(environ, dotenv), known, services, dotenv, home, executable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +101,21 @@ class Reader:
         """
         return _read(self, records)
 
+    def read_settings_alone(self) -> Configuration:
+        """Read the settings before the store is known: they may name agents that only it has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        return _read(self, None)
+
     def with_agents_anew(self) -> Reader:
         """Return a reader that reads the file with the agents of the settings again."""
         return replace(self, sources=self.sources.reread(AGENTS))
 
 
-def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
+def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuration:
+    is_whole, records = records is not None, records or ()
     sources, known, services = reader.sources, reader.known, reader.services
     environ, home, dotenv = sources.environ, reader.home, reader.dotenv
     settings = read_settings(sources, services)
@@ -99,10 +123,10 @@ def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
     roster = gather(settings, Surroundings(known, path, home, reader.executable), records)
     repositories = read_repositories(settings.repositories_json)
     names = Names(roster, known, repositories, services)
-    names.check(sources)
+    names.check(sources, agents_known=is_whole)
     service_settings = read_service_settings(sources, services)
     credentials = read_credentials(sources, roster, services, records)
-    wanted = _running(settings, credentials, services)
+    wanted = _running(settings, credentials, services, agents_known=is_whole)
     usable = _usable(credentials, roster)
     running = wanted
     if len(usable) < len(credentials):
@@ -113,7 +137,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord]) -> Configuration:
     check_homes(roster, data_dir)
     base_url = _base_url(settings)
     check_transport(settings, base_url)
-    secret_names = names.secrets()
+    secret_names = names.secrets() if is_whole else names.secrets_of_any_agent(sources)
     agents = {agent.id: agent for agent in roster.agents.values()}
     keys = {agent: _keys(entry, names, sources) for agent, entry in agents.items()}
     return Configuration(
@@ -175,7 +199,7 @@ def from_process(
     environ, home = {**os.environ, **given}, Path.home()
     around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
     dotenv = find_settings_file(environ, around)
-    return load(environ, known=known, services=services, dotenv=dotenv, home=home)
+    return make_reader(environ, known, services, dotenv, home).read_settings_alone()
 
 
 def forget_process_secrets(configuration: Configuration) -> None:
@@ -191,12 +215,18 @@ def _usable(credentials: Credentials, roster: Roster) -> Credentials:
 
 
 def _running(
-    settings: Settings, credentials: Credentials, services: Iterable[KnownService]
+    settings: Settings,
+    credentials: Credentials,
+    services: Iterable[KnownService],
+    *,
+    agents_known: bool,
 ) -> tuple[str, ...]:
     able = {service for service, _ in credentials} | {PAGE}
     if settings.enabled_services is None:
         return (*(service.name for service in services if service.name in able), PAGE)
     unable = next((name for name in settings.enabled_services if name not in able), None)
+    if unable is not None and not agents_known:
+        return tuple(name for name in settings.enabled_services if name in able)
     if unable is not None:
         raise ConfigurationError(
             "ENABLED_SERVICES",

@@ -21,6 +21,7 @@ from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
 _OWN_PREFIX = "BRIDGE_"
+_SUFFIX = re.compile(r"[A-Z][A-Z0-9_]{0,30}")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 # Another program may use our prefix; only a name clearly meant for us is refused.
@@ -87,19 +88,29 @@ class Names:
             if not meaning.file and (meaning.setting in self._secret or is_secret(meaning.setting))
         )
 
-    def check(self, sources: Sources) -> None:
-        """Refuse names that have no effect.
+    def secrets_of_any_agent(self, sources: Sources) -> tuple[str, ...]:
+        """Return the same, with what may belong to an agent that is not known yet."""
+        given = (*sources.environ, *sources.dotenv)
+        return tuple(dict.fromkeys((*self.secrets(), *filter(self._has_suffix, given))))
+
+    def check(self, sources: Sources, *, agents_known: bool = True) -> None:
+        """Refuse names that have no effect; before all agents are known, take any suffix.
 
         Raises:
             ConfigurationError: for the first such name.
         """
         self._check_passthrough()
-        unknown = [name for name in sources.dotenv if name not in self._meanings]
+        unknown = [
+            name
+            for name in sources.dotenv
+            if name not in self._meanings and (agents_known or not self._has_suffix(name))
+        ]
         # Plain names first: a misspelt AGENTS_JSON makes every suffix unknown.
         for name in sorted(unknown, key=lambda name: "__" in name):
             raise self._unknown_name(name, sources.lines)
         for name in sources.environ:
-            if name not in self._meanings and self._is_ours(name):
+            waits = not agents_known and self._has_suffix(name)
+            if name not in self._meanings and self._is_ours(name) and not waits:
                 raise self._unknown_name(name, {})
 
     def _fill(self) -> None:
@@ -145,6 +156,11 @@ class Names:
                     f"repository {number}: env_passthrough names {min(taken)}",
                     "Remove it: no agent gets the bridge's own credentials.",
                 )
+
+    def _has_suffix(self, name: str) -> bool:
+        """Tell whether a name would be a setting of some agent."""
+        base, mark, suffix = name.removesuffix(FILE).partition("__")
+        return bool(mark and _SUFFIX.fullmatch(suffix)) and base in self._suffixable()
 
     def _is_ours(self, name: str) -> bool:
         base, mark, _ = name.partition("__")

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from app.agents.archive import archive_home
-from app.agents.enrolling import enrol
+from app.agents.archive import archive_home, restore_home
+from app.agents.enrolling import SINGLE, enrol
 from app.agents.isolation import Shelter, shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import merge, new_id
@@ -167,6 +167,8 @@ class AgentChanges:
     async def rename(self, name: str, to: str) -> AgentEntry:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
 
+        One that was removed because its entry got another name goes on under that name.
+
         Raises:
             NotFound: there is no such agent.
             Conflict: the new name is taken, or its entry is in the settings.
@@ -174,12 +176,26 @@ class AgentChanges:
         """
         async with self._lock:
             check_name("agents", to)
+            if (gone := self._base.registry.last_removed(name)) is not None:
+                return await self._succeed(gone, to)
             record = self._stored(name)
             if any(each.name == to for each in self._base.registry):
                 raise Conflict(f"there is an agent {to!r} already. Choose another name.")
             former = tuple(each for each in (*record.former, name) if each != to)
             await self._commit(replace(record, name=to, former=former))
             return self._base.registry.get(record.id)
+
+    async def _succeed(self, gone: AgentRecord, to: str) -> AgentEntry:
+        """Let an agent whose entry has another name now go on with its conversations."""
+        registry = self._base.registry
+        heir = next(each for each in registry.records if each.id == registry.find(to).id)
+        if self._base.stores.agents.open_sessions(heir.id):
+            raise Conflict(f"{to} has conversations of its own already.")
+        former = (*gone.former, gone.name)
+        record = replace(heir, id=gone.id, former=former, removed_at=None)
+        await asyncio.to_thread(restore_home, self._base.configuration.data_dir, gone.id)
+        await self._commit(record, instead_of=heir.id)
+        return registry.get(record.id)
 
     async def choose_default(self, name: str) -> AgentEntry:
         """Let requests without a name go to this agent; addresses and credentials stay.
@@ -248,8 +264,11 @@ class AgentChanges:
         for record in gone.values():
             logger.warning(
                 "%s was removed: its entry is gone from the settings. Its conversations stay "
-                "readable, and its home is in the folder archive of DATA_DIR",
+                "readable, and its home is in the folder archive of DATA_DIR. If its entry has "
+                "another name now, it goes on after: agent-bridge agents rename %s %s",
                 record.name,
+                record.name,
+                given.agents[given.plain_agent].name if record.name == SINGLE else "NEW_NAME",
             )
         await self._commit(*changed)
         for agent in gone:
@@ -293,15 +312,22 @@ class AgentChanges:
         known = {record.id: record for record in self._base.registry.records}
         return tuple({**known, **{record.id: record for record in changed}}.values())
 
-    async def _commit(self, *changed: AgentRecord) -> None:
-        """Check the whole configuration with these records, store them, and apply it."""
-        records = self._with(*changed)
+    async def _commit(self, *changed: AgentRecord, instead_of: str = "") -> None:
+        """Check the whole configuration with these records, store them, and apply it.
+
+        A record may take the place of that of an agent without sessions.
+        """
+        stored = self._base.stores.agents
+        records = tuple(each for each in self._with(*changed) if each.id != instead_of)
         configuration = await asyncio.to_thread(self._reader.read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
         registry, gone = self._base.registry, {each.id for each in changed if not each.present}
         registry.leaving |= gone
         try:
-            await self._base.stores.agents.save(*changed)
+            if instead_of:
+                await stored.succeed(changed[0], instead_of)
+            else:
+                await stored.save(*changed)
             await self._apply(configuration, records, shelters)
         finally:
             registry.leaving -= gone

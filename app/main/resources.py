@@ -82,7 +82,6 @@ def open_resources(
         logs.configure(configuration.log_level, configuration.log_format, vault)
         make_undumpable()
         raise_file_limit()
-        forget_process_secrets(configuration)
         database = Database(configuration.database_url)
         put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
@@ -90,6 +89,7 @@ def open_resources(
             stores = Stores.on(database, clock.now, find_area)
             registry = open_registry(configuration, stores.agents.records())
             vault.register(*registry.configuration.secret_values())
+            forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             yield Resources(
                 registry=registry,

@@ -6,7 +6,7 @@ when they are called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +113,20 @@ class ManifestRequest:
     """Writes to stdout."""
     explain: Callable[[str], None]
     """Writes to stderr."""
+    keeping: Callable[[], Callable[[Mapping[str, str]], None]] | None = None
+    """Returns what gives a stored agent its credentials, by field; raises if no bridge runs."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the agent's credentials are stored with it, and not put into the settings."""
+        return self.agent.source == "stored"
+
+    def called(self, setting: str) -> str:
+        """Return what a credential is called where it is put, by the plain name of its setting."""
+        if not self.is_stored:
+            return self.agent.setting(setting)
+        service, _, field = setting.lower().partition("_")
+        return f"credentials.{service}.{field}"
 
 
 @dataclass(frozen=True, slots=True)

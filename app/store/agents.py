@@ -37,10 +37,16 @@ class AgentRows:
         """Store records in one commit, replacing those with the same ids."""
         await self._database.writer.run(lambda connection: self._save(connection, records))
 
-    async def forget(self, agent_id: str) -> None:
-        """Forget an agent that never had a session."""
-        change = delete(agent).where(agent.c.id == agent_id)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+    async def succeed(self, record: AgentRecord, to: str) -> None:
+        """Bring an agent that was removed back in place of one without sessions, with its own."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(agent).where(agent.c.id == to))
+            self._save(connection, [record])
+            own = update(session).where(session.c.agent == record.id)
+            connection.execute(own.values(closed=None))
+
+        await self._database.writer.run(write)
 
     def open_sessions(self, agent_id: str) -> Sequence[int]:
         """List the sessions of an agent that were not removed."""

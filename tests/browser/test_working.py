@@ -154,7 +154,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     expect(earlier).to_have_count(0)
     expect(cards).to_have_count(90)
     titles = cards.locator("summary .title").all_text_contents()
-    assert titles == [f"Run `step {number}`" for number in range(1, 91)]
+    assert titles == [f"Run step {number}" for number in range(1, 91)]
     expect(cards.first.locator("summary")).to_be_focused()
     opened = window.turns.locator(".body > *").first.bounding_box()
     assert place is not None

@@ -125,6 +125,18 @@ def test_removal_asks_first_and_says_what_it_means(served: Machine) -> None:
     assert "was removed" in shown.stderr
 
 
+def test_an_agent_that_another_one_extends_stays(served: Machine) -> None:
+    add(served, "base")
+    served.run("agents", "add", "child", "--set", "extends=base")
+    assert served.run("ask", "base", "say hi", "--thread", "kept", "-q").returncode == 0
+
+    refused = served.run("agents", "remove", "base", "--yes")
+
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "'child'" in refused.stderr
+    assert served.run("ask", "base", "recall", "--thread", "kept", "-q").stdout.strip()
+
+
 def remove_in_a_terminal(machine: Machine, name: str, answer: str) -> tuple[int, str]:
     person, terminal = pty.openpty()
     try:
@@ -315,6 +327,7 @@ def test_a_file_that_cannot_be_applied_is_forgotten(
 
     listed = json.loads(machine.run("agents", "list", "--json").stdout)
     assert [each["name"] for each in listed] == ["demo", "old", "other"]
+    assert machine.run("ask", "old", "recall", "--thread", "t1", "-q").returncode == 0
 
 
 def test_a_bridge_ends_with_the_terminal_it_was_started_in(tmp_path: Path) -> None:

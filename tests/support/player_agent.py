@@ -1,8 +1,8 @@
 """The demo agent with a repertoire: a line with the name of a play does what its JSON file says.
 
 A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`, or `{"use": call}`: a
-call from its beginning to its end, with `options` asked for first, with files that it writes, and
-with its `end`. `$CWD` is the workspace.
+call from its beginning to its end, with `options` asked for first, with files that it writes, a
+file that it waits for as its `hold`, and with its `end`. `$CWD` is the workspace.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
             elif "ask" in step:
                 self.ask(step["ask"], step.get("options", demo_agent.PERMISSIONS))
             elif "hold" in step:
-                self._do_hold(step["hold"])
+                self._hold(step["hold"])
             else:
                 self.update(step.pop("sessionUpdate"), **step)
 
@@ -61,11 +61,17 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
             end = {"status": "failed", "rawOutput": "Rejected."}
         else:
             self.update("tool_call_update", toolCallId=call["toolCallId"], status="in_progress")
+            if "hold" in step:
+                self._hold(step["hold"])
             for name, words in step.get("write", {}).items():
                 path = Path(self.inside(name))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(words)
         self.update("tool_call_update", toolCallId=call["toolCallId"], **end)
+
+    def _hold(self, name: str) -> None:
+        while not Path(self.inside(name)).exists():
+            self.pause(demo_agent.POLL_SECONDS)
 
 
 demo_agent.FaultyTurn = PlayedTurn

@@ -196,7 +196,7 @@ NARRATION = (
 
 
 def typical_turn(folder: Path, name: str = NAME, *, hold: str = "") -> None:
-    """Write the turn down; with `hold` it waits for that file before it runs the last tests."""
+    """Write the turn down; with `hold` the last tests run until that file is there."""
     put(folder, name, _steps(hold))
 
 
@@ -263,8 +263,7 @@ def _steps(hold: str) -> list[dict[str, Any]]:
         run("ruff check app tests", "All checks passed!"),
         _plan(3),
         narrate(),
-        *([{"hold": hold}] if hold else []),
-        run("pytest -q", _PASSED),
+        {**run("pytest -q", _PASSED), **({"hold": hold} if hold else {})},
         run("git status --short", " M app/auth/tokens.py\n?? tests/auth/test_expiry.py"),
         *read(TESTS),
         _plan(4),

@@ -67,6 +67,18 @@ def change(
     _say(f"{name} was changed. This holds from its next turn.")
 
 
+def set_credentials(
+    configuration: Configuration, name: str, service: str, given: Mapping[str, str]
+) -> None:
+    """Give an agent what it has on a service.
+
+    Raises:
+        BridgeError: it was refused, or no bridge runs.
+    """
+    changes = {"credentials": {service: dict(given)}}
+    _run(configuration, lambda bridge: bridge.change_agent(name, changes))
+
+
 def remove(
     configuration: Configuration, name: str, confirm: Callable[[str], bool] | None = None
 ) -> None:

@@ -129,7 +129,7 @@ class TurnDisplay:
             replace(content, files=given.files, outcome=outcome),
             self._last_entries(
                 _join(pushed_words(pushed) if pushed else "", note),
-                {"end": shown, **(facts or {})},
+                {"end": shown, **_pushed_facts(pushed, note), **(facts or {})},
                 given,
             ),
             note if state is TurnState.FAILED else "",
@@ -166,6 +166,11 @@ class TurnDisplay:
         content = PostContent(kind="files", files=given.files)
         key, target = f"files:{self._turn.id}", self._post.target
         return [NewPost(key, target, content, self._session.id, self._turn.id)]
+
+
+def _pushed_facts(pushed: Pushed | None, note: str) -> dict[str, Any]:
+    """Describe what was pushed, and what else is said, for a surface that shows it as a card."""
+    return {"pushed": asdict(pushed), "note": note} if pushed else {}
 
 
 def _join(*words: str) -> str:

@@ -254,7 +254,8 @@ def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, 
     if parts.workspaces is None:
         return ()
     found = (
-        work_of(cast[each.key.agent].title, parts.workspaces.describe(each)) for each in sessions
+        work_of(cast[each.key.agent].title, each.id, parts.workspaces.describe(each))
+        for each in sessions
     )
     return tuple({each.key: each for each in found}.values())
 

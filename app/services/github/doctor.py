@@ -110,7 +110,7 @@ async def _deliveries(api: GithubApi, what: str, configuration: Configuration) -
         )
     if 200 <= int(latest["status_code"]) < 300:
         return ok(what, "GitHub's last delivery arrived")
-    path = configuration.webhook_paths(NAME, what.partition(":")[2])[-1]
+    path = configuration.own_webhook_path(NAME, what.partition(":")[2])
     return problem(
         what,
         f"GitHub's last delivery failed: {latest['status']}",

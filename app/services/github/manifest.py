@@ -23,7 +23,7 @@ from app.config.location import default_settings_file
 from app.errors import BridgeError, ConfigurationError, ServiceRefused
 from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES
-from app.services.github.settings import NAME, GithubSettings
+from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.service import ManifestRequest, Setup
 
 PERMISSIONS: Mapping[str, str] = {
@@ -190,6 +190,7 @@ def register(request: ManifestRequest) -> None:
     configuration, entry = request.configuration, request.agent
     settings = configuration.settings_of(GithubSettings)
     _check(configuration, settings, entry)
+    keep = request.keeping() if request.keeping is not None else None
     desk = Desk(lambda back, state: _form(request, settings, back, state), request.port or 0)
     request.write(f"Open this page in a browser on this machine:\n\n  {desk.url}/\n")
     if request.port is None:
@@ -198,12 +199,19 @@ def register(request: ManifestRequest) -> None:
         forward = f"ssh -L {desk.port}:127.0.0.1:{desk.port} <this machine>"
         request.explain(f"For a browser on another machine, run there first: {forward}")
     made = _exchange(settings, desk.code(WAIT_SECONDS))
-    dotenv = configuration.dotenv or default_settings_file(configuration.home)
-    store(dotenv, _settings(entry, made))
+    if keep is not None:
+        keep(_credentials(made))
+        where, then = "stored with it", ""
+    else:
+        dotenv = configuration.dotenv or default_settings_file(configuration.home)
+        names = GithubCredentials.names()
+        given = _credentials(made)
+        store(dotenv, {entry.setting(names[field]): text for field, text in given.items()})
+        where, then = f"in {dotenv}", "Then restart the bridge. "
     request.write(
-        f"{entry.name} is @{made['slug']} on GitHub. Its credentials are in {dotenv}.\n"
+        f"{entry.name} is @{made['slug']} on GitHub. Its credentials are {where}.\n"
         f"Install it on your repositories: {settings.web_url}/apps/{made['slug']}"
-        "/installations/new\nThen restart the bridge. `agent-bridge doctor` checks the setup."
+        f"/installations/new\n{then}`agent-bridge doctor` checks the setup."
     )
 
 
@@ -220,7 +228,7 @@ def set_up(configuration: Configuration, agent: AgentEntry, _title: str) -> Setu
         "url": configuration.base_url,
         "public": "false",
         "webhook_active": "true",
-        "webhook_url": configuration.base_url + configuration.webhook_paths(NAME, agent.id)[-1],
+        "webhook_url": configuration.base_url + configuration.own_webhook_path(NAME, agent.id),
         **PERMISSIONS,
         "events[]": EVENTS,
     }
@@ -270,7 +278,7 @@ def _form(request: ManifestRequest, settings: GithubSettings, back: str, state: 
     described = manifest(
         propose_name(entry.name, request.organization),
         base_url=configuration.base_url,
-        path=configuration.webhook_paths(NAME, entry.id)[-1],
+        path=configuration.own_webhook_path(NAME, entry.id),
         redirect_url=back,
         workflows=request.workflows,
     )
@@ -304,12 +312,13 @@ def _exchange(settings: GithubSettings, code: str) -> dict[str, Any]:
     return found
 
 
-def _settings(entry: AgentEntry, made: Mapping[str, Any]) -> dict[str, str]:
+def _credentials(made: Mapping[str, Any]) -> dict[str, str]:
+    """Return the credentials of an App that GitHub has made, by field."""
     return {
-        entry.setting("GITHUB_APP_ID"): str(made["id"]),
-        entry.setting("GITHUB_BOT_LOGIN"): f"{made['slug']}[bot]",
-        entry.setting("GITHUB_WEBHOOK_SECRET"): made["webhook_secret"],
-        entry.setting("GITHUB_PRIVATE_KEY"): made["pem"],
+        "app_id": str(made["id"]),
+        "bot_login": f"{made['slug']}[bot]",
+        "webhook_secret": made["webhook_secret"],
+        "private_key": made["pem"],
     }
 
 

@@ -58,10 +58,9 @@ def show(request: ManifestRequest) -> None:
         ConfigurationError: Linear cannot reach the bridge.
     """
     configuration, agent = request.configuration, request.agent
-    base_url = configuration.base_url
     made = describe(configuration, agent, request.title)
     request.write(json.dumps(made, indent=2, ensure_ascii=False))
-    request.explain(steps(agent.name, made, base_url=base_url, suffix=agent.setting("")))
+    request.explain(steps(request, made, install_address(configuration.base_url, agent.id)))
 
 
 def describe(configuration: Configuration, agent: AgentEntry, title: str) -> dict[str, Any]:
@@ -77,6 +76,7 @@ def describe(configuration: Configuration, agent: AgentEntry, title: str) -> dic
         description=agent.description or "",
         base_url=configuration.base_url,
         path=configuration.webhook_paths(NAME, agent.id)[0],
+        install=install_address(configuration.base_url, agent.id),
     )
 
 
@@ -98,7 +98,7 @@ def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup
 
 
 def manifest(
-    agent: str, *, name: str, description: str, base_url: str, path: str
+    agent: str, *, name: str, description: str, base_url: str, path: str, install: str
 ) -> dict[str, Any]:
     """Write the manifest; Linear accepts only a public address in it."""
     made: dict[str, Any] = {
@@ -109,7 +109,7 @@ def manifest(
         "oauth": {
             "client_name": _application_name(name, agent),
             "client_uri": base_url,
-            "redirect_uris": [f"{install_address(base_url, agent)}/callback"],
+            "redirect_uris": [f"{install}/callback"],
             "grant_types": ["authorization_code", "client_credentials"],
         },
         "webhook": {
@@ -129,9 +129,13 @@ def creation_address(made: dict[str, Any]) -> str:
     return f"{NEW_APPLICATION}?manifest={quote(compact, safe='')}"
 
 
-def steps(agent: str, made: dict[str, Any], *, base_url: str, suffix: str) -> str:
+def steps(request: ManifestRequest, made: dict[str, Any], install: str) -> str:
     """List what to do, and which settings the bridge gets from it."""
-    name, install = made["oauth"]["client_name"], install_address(base_url, agent)
+    agent, name = request.agent.name, made["oauth"]["client_name"]
+    where, then = "into .env", "Run `agent-bridge doctor`, then `agent-bridge serve`."
+    if request.is_stored:
+        where = f"with `agent-bridge agents set {agent} NAME=VALUE ...`"
+        then = "Run `agent-bridge doctor`."
     labels = ", ".join(label for label, _ in EVENTS.values())
     return "\n".join(
         [
@@ -140,11 +144,11 @@ def steps(agent: str, made: dict[str, Any], *, base_url: str, suffix: str) -> st
             f"   {creation_address(made)}",
             "   Check that client credentials and webhooks are on, with the events",
             f"   {labels}; then create the application.",
-            "2. Copy from the application into .env:",
-            f"   Client ID              LINEAR_CLIENT_ID{suffix}",
-            f"   Client secret          LINEAR_CLIENT_SECRET{suffix}",
-            f"   Webhook signing secret LINEAR_WEBHOOK_SECRET{suffix}",
-            "3. Run `agent-bridge doctor`, then `agent-bridge serve`.",
+            f"2. Copy from the application {where}:",
+            f"   Client ID              {request.called('LINEAR_CLIENT_ID')}",
+            f"   Client secret          {request.called('LINEAR_CLIENT_SECRET')}",
+            f"   Webhook signing secret {request.called('LINEAR_WEBHOOK_SECRET')}",
+            f"3. {then}",
             f"4. In Linear, delegate an issue to {name}, or mention it in a comment.",
             "   If it is in no menu, if you turned client credentials off, or for someone else's",
             f"   workspace: sign in to the page of the bridge, open {install}",

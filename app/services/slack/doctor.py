@@ -35,8 +35,9 @@ async def checks(context: CheckContext) -> AsyncIterator[Finding]:
     configuration = context.configuration
     url = configuration.settings_of(SlackSettings).api_url
     owners = configuration.credentials_of(SlackCredentials)
-    for name, credentials in owners.items():
-        yield await _check(url, credentials, name, configuration.agents[name].setting(""))
+    for agent, credentials in owners.items():
+        entry = configuration.agents[agent]
+        yield await _check(url, credentials, entry.name, entry.setting(""))
     async for finding in check_events(context, owners):
         yield finding
 
@@ -47,8 +48,9 @@ async def check_events(context: CheckContext, agents: Iterable[str]) -> AsyncIte
         with context.reading() as stores:
             if stores is None:
                 return
-            for name in agents:
-                kept = await stores.deliveries.kept(adapter_name(NAME, name), limit=LOOKED_AT)
+            for agent in agents:
+                kept = await stores.deliveries.kept(adapter_name(NAME, agent), limit=LOOKED_AT)
+                name = context.configuration.agents[agent].name
                 yield _judge_events(name, event_coverage.events_in(kept))
     except StoreUnavailable:
         return  # the check of the database reports it

@@ -6,7 +6,7 @@ The code subscribes to nothing else and calls nothing that these scopes do not a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -105,7 +105,7 @@ def show(request: ManifestRequest) -> None:
     """Print the manifest on stdout, and the steps on stderr."""
     made = manifest(request.title, request.agent.description or "")
     request.write(json.dumps(made, indent=2, ensure_ascii=False))
-    request.explain(steps(request.title, made, request.agent.setting("")))
+    request.explain(steps(request.title, made, request.called, _putting(request)))
     base_url = request.configuration.base_url
     if not is_public(base_url):
         request.explain(
@@ -133,8 +133,15 @@ def set_up(_configuration: Configuration, agent: AgentEntry, title: str) -> Setu
     )
 
 
-def steps(agent: str, made: dict[str, Any], suffix: str) -> str:
-    """Say how to create the app, and why it needs its scopes and events."""
+def _putting(request: ManifestRequest) -> str:
+    if request.is_stored:
+        name = request.agent.name
+        return f"Set both with `agent-bridge agents set {name} NAME=VALUE ...`."
+    return "Put both into .env, run `agent-bridge doctor`, then `agent-bridge serve`."
+
+
+def steps(agent: str, made: dict[str, Any], called: Callable[[str], str], putting: str) -> str:
+    """Say how to create the app, what to do with its tokens, and why it needs what it asks for."""
     reasons = [f"   {scope}: {reason}" for scope, reason in SCOPES.items()]
     heard = [f"   {event}: {reason}" for event, reason in EVENTS.items()]
     address = creation_address(made)
@@ -146,10 +153,10 @@ def steps(agent: str, made: dict[str, Any], suffix: str) -> str:
             *([*filled_in, f"   Or open {by_hand}"] if address else [f"1. Open {by_hand}"]),
             "   Choose the workspace, then Create.",
             "2. Under Basic Information, App-Level Tokens, generate a token with the scope",
-            f"   {APP_SCOPE}. It is SLACK_APP_TOKEN{suffix}.",
+            f"   {APP_SCOPE}. It is {called('SLACK_APP_TOKEN')}.",
             "3. Under Install App, install the app in the workspace.",
-            f"   The Bot User OAuth Token is SLACK_BOT_TOKEN{suffix}.",
-            "4. Put both into .env, run `agent-bridge doctor`, then `agent-bridge serve`.",
+            f"   The Bot User OAuth Token is {called('SLACK_BOT_TOKEN')}.",
+            f"4. {putting}",
             f"5. In Slack, /invite @{agent} to a channel, then mention it.",
             "",
             "Why the app needs these scopes:",

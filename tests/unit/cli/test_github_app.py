@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from app.cli.client import BridgeUnreachable
 from app.cli.manifests import show
-from app.config import Configuration, load
+from app.config import AgentRecord, Configuration, load
 from app.config.location import default_settings_file
 from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
@@ -32,6 +33,7 @@ from app.services.github.manifest import (
     propose_name,
     store,
 )
+from app.store.database import locked
 from tests.sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
@@ -133,6 +135,38 @@ def test_one_click_makes_the_app_and_keeps_its_credentials(
         assert made.permissions == {**PERMISSIONS, "workflows": "write"}
         usual = manifest("x", base_url="", path="", redirect_url="")
         assert usual["default_permissions"] == PERMISSIONS
+
+
+def test_the_app_of_a_stored_agent_is_stored_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[str, str, dict[str, str]]] = []
+    monkeypatch.setattr(
+        "app.cli.agents.changing.set_credentials", lambda _, *given: kept.append(given)
+    )
+    stored = AgentRecord(id="first", name="helper", former=("first",), entry={"command": "x"})
+    with SimulatedGithub(tmp_path / "github") as github:
+        there = configuration(tmp_path, github.url).reader.read([stored])
+        with pytest.raises(BridgeUnreachable, match="no bridge is running"):
+            show(there, "github", "helper", None)
+        browser = Browser(github, capsys)
+        with locked(there.data_dir):
+            making = threading.Thread(
+                target=show, args=(there, "github", "helper", None), daemon=True
+            )
+            making.start()
+            back, query = browser.press(browser.http.get(browser.url()).text, "helper-app")
+            browser.http.get(f"{back}?{query}")
+            making.join(SECONDS)
+        browser.http.close()
+
+        made = next(iter(github.apps.values()))
+        ((name, service, given),) = kept
+        assert (name, service) == ("helper", "github")
+        assert given["app_id"] == str(made.id)
+        assert made.hook_url.endswith("/webhooks/github/helper")
+        assert not default_settings_file(there.home).exists()
+        assert "restart" not in capsys.readouterr().out
 
 
 def test_an_app_that_writes_checks_need_not_subscribe_to_them() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.cli.manifests import show
-from app.config import Configuration, ensure_secrets, load
+from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.core.clock import SystemClock
 from app.core.findings import Finding, Verdict
@@ -112,8 +112,25 @@ def test_a_manifest_too_long_for_an_address_is_pasted() -> None:
     made["long"] = "語" * 200
 
     assert creation_address(made) is None
-    assert "manifest_json" not in (told := steps("Codex", made, ""))
+    assert "manifest_json" not in (told := steps("Codex", made, str, ""))
     assert "paste the manifest" in told
+
+
+@pytest.mark.parametrize("service", ["slack", "linear"])
+def test_a_stored_agent_is_given_its_credentials_by_name(
+    configure: Configure, capsys: pytest.CaptureFixture[str], service: str
+) -> None:
+    stored = AgentRecord(id="first", name="helper", former=("first",), entry={"command": "x"})
+    there = configure(BRIDGE_BASE_URL="https://bridge.example.com").reader.read([stored])
+
+    show(there, service, "helper", None)
+
+    printed = capsys.readouterr()
+    assert f"credentials.{service}." in printed.err
+    assert "agents set helper NAME=VALUE" in printed.err
+    assert ".env" not in printed.err
+    assert "/webhooks/linear/first" not in printed.out
+    assert "/install/linear/helper" not in printed.out
 
 
 def test_a_local_address_is_no_obstacle_but_said(

@@ -111,6 +111,8 @@
     k: () => go(-1),
     o: () => changes[here] && fold(changes[here]),
     s: () => chooseLayout(content.classList.contains("split") ? "unified" : "split"),
+    p: () => document.querySelector("header a.main")?.click(),
+    t: () => document.querySelector(".back").click(),
     "?": showKeys,
   };
   document.addEventListener("keydown", (event) => {

@@ -71,7 +71,11 @@
     if (document.querySelector("dialog[open]")) return;
     const ask = event.target.closest(".ask:not(.closed)");
     if (ask && /^[1-9]$/.test(key)) ask.querySelectorAll(".row button")[key - 1]?.click();
-    else if (singles.checked && SINGLE[key]) { event.preventDefault(); SINGLE[key](); }
+    else if (singles.checked) {
+      const link = /^[a-z]$/.test(key) && document.querySelector(`#side [data-single=${key}]`);
+      const act = SINGLE[key] || (link && (() => link.click()));
+      if (act) { event.preventDefault(); act(); }
+    }
   });
 
   // Settings.

@@ -72,6 +72,7 @@ class Note:
     agent: str = ""
     files: tuple[Mapping[str, str], ...] = ()
     """Files that an agent made for people."""
+    session: int | None = None
     code: str = ""
     """The code of what happened, where it has one."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -110,6 +111,8 @@ class Call:
     """Its kind when it began: a later update does not move it."""
     decided: str = ""
     """Who or what allowed or refused it."""
+    asked: bool = False
+    """Whether an open ask is about it."""
     rejected: str = ""
     """Who or what refused it, if it was; that is no failure."""
     began: float = 0.0

@@ -14,12 +14,15 @@ from typing import Any
 
 from app.core.diff import compare
 from app.server.page.view import diffs, highlight
+from app.server.page.view.blocks import Call
 from app.server.page.view.diffs import HIDDEN, Row
 
 LINES = 60
 """Lines that a card shows at first: a screen. The rest is one click away."""
 CHARACTERS = 8_000
 DIFF_LINES = 200
+RESULT_CHARACTERS = 80
+"""The longest last line that is shown with a command: longer ones do not fit."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _WORKSPACE = re.compile(r"^.*/workspaces/\d+-[a-z0-9-]+/")
@@ -90,6 +93,15 @@ def given(value: Any, title: str = "") -> str:
         for name, each in value.items()
         if not (name in _PATH_NAMES and isinstance(each, str) and short_path(each) in title)
     )
+
+
+def result_of(call: Call) -> str:
+    """Return the line that a command ended with, where tools such as tests sum up."""
+    if call.kind != "execute" or not call.has_ended or call.rejected:
+        return ""
+    end = str(call.data.get("output") or "").rstrip()[-5 * RESULT_CHARACTERS :]  # with its colours
+    line = visible(end).rpartition("\n")[2].strip(" =")
+    return line if len(line) <= RESULT_CHARACTERS else ""
 
 
 def change(diff: Mapping[str, Any], *, whole: bool = False) -> Change:

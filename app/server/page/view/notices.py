@@ -46,6 +46,7 @@ _WANTS: Final = {
 }
 _ORDER: Final = {"allow_once": 0, "allow_always": 1, "reject_once": 2, "reject_always": 3}
 _ALWAYS: Final = re.compile(r"(allow always|always allow)", re.IGNORECASE)
+_PULL: Final = re.compile(r"(?<![(<`])https?://[^\s()<>`]+/pull/(\d+)(?=[:.,]?(?:\s|$))")
 _ONE_LINE: Final = 120
 """Characters of a path or address that still fit into a sentence."""
 
@@ -57,7 +58,8 @@ def notice(note: Note, agent: str) -> str:
     held = note.facts.get("held")
     if held:
         return f"Stopped. {held} {'message' if held == 1 else 'messages'} on hold."
-    return _NOTES[note.code].format(agent=agent) if note.code in _NOTES else note.text
+    words = _NOTES[note.code].format(agent=agent) if note.code in _NOTES else note.text
+    return _PULL.sub(r"[#\1](\g<0>)", words)
 
 
 def failure_title(failed: Failed, agent: str) -> str:
@@ -117,7 +119,8 @@ def title_adds(question: Question, thing: str) -> bool:
     """Tell whether the agent's own title says more than what it wants to do."""
     rest = cards.short_path(question.view.heading.strip("`").strip())
     said = [each for each in rest.replace("`", "").split() if each != thing]
-    return bool(rest) and len(said) > 1
+    shown = [fact.text for fact in question.view.facts if fact.kind == "command"]
+    return bool(rest) and len(said) > 1 and [rest] != shown
 
 
 def in_order(options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:

@@ -5,6 +5,7 @@ All outside text is escaped, or has gone through `markdown`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.core import amounts
 from app.core.consent import wording
@@ -30,7 +31,9 @@ from app.server.page.view.workspace import Changes, Piece, Workspace
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
-_SHOWN_KINDS = {"switch_mode": "mode", "other": "tool"}
+_SHOWN_KINDS = {"execute": "run", "switch_mode": "mode", "other": "tool"}
+_COMMAND = re.compile(r"(Run )?`([^`]+)`")
+"""A title that agents write around a command; backticks in a command itself stay."""
 _APART = ("changes", "agents")
 """The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
@@ -247,6 +250,7 @@ def _environment() -> Environment:
         short_path=cards.short_path,
         state_words=notices.state_words,
         styles=_styles,
+        titled=_titled,
         visible=cards.visible,
         where=short_name,
     )
@@ -257,6 +261,7 @@ def _environment() -> Environment:
         noun_of=_noun_of,
         tone_of=_tone_of,
         opened=_opened,
+        result_of=cards.result_of,
         source_of=source_of,
         is_picture=_is_picture,
         notes=wording.notes,
@@ -312,6 +317,13 @@ def _coded(text: str) -> Markup:
     return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
 
 
+def _titled(text: str) -> Markup:
+    """Render a title; a command that fills it is code, all else is as it was written."""
+    shown = reveal_line(text)
+    found = _COMMAND.fullmatch(shown)
+    return Markup("{}<code>{}</code>").format(*found.groups("")) if found else escape(shown)
+
+
 def _ago(at: float) -> Markup:
     """Render a time, for the page to show as how long ago it was."""
     moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
@@ -329,9 +341,9 @@ def _noun_of(call: Call) -> str:
     return _NOUNS.get(call.kind, "calls")
 
 
-def _opened(changes: list[cards.Change]) -> bool:
-    """Return whether changes are few enough to show at once."""
-    return 0 < sum(len(change.lines) for change in changes) <= _OPEN_DIFF_LINES
+def _opened(call: Call, changes: list[cards.Change]) -> bool:
+    """Return whether changes are few enough to show at once; an open ask shows them itself."""
+    return not call.asked and 0 < sum(len(change.lines) for change in changes) <= _OPEN_DIFF_LINES
 
 
 def _tone_of(option: Mapping[str, str], options: tuple[Mapping[str, str], ...]) -> str:

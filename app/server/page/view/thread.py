@@ -366,6 +366,7 @@ class Fold:
             known.carded = True
             self._mark(known)
             call.decided = known.note if known.state == "answered" else ""
+            call.asked = known.state == "open"
             call.began = row.at
             self._mark(call)
 
@@ -436,7 +437,7 @@ def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[t
 def _note(row: Entry, agent: str, home: str = LOG) -> Note:
     files = tuple(row.data.get("files", ()))
     code = str(row.note.code) if row.note is not None else ""
-    return Note(f"n{row.id}", row.text, home, agent, files, code, row.data)
+    return Note(f"n{row.id}", row.text, home, agent, files, row.session, code, row.data)
 
 
 def _clocked(head: Head, at: float) -> tuple[int, int]:

@@ -285,6 +285,11 @@ class Place:
         return dot_of((each.state, each.failed, each.updated) for each in self.members)
 
     @property
+    def linked(self) -> set[int]:
+        """The sessions whose changes are counted, and linked there."""
+        return {each.session for each in self.work if each.changes and each.changes.files}
+
+    @property
     def busy(self) -> tuple[Member, ...]:
         """The members that can be stopped."""
         return tuple(member for member in self.members if member.stoppable)

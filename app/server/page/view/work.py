@@ -22,6 +22,8 @@ class Work:
     agent: str
     name: str
     title: str
+    session: int = 0
+    """The session whose page shows the changes."""
     is_folder: bool = False
     web: str = ""
     """The address of its repository."""
@@ -54,17 +56,18 @@ def short_name(written: str) -> str:
     return "" if written == NONE else written
 
 
-def work_of(agent: str, view: WorkspaceView) -> Work:
-    """Describe a workspace."""
+def work_of(agent: str, session: int, view: WorkspaceView) -> Work:
+    """Describe the workspace of a session."""
     match view.kind:
         case "empty":
-            return Work(agent, "", "None. Files are in a scratch folder.")
+            return Work(agent, "", "None. Files are in a scratch folder.", session)
         case "folder":
-            return Work(agent, short_name(view.written), view.name, is_folder=True)
+            return Work(agent, short_name(view.written), view.name, session, is_folder=True)
     return Work(
         agent,
         view.name,
         view.name,
+        session,
         web=view.web,
         branch=view.branch,
         base=view.base,

@@ -14,7 +14,12 @@ from app.services.linear.manifest import EVENTS, manifest
 
 def write(name: str, agent: str = "codex") -> dict[str, Any]:
     return manifest(
-        agent, name=name, description="", base_url="https://bridge.example.com", path="/hook"
+        agent,
+        name=name,
+        description="",
+        base_url="https://bridge.example.com",
+        path="/hook",
+        install="https://bridge.example.com/install/linear/codex",
     )
 
 

@@ -128,6 +128,58 @@ def test_the_titles_of_calls_asks_and_decisions_are_shown_word_for_word(title: s
     assert parse(panels["side"]).text.count(title) == 2
 
 
+@pytest.mark.parametrize(
+    ("title", "shown_as"),
+    [
+        ("`pytest -q`", "<code>pytest -q</code>"),
+        ("Run `a*b*`", "Run <code>a*b*</code>"),
+        ("echo `date`", "echo `date`"),
+        ("`a` && `b`", "`a` &amp;&amp; `b`"),
+    ],
+)
+def test_a_command_in_a_title_is_code_and_keeps_its_own_backticks(
+    title: str, shown_as: str
+) -> None:
+    made = shown(Story().tool("a", kind="execute", title=title).rows)
+
+    assert f'<bdi class="title">{shown_as}</bdi>' in made
+
+
+@pytest.mark.parametrize(
+    ("output", "result"),
+    [
+        ("..F\n2 failed, 10 passed in 1.84s\n", "2 failed, 10 passed in 1.84s"),
+        ("\x1b[32m==== 3 passed ====\x1b[0m", "3 passed"),
+        ("x" * 2_000, ""),
+        ("", ""),
+    ],
+)
+def test_a_command_shows_the_line_that_it_ended_with(output: str, result: str) -> None:
+    ended = shown(Story().tool("a", "failed", kind="execute", output=output).rows)
+    running = shown(Story().tool("a", "in_progress", kind="execute", output=output).rows)
+
+    (line,) = elements(ended, "summary")
+    assert [each.text for each in line.elements() if each.attributes.get("class") == "last"] == (
+        [result] if result else []
+    )
+    assert 'class="last"' not in running
+
+
+def test_what_was_pushed_ends_a_turn_as_a_card_and_links_are_short() -> None:
+    link = "https://github.com/acme/app/pull/57"
+    pushed = {"branch": "b", "link": link, "number": 57, "files": 2, "added": 9, "removed": 1}
+    story = Story().row("notice", f"Pushed to `b`: {link}", pushed=pushed, note="`x` was not sent.")
+
+    made = parse(shown(story.row("notice", f"Merged: {link}", turn=None).rows))
+
+    assert "Pull request #57 +9\N{MINUS SIGN}1 in 2 files" in " ".join(made.text.split())
+    assert "x was not sent." in made.text
+    assert "Pushed to" not in made.text
+    links = {e.text: e.attributes["href"] for e in made.elements() if e.tag == "a"}
+    assert str(links["View changes"]).startswith("/workspace/")
+    assert links["Open pull request"] == links["#57"] == link
+
+
 def test_a_title_cannot_hide_or_reorder_its_letters() -> None:
     title = "rm \u202egnp.exe\u202c \u200bx"
     story = Story().tool("a", "pending", kind="execute", title=title).ask(7, title, call="b")
