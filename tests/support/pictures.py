@@ -141,7 +141,7 @@ class Photographer:
         """Picture the page for agents."""
         isolated = {**self._entry, "sandbox": "auto"}
         claude = {**isolated, "default": True, "description": "Writes code"}
-        added = {
+        added: dict[str, dict[str, Any]] = {
             "codex": {"display_name": "Codex", "description": "Reviews what others wrote"},
             "docs": {"display_name": "Documentation", "description": "Keeps the handbook right"},
             "gemini": {"driver": "gemini", "command": None, "display_name": None},
