@@ -94,6 +94,7 @@ def test_a_bridge_in_a_folder_with_a_long_name_is_found_and_followed(tmp_path: P
     assert (said.returncode, "found you" in said.stdout) == (0, True), said.stderr
 
 
+@pytest.mark.slow
 def test_a_socket_that_a_dead_bridge_left_is_no_bridge_and_keeps_none_from_starting(
     bridge: Served,
 ) -> None:

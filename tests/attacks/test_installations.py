@@ -97,6 +97,7 @@ def test_a_listed_login_that_changes_hands_does_not_hand_on_the_right(tmp_path: 
         assert world.decided()[-1][0] == "refused"
 
 
+@pytest.mark.slow
 def test_a_person_whose_login_changed_hands_keeps_the_right(tmp_path: Path) -> None:
     """The login in ALLOWED_USERS is taken over by somebody else."""
     with GithubWorld(tmp_path, settings={"ALLOWED_USERS": "github:Guest"}) as world:

@@ -61,6 +61,7 @@ def test_a_bridge_at_a_terminal_prints_a_link(tmp_path: Path) -> None:
     assert re.search(rf"^Open http://\S+:{bridge.port}/login/\S+", said, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_preview_of_a_link_does_not_use_it_up(bridge: Served) -> None:
     """Chat programs and virus scanners fetch each link that they see."""
     link = httpx.URL(bridge.new_link())

@@ -135,6 +135,7 @@ def test_no_command_line_inside_names_where_secrets_are(
     assert str(server.data_dir / "secrets") not in seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", quick(1, USERS))
 def test_a_secret_whose_folder_cannot_be_hidden_refuses_to_start(user: str, tmp_path: Path) -> None:
     file = next(path for path in ("/etc/machine-id", "/etc/hostname") if os.access(path, os.R_OK))

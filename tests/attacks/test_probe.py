@@ -38,6 +38,7 @@ def isolation(bridge: Running, agent: str = "demo") -> str:
     return str(bridge.http.get(f"/api/v1/agents/{agent}").json()["isolation"])
 
 
+@pytest.mark.slow
 def test_an_isolated_agent_is_found_to_be_isolated_whoever_runs_the_bridge(server: Server) -> None:
     """Attack 2."""
     with server.serving(

@@ -71,6 +71,7 @@ def from_protected(world: PullWorld) -> Issue:
     return world.github.open_pull("ann", world.repository, "Stable", "stable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", quick(1, [from_default, from_base, from_protected]))
 def test_a_mention_on_a_pull_request_from_a_guarded_branch_works_on_a_branch_of_its_own(
     world: PullWorld, opening: object
@@ -159,6 +160,7 @@ def test_where_github_does_not_say_how_a_branch_is_guarded_a_person_decides(
     assert list(world.github.git.branches(NAME)) == ["main"]
 
 
+@pytest.mark.slow
 def test_a_merge_does_not_bring_an_old_workflow_back_unasked(world: PullWorld) -> None:
     """Attack 11."""
     path = ".github/workflows/ci.yml"

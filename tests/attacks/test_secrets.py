@@ -106,6 +106,7 @@ def test_a_secret_said_by_a_person_reaches_the_agent_and_nothing_else(bridge: Ob
     assert bridge.rows(said)[0] == ("same [secret]",)
 
 
+@pytest.mark.slow
 def test_a_secret_said_by_a_person_reaches_the_agent_after_kill_9(bridge: Observed) -> None:
     """Attack 18: what is hidden from the database is still there for the agent."""
     number = bridge.begin("killed", f"tell here\nhold go\nsame {KEY}")

@@ -32,6 +32,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     }
 
 
+@pytest.mark.slow
 def test_from_the_log_in_to_an_answered_ask_and_a_finished_turn(
     browser: Browser, bridge: Site
 ) -> None:
@@ -66,6 +67,7 @@ def test_from_the_log_in_to_an_answered_ask_and_a_finished_turn(
         expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_palette_goes_to_threads_agents_and_commands(visit: Visiting) -> None:
     window = visit().open()
     page, press = window.page, window.page.keyboard.press

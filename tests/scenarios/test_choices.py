@@ -42,6 +42,7 @@ def wait_said(world: LinearWorld, session: LinearSession, words: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_unclear_repository_is_chosen_from_a_list_and_remembered_for_the_channel(
     tmp_path: Path,
 ) -> None:
@@ -168,6 +169,7 @@ def test_linear_shows_what_is_likely_first_and_takes_a_choice_then_remembers_the
     assert world.linear.faults == []
 
 
+@pytest.mark.slow
 def test_on_linear_a_name_in_words_answers_also_after_a_crash(tmp_path: Path) -> None:
     with Hub(tmp_path, ("demo",)) as hub:
         hub.open_more(*OTHERS)

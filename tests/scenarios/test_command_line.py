@@ -311,6 +311,7 @@ def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) ->
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine: Machine) -> None:
     programs = machine.folder / "programs"
     programs.mkdir()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.sim.github.state import Check
 from tests.support.github import GithubWorld, PullWorld
 
@@ -126,6 +128,7 @@ def test_checks_that_are_to_run_again_are_answered_and_start_nothing(tmp_path: P
         assert world.turns() == 1
 
 
+@pytest.mark.slow
 def test_where_the_app_may_not_write_checks_all_else_goes_on(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         world.apps["claude"].permissions["checks"] = "read"

@@ -155,6 +155,7 @@ def test_after_three_fixes_that_did_not_help_no_further_one_is_offered(tmp_path:
         assert world.bridge.rows("select tries from checkout") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_conflict_with_the_base_is_told_with_its_files_and_can_be_given_to_the_agent(
     tmp_path: Path,
 ) -> None:

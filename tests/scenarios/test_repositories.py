@@ -47,6 +47,7 @@ def test_what_an_agent_makes_for_people_is_not_part_of_the_repository(tmp_path: 
         assert kept.read_text() == "All is well.\n"
 
 
+@pytest.mark.slow
 def test_a_second_turn_adds_to_the_same_branch_and_the_same_pull_request(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.tell("write one.txt 1")
@@ -221,6 +222,7 @@ def test_on_a_fork_an_agent_reads_the_head_of_the_pull_request(tmp_path: Path) -
         assert "theirs\nmore" in here.tell("run cat a.txt").content["text"]
 
 
+@pytest.mark.slow
 def test_an_agent_called_on_a_pull_request_adds_to_its_branch(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
@@ -432,6 +434,7 @@ def has(mirror: Path, name: str) -> bool:
     return not git(mirror, "cat-file", "--batch-check", given=name).endswith("missing")
 
 
+@pytest.mark.slow
 def test_work_goes_on_in_the_same_clone_after_a_restart(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.tell("write one.txt 1")

@@ -14,6 +14,7 @@ import pytest
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed
 from tests.support.platform import Platform
+from tests.support.variants import quick
 
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
 FORMS = (
@@ -76,7 +77,7 @@ def assert_nothing_leaked(bridge: Observed) -> None:
 WAYS = ["text", "slowly", "encoded", "thought", "plan", "tool", "title", "state"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", quick(4, WAYS))
 def test_a_secret_that_an_agent_says_goes_nowhere(bridge: Observed, way: str) -> None:
     seen = bridge.ask(f"way-{way}", f"leak {way}\nsay the end")
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from app.sim.slack_blocks import block_words, buttons
 from app.sim.slack_model import Message
 from tests.sim.github.state import Comment
@@ -89,6 +91,7 @@ def test_on_slack_the_answer_leads_with_the_outcome(tmp_path: Path) -> None:
     assert len([words for words in notified if "Expired tokens are refused now" in words]) == 1
 
 
+@pytest.mark.slow
 def test_on_linear_the_answer_leads_with_the_outcome(tmp_path: Path) -> None:
     with Hub(tmp_path, ("claude",)) as hub:
         hub.github.git.commit("acme/widgets", "main", FILES, "Begin")

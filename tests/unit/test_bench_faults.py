@@ -206,6 +206,7 @@ async def test_a_turn_that_fails_at_once_fails_the_row(tmp_path: Path) -> None:
         await stream.through_bridge(UPDATES, tmp_path, program)
 
 
+@pytest.mark.slow
 def test_a_cold_event_without_an_answer_fails_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

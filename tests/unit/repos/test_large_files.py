@@ -101,6 +101,7 @@ async def test_a_large_file_that_came_later_is_there_after_a_merge(yard: Yard) -
     assert (clone.folder / "later.bin").read_bytes() == b"later" * 500
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_new_large_files_of_an_agent_are_sent_on_before_their_commits(yard: Yard) -> None:
     clone = await opened(yard)
@@ -142,6 +143,7 @@ async def test_what_no_push_points_to_never_leaves(yard: Yard) -> None:
     assert oid(b"new\n") not in yard.server.large[APP]
 
 
+@pytest.mark.slow
 @needs_lfs
 async def test_a_large_file_with_a_secret_in_it_is_refused_in_words(yard: Yard) -> None:
     clone = await opened(yard)

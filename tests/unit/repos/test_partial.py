@@ -143,6 +143,7 @@ async def test_many_may_ask_at_once(yard: Yard) -> None:
     assert await yard.do(clone, "ls .git | grep failed; cat .git/out-*") == (0, OLD * 10)
 
 
+@pytest.mark.slow
 async def test_work_is_pushed_fetched_merged_and_pushed_again(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

@@ -42,6 +42,7 @@ async def test_only_the_latest_history_is_fetched(yard: Yard) -> None:
     assert (yard.clone().folder / "README.md").read_text() == "# Hello\n"
 
 
+@pytest.mark.slow
 async def test_work_in_a_shallow_clone_is_pushed_fetched_and_pushed_again(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

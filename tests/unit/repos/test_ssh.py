@@ -48,6 +48,7 @@ def clone_of(yard: Yard, ssh: SshServer) -> Clone:
     return replace(yard.clone(), repository=replace(yard.repository(), url=url))
 
 
+@pytest.mark.slow
 async def test_a_repository_behind_ssh_is_cloned_and_delivered_to(
     yard: Yard, ssh: SshServer
 ) -> None:
