@@ -176,6 +176,8 @@ def test_an_agent_of_the_settings_is_shown_and_not_changed(visit: Visiting) -> N
     expect(window.button("Save")).to_have_count(0)
 
 
+# On a small screen the whole page scrolls, else only its middle does.
+_SCROLLED = "() => innerWidth > 760 ? scrollY : null"
 SIZES = {
     "wide": (1440, 900),
     "tablet": (768, 1024),
@@ -190,7 +192,7 @@ SIZES = {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_every_page_of_agents_is_pictured_and_open_to_everybody(
-    visit: Visiting, crew: None, size: str, scheme: Scheme
+    crew: None, visit: Visiting, size: str, scheme: Scheme
 ) -> None:
     person = visit(size=SIZES[size], scheme=scheme)
     for name, path in {
@@ -207,6 +209,7 @@ def test_every_page_of_agents_is_pictured_and_open_to_everybody(
         for number, place in enumerate(("start", "end")):
             last = window.page.locator(".sheet > *:visible").nth(-number)
             last.evaluate(f"element => element.scrollIntoView({{ block: '{place}' }})")
+            assert window.page.evaluate(_SCROLLED) in (0, None)
             window.picture(f"agents-{size}-{scheme}-{name}-{place}")
 
 

@@ -88,7 +88,7 @@ WRONG = [
     ({"name": "bad", "command": 'run "it'}, "Command has a quote that is not closed."),
     ({"name": "bad", "command": COMMAND, "emoji": "word"}, "Emoji is not one emoji."),
     ({"name": "bad", "command": COMMAND, "home": "/"}, "Home is or contains your own home."),
-    ({"name": "bad", "command": COMMAND, "idle_minutes": "soon"}, "Idle_minutes is not a number."),
+    ({"name": "bad", "command": COMMAND, "idle_minutes": "soon"}, "Idle minutes is not a number."),
     (
         {"name": "bad", "command": COMMAND, "permissions": "rules", "rules": "[oops"},
         "Permissions is neither a preset nor a list of rules.",

@@ -137,6 +137,29 @@ class Photographer:
                 window.page.screenshot(path=file)
                 visit.context.close()
 
+    def agents(self, file: Path) -> None:
+        """Picture the page for agents."""
+        isolated = {**self._entry, "sandbox": "auto"}
+        claude = {**isolated, "default": True, "description": "Writes code"}
+        added: dict[str, dict[str, Any]] = {
+            "codex": {"display_name": "Codex", "description": "Reviews what others wrote"},
+            "docs": {"display_name": "Documentation", "description": "Keeps the handbook right"},
+            "gemini": {"driver": "gemini", "command": None, "display_name": None},
+        }
+        with (
+            Platform() as platform,
+            Forked(self._folder, platform, {"claude": claude}) as bridge,
+        ):
+            for name, more in added.items():
+                entry = {key: each for key, each in {**isolated, **more}.items() if each}
+                bridge.http.post("/api/v1/agents", json={"name": name, **entry})
+            visit = Visit(self._browser, bridge.url, size=(1280, 560))
+            visit.sign_in(bridge.new_link())
+            window = visit.open("/agents")
+            window.page.evaluate("document.fonts.ready")
+            window.page.screenshot(path=file)
+            visit.context.close()
+
     def slack(self, file: Path) -> None:
         """Picture a thread on Slack."""
         with Hub(self._folder, ("claude",)) as hub:
@@ -214,7 +237,7 @@ def main(names: list[str]) -> None:
     SPARE.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        for name in names or ("page", "slack", "github", "linear"):
+        for name in names or ("page", "agents", "slack", "github", "linear"):
             # Not in /tmp, and open to others: isolated agents have their own /tmp and user.
             with tempfile.TemporaryDirectory(dir=SPARE) as folder:
                 Path(folder).chmod(0o755)

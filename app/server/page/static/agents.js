@@ -108,6 +108,7 @@
     try {
       const answer = await fetch(location.pathname + location.search);
       if (answer.ok) take(parse(await answer.text()), null);
+      else if ([404, 410].includes(answer.status)) location.reload();   // it has another name, or is gone
     } catch { /* the next one may succeed */ }
   };
   if (document.getElementById("list") && document.querySelector("#cards, #status")) {

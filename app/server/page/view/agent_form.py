@@ -352,8 +352,15 @@ def locate(error: Exception) -> tuple[str, str]:
     words = found["words"] if found else error.problem
     key = found["key"] if found else error.problem.partition(" ")[0]
     if error.setting not in _OF_ENTRIES:
-        words = f"{error.setting} {words}"
+        words = f"{_name(error.setting)} {words}"
+    if key in FIELDS:
+        words = words.replace(key, FIELDS[key].label, 1)
     return key if key in FIELDS or key == ENV else "", f"{_sentence(words)} {error.remedy}"
+
+
+def _name(setting: str) -> str:
+    """Name a setting as the form does: `slack.bot_token` is the field of that service."""
+    return setting.rpartition(".")[2].replace("_", " ") if setting.islower() else setting
 
 
 def _sentence(text: str) -> str:

@@ -121,7 +121,17 @@ def test_fields_offer_what_the_agent_offered_when_it_was_tried() -> None:
         (
             ConfigurationError("slack.bot_token", "is not a bot token", "Copy it."),
             "",
-            "Slack.bot_token is not a bot token. Copy it.",
+            "Bot token is not a bot token. Copy it.",
+        ),
+        (
+            ConfigurationError("agents", "agent 'x': idle_minutes is too small", "Write more."),
+            "idle_minutes",
+            "Idle minutes is too small. Write more.",
+        ),
+        (
+            ConfigurationError("BRIDGE_BASE_URL", "is not public", "Set it."),
+            "",
+            "BRIDGE_BASE_URL is not public. Set it.",
         ),
         (Conflict("x is the default agent."), "", "X is the default agent."),
     ],
