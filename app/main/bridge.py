@@ -17,6 +17,7 @@ from app.core.adapters import Adapter
 from app.core.ports import Forge
 from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
+from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
@@ -72,9 +73,8 @@ class Bridge:
         self._started = asyncio.Event()
         self._hurried = False
         self._front: Front | None = None
-        self.changes = AgentChanges(
-            base, joined, build, applied=self._take_over, probe=self._follow
-        )
+        applied = AppliedChanges(base, joined, build, applied=self._take_over, probe=self._follow)
+        self.changes = AgentChanges(base, applied)
         self._grace_timeout: asyncio.Timeout | None = None
         self.availability = joined.availability.of
         self.cards = cards_of(configuration, base.shelters, joined.adapters)

@@ -8,37 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.agents.archive import archive_home, restore_home
+from app.agents.archive import restore_home
 from app.agents.enrolling import SINGLE, enrol
-from app.agents.isolation import Shelter, shelter_all
+from app.agents.isolation import shelter_all
 from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
-from app.core import wording
-from app.core.tasks import Tasks
 from app.errors import Conflict
+from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out
-from app.main.presence import Build, adapter_names, changed_services, is_same
 from app.main.resources import Resources
-from app.main.wiring import Joined
 from app.services.service import Setup
 
 logger = logging.getLogger(__name__)
 
-REMOVED = "the agent was removed"
 DEFAULT = "default"
-STOP_SECONDS = 30.0
-"""How long the turns of an agent that is being removed may take to stop."""
-LATE_SECONDS = 60.0
-"""After this time no event for a removed agent is under way any more."""
-DRAIN_SECONDS = 10.0
-"""How long the last messages to an agent that is being removed may take to be answered."""
 
 Entry = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, str]]
@@ -47,31 +36,15 @@ Given = Mapping[str, Mapping[str, str]]
 class AgentChanges:
     """Changes the registry of a running bridge."""
 
-    def __init__(
-        self,
-        base: Resources,
-        joined: Joined,
-        build: Build,
-        *,
-        applied: Callable[[Collection[str]], None],
-        probe: Callable[[], Awaitable[None]],
-    ) -> None:
-        """Apply changes to the parts; `probe` then looks at the agents.
-
-        `applied` shows and opens what there is now, but for adapters that are about to go.
-        """
+    def __init__(self, base: Resources, applied: AppliedChanges) -> None:
         self._base = base
-        self._joined = joined
-        self._build = build
         self._applied = applied
-        self._probe = probe
         self._reader = base.configuration.reader
         self._lock = asyncio.Lock()
-        self._tasks = Tasks("agents' changes")
 
     async def close(self) -> None:
         """Stop looking at what was changed."""
-        await self._tasks.close()
+        await self._applied.close()
 
     def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Return an agent's entry and the fields of its stored credentials, without any secret.
@@ -222,7 +195,7 @@ class AgentChanges:
             if record.id == self._base.configuration.default_agent:
                 raise Conflict(f"{name} is the default agent. Make another one the default first.")
             await self._commit(self._gone(record))
-            await self._clear(record.id)
+            await self._applied.clear(record.id)
 
     async def reload(self) -> None:
         """Read the file with the agents of the settings again, and apply what is new there.
@@ -252,7 +225,7 @@ class AgentChanges:
             await self._reconcile(registry.configuration, registry.records)
             for record in registry.records:
                 if not record.present and stored.has_work(record.id):
-                    await self._clear(record.id)
+                    await self._applied.clear(record.id)
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
         gone = {record.id: self._gone(record) for record in self._missing(given, records)}
@@ -272,7 +245,7 @@ class AgentChanges:
             )
         await self._commit(*changed)
         for agent in gone:
-            await self._clear(agent)
+            await self._applied.clear(agent)
 
     def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
         """List the agents that only the settings described, and that are not there any more."""
@@ -328,110 +301,11 @@ class AgentChanges:
                 await stored.succeed(changed[0], instead_of)
             else:
                 await stored.save(*changed)
-            await self._apply(configuration, records, shelters)
+            await self._applied.apply(configuration, records, shelters)
         finally:
             registry.leaving -= gone
-
-    async def _apply(
-        self,
-        configuration: Configuration,
-        records: Sequence[AgentRecord],
-        shelters: Mapping[str, Shelter],
-    ) -> None:
-        base, before = self._base, self._base.configuration
-        await self._part(before, configuration)
-        base.vault.register(*configuration.secret_values())
-        base.shelters.clear()
-        base.shelters.update(shelters)
-        base.admission.forget()
-        base.registry.replace(configuration, records)
-        for agent in (*before.agents, *configuration.agents):
-            if _terms(before, agent) != _terms(configuration, agent):
-                await self._joined.live.renew(agent)
-        await self._replace_adapters(before, configuration)
-        self._tasks.start(self._look(), name="probe")
-
-    async def _part(self, before: Configuration, now: Configuration) -> None:
-        """Let adapters that go hear nothing new, and decide on what they have heard."""
-        adapters, joined = self._joined.adapters, self._joined
-        going = [name for name in adapter_names(before) - adapter_names(now) if name in adapters]
-        await joined.listeners.replace(going, ())
-        self._applied(going)
-        for agent in before.agents.keys() - now.agents.keys():
-            sessions = self._base.stores.agents.open_sessions(agent)
-            words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.display_name(agent))
-            for session in sessions:
-                await joined.manager.remove(session, words)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STOP_SECONDS):
-                    for session in sessions:
-                        await joined.engine.ended(session)
-        for name in going:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await joined.intake.drained(name)
-                    await joined.outbox.drained(name)
-
-    async def _replace_adapters(self, before: Configuration, now: Configuration) -> None:
-        """Swap the adapters of the services that changed; those that go are closed."""
-        adapters, joined = self._joined.adapters, self._joined
-        services = changed_services(before, now)
-        built = self._build(self._base, services)
-        new = {adapter.service_name: adapter for adapter in built.adapters}
-        old = {name: each for name, each in adapters.items() if name.partition(":")[0] in services}
-        twins = [
-            new.pop(name)
-            for name, each in old.items()
-            if name in new and is_same(before, now, each) and each.adopt(new[name])
-        ]
-        for adapter in twins:
-            del old[adapter.service_name]
-        for name in old:
-            del adapters[name]
-        adapters.update(new)
-        if built.forge is not None or joined.forge.service in services:
-            joined.forge.forge, joined.forge.service = built.forge, built.forge_service
-        for adapter in new.values():
-            joined.intake.open(adapter)
-        self._applied(())
-        await joined.listeners.replace(list(old), list(new.values()))
-        joined.outbox.wake(new)
-        for name in old.keys() - new.keys():
-            joined.intake.shut(name)
-        for adapter in (*old.values(), *twins):
-            await adapter.close()
-
-    async def _look(self) -> None:
-        with suppress(Exception):  # logged where it happens; a change stands without it
-            await self._probe()
-
-    async def _clear(self, agent: str) -> None:
-        """Settle what waits for an agent that is gone, and archive its home; safe to repeat."""
-        words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.name(agent))
-        for session in self._base.stores.agents.open_sessions(agent):
-            await self._joined.manager.remove(session, words)
-        await self._base.stores.agents.settle(agent, REMOVED)
-        await asyncio.to_thread(
-            archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()
-        )
-        self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
-
-    async def _settle_late(self, agent: str) -> None:
-        """Settle events that were being accepted while their agent was removed."""
-        await self._base.clock.sleep(LATE_SECONDS)
-        if self._base.stores.agents.has_work(agent):
-            await self._base.stores.agents.settle(agent, REMOVED)
 
 
 def _without_default(entry: Entry) -> dict[str, Any]:
     """Return the keys that are stored with an agent; which one is the default, the record says."""
     return {key: value for key, value in entry.items() if key != DEFAULT}
-
-
-def _terms(configuration: Configuration, agent: str) -> object:
-    """Return what a process of an agent was started with; its name and its emoji are not."""
-    entry = configuration.agents.get(agent)
-    if entry is None:
-        return None
-    labels = {"name": "", "former": (), "default": False, "source": "environment"}
-    return entry.model_copy(update=labels), configuration.keys[agent]
