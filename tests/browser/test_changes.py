@@ -11,14 +11,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.conftest import Agents, Visiting
-from tests.browser.test_looks import LOOKS
 from tests.support.bridge import SPEED, demo
 from tests.support.forge import Forge
 from tests.support.git_server import GitServer
 from tests.support.platform import Platform
 from tests.support.served import Forked, Site
 from tests.support.studio import REPOSITORY, TOKEN
-from tests.support.window import PHONE, Scheme, Visit, Window
+from tests.support.window import PHONE, Visit, Window
 
 LOGIN = """def login(request, target):
     nonce = new_nonce()
@@ -138,25 +137,6 @@ def test_a_change_is_read_file_by_file(visit: Visiting, changed: str) -> None:
 
     page.get_by_role("link", name="Back to the thread").click()
     expect(window.turns).to_be_visible()
-
-
-@pytest.mark.slow
-@LOOKS
-def test_changes_and_files_are_pictured_and_open_to_everybody(
-    visit: Visiting,
-    changed: str,
-    size: tuple[int, int],
-    scheme: Scheme,
-    request: pytest.FixtureRequest,
-) -> None:
-    look = request.node.callspec.id
-    person = visit(size=size, scheme=scheme)
-
-    for name, path in (("changes", ""), ("files", "/files/"), ("file", "/files/auth/login.py")):
-        window = person.open(f"{changed}{path}")
-        window.picture(f"{look}-{name}")
-        assert window.findings() == []
-        assert window.page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import Agents, Visiting
 from tests.support.plays import call, player, put, text
 from tests.support.served import Site
-from tests.support.window import PHONE, Scheme, Visit, Window
+from tests.support.window import PHONE, Visit
 
 ZOOMED = (320, 200)
 """What is left of 1280 x 800 at 400 %."""
@@ -237,33 +237,3 @@ def test_a_drawer_has_a_button_that_closes_it(visit: Visiting) -> None:
         close.click()
         expect(window.page.locator(drawer)).to_be_hidden()
         expect(window.button(button)).to_be_focused()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1440, 900), (768, 1024), PHONE], ids=["wide", "tablet", "phone"])
-def test_palette_help_and_search_are_open_to_everybody(
-    visit: Visiting, size: tuple[int, int], scheme: Scheme
-) -> None:
-    window = visit(size=size, scheme=scheme).open()
-    window.say("say a pelican")
-    window.settled()
-    look = f"{size[0]}-{scheme}"
-
-    _look(window, "Control+k", f"{look}-palette")
-    window.page.locator("#scroll").focus()
-    _look(window, "?", f"{look}-help")
-    window.page.locator("#scroll").focus()
-    window.page.keyboard.press("/")
-    window.page.keyboard.type("pelican")
-    expect(window.page.locator("#found .thread").first).to_be_visible()
-    window.picture(f"{look}-search")
-    assert window.findings() == []
-
-
-def _look(window: Window, key: str, name: str) -> None:
-    window.page.keyboard.press(key)
-    expect(window.page.locator("dialog[open]")).to_be_visible()
-    window.picture(name)
-    assert window.findings() == []
-    window.page.keyboard.press("Escape")

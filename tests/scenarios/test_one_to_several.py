@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.bridge import DEMO, demo
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
@@ -74,6 +76,7 @@ def test_the_same_program_goes_on_with_every_conversation(tmp_path: Path) -> Non
         assert {each["agent"] for each in items} == {"claude"}
 
 
+@pytest.mark.slow
 def test_another_program_goes_on_when_the_operator_says_so(tmp_path: Path) -> None:
     with single(tmp_path) as (world, hub):
         thread, issue = converse(world, hub)

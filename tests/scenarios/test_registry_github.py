@@ -84,6 +84,7 @@ def test_a_new_app_is_heard_at_once_and_its_agent_opens_a_pull_request(hub: Pull
     hub.settled()
 
 
+@pytest.mark.slow
 def test_a_rotated_webhook_secret_loses_nothing(hub: PullWorld) -> None:
     app = hire(hub, "rotating")
     old, new = app.secret, secrets.token_hex(20)

@@ -270,9 +270,12 @@ class _Listener(logging.Handler):
 
 @contextmanager
 def _listening(lines: list[str]) -> Iterator[None]:
-    handler = _Listener(lines)
-    logging.getLogger().addHandler(handler)
+    handler, own = _Listener(lines), logging.getLogger("app")
+    level = own.level
+    own.addHandler(handler)
+    own.setLevel(logging.DEBUG)
     try:
         yield
     finally:
-        logging.getLogger().removeHandler(handler)
+        own.removeHandler(handler)
+        own.setLevel(level)

@@ -31,10 +31,11 @@ _AS_SHOWN = """names => names.map(name => {
   return element ? element.outerHTML.replace(/\\s+/g, " ").replace(/> </g, "><") : "";
 }).join("\\n")"""
 # From within the page: only the browser takes its host for this machine.
-_SEND = """async ([text, thread, csrf]) => {
+_SEND = """async ([text, thread, repository, csrf]) => {
   const body = new FormData();
   body.set("text", text);
   body.set("thread", thread);
+  body.set("repository", repository);
   const headers = { "X-CSRF-Token": csrf, "Accept": "application/json" };
   const answer = await fetch("/send", { method: "POST", body, headers });
   return [answer.ok, await answer.text()];
@@ -96,9 +97,9 @@ class Visit:
         self._csrf: str = window.page.locator("meta[name=csrf]").get_attribute("content") or ""
         return window
 
-    def send(self, text: str, thread: str = "") -> str:
+    def send(self, text: str, thread: str = "", *, repository: str = "") -> str:
         """Say something without a new window; returns the path of the thread."""
-        said = [text, thread.rpartition("/")[2], self._csrf]
+        said = [text, thread.rpartition("/")[2], repository, self._csrf]
         ok, answer = self._signed_in.page.evaluate(_SEND, said)
         assert ok, answer
         return str(json.loads(answer)["path"])

@@ -120,7 +120,7 @@ def title_adds(question: Question, thing: str) -> bool:
     rest = cards.short_path(question.view.heading.strip("`").strip())
     said = [each for each in rest.replace("`", "").split() if each != thing]
     shown = [fact.text for fact in question.view.facts if fact.kind == "command"]
-    return bool(rest) and len(said) > 1 and [rest] != shown
+    return bool(rest) and len(said) > 1 and [rest.removeprefix("Run `")] != shown
 
 
 def in_order(options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
+from app.core.ask_view import AskView, ShownFact
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Session, SessionState, Thread
 from app.server.page import assets
@@ -91,6 +92,16 @@ def test_the_work_of_every_agent_is_one_click_away() -> None:
     links = elements(render.place_panels(place(), CAST)["side"], "a")
 
     assert "/workspace/" in "".join(each.attributes["href"] or "" for each in links)
+
+
+@pytest.mark.parametrize("title", ["pytest -q a", "`pytest -q a`", "Run `pytest -q a`"])
+def test_an_ask_about_a_command_shows_it_once(title: str) -> None:
+    view = asdict(AskView(title, (ShownFact("command", "pytest -q a"),)))
+
+    made = shown(Story().ask(7, title, tool_kind="execute", view=view).rows)
+
+    assert parse(made).text.count("pytest -q a") == 1
+    assert "Claude wants to run a command" in parse(made).text
 
 
 def test_an_answered_ask_has_no_buttons_and_says_who_decided() -> None:
