@@ -55,12 +55,11 @@ def test_from_the_log_in_to_a_merged_pull_request_by_keyboard_alone(
         page, press = window.page, window.page.keyboard.press
         side = page.locator("#side")
         begin(window)
-        for number, asked in enumerate(ASKED, 1):
+        for asked in ASKED:
             expect(page.locator(".ask:not(.closed)")).to_contain_text(asked)
             press("Escape")
             press("a")
             expect(window.button("Allow")).to_be_focused()
-            window.picture(f"typical-ask-{number}")
             press("1")
 
         # At work: what it runs, at which step, and how the tests failed.
@@ -86,7 +85,6 @@ def test_from_the_log_in_to_a_merged_pull_request_by_keyboard_alone(
         expect(side).to_contain_text("#1 open checks passed")
         expect(window.log).to_contain_text("Checks passed: #1")
         expect(side.locator("[data-single=c]")).to_have_text("2 files")
-        window.picture("typical-done")
         assert window.findings() == []
 
         look_at_the_changes(window)
