@@ -173,10 +173,13 @@ class RepoProvider:
         target = self._target_now(session)
         own = self._folders.folder(session)
         found: Sequence[Diff] = ()
-        if isinstance(target, Repository):
-            found = await self._clones.changes(session)
-        elif target is not None and own.is_dir():
-            found = await self._checkouts.changes_in_place(target, own, session.key.agent)
+        try:
+            if isinstance(target, Repository):
+                found = await self._clones.changes(session)
+            elif target is not None and own.is_dir():
+                found = await self._checkouts.changes_in_place(target, own, session.key.agent)
+        except RepositoryError as error:
+            found = (Diff("uncommitted", problem=str(error)),)
         return [
             Diff(each.scope, *map(self.redact, (each.text, each.stat, each.problem)))
             for each in found

@@ -127,7 +127,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: it cannot be determined.
         """
-        if isinstance(self._isolations[agent].sandbox, Plain):
+        if isinstance(self._isolation(agent).sandbox, Plain):
             return ()  # nothing could be kept from it
         return await find_programs(self._git, folder)
 
@@ -203,7 +203,7 @@ class GitCheckouts:
     async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
         """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
         # The folder is only read: an owner is given to nothing but the session's own one.
-        inside = Inside(self._isolations[agent], own, own.name, (folder,), self._git.bridge)
+        inside = Inside(self._isolation(agent), own, own.name, (folder,), self._git.bridge)
         return await differences.changes_in_place(inside, folder)
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
@@ -284,12 +284,23 @@ class GitCheckouts:
             person=self._person,
             on_sent=on_sent,
             ask=ask,
-            user=self._isolations[clone.agent].confinement.user,
+            user=self._isolation(clone.agent).confinement.user,
             guard=self._guard,
         )
         self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
         return gate
+
+    def _isolation(self, agent: str) -> SandboxedGit:
+        """Return how git runs for an agent.
+
+        Raises:
+            RepositoryError: the agent is no longer set up.
+        """
+        found = self._isolations.get(agent)
+        if found is None:
+            raise RepositoryError("its agent was removed")
+        return found
 
     async def _refresh(self, clone: Clone) -> None:
         try:
@@ -308,5 +319,5 @@ class GitCheckouts:
         door = self._gates / clone.folder.name / "door"
         gate = self._open.get(clone.folder)
         visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
-        isolation = self._isolations[clone.agent]
+        isolation = self._isolation(clone.agent)
         return Inside(isolation, clone.folder, clone.home, visible, self._git.bridge)

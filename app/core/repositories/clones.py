@@ -156,6 +156,8 @@ class Clones:
         if record is None or record.state != "ready":
             return ()
         clone = await self._clone(session, record)
+        if not clone.folder.is_dir():
+            raise RepositoryError("the folder was cleaned up; the next message opens it again")
         return await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
 
     async def measure(self, session: Session) -> None:

@@ -323,3 +323,16 @@ async def test_the_home_of_a_session_goes_when_nobody_used_it_and_nothing_is_uns
 
         assert not workspace.exists()
         assert not home.exists()
+
+
+async def test_changes_that_cannot_be_read_any_more_say_why(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.open()
+        stranger = replace(here.session, key=replace(here.session.key, agent="gone"))
+
+        (of_nobody,) = await here.provider.changes(stranger)
+        shutil.rmtree(folder)
+        (of_nothing,) = await here.provider.changes(here.session)
+
+    assert of_nobody.problem == "gone is no longer set up."
+    assert of_nothing.problem == "the folder was cleaned up; the next message opens it again"
