@@ -51,7 +51,7 @@ def test_a_bridge_whose_output_goes_to_a_file_prints_no_link(bridge: Served) -> 
     said = bridge.output.read_text()
 
     assert "/login/" not in said
-    assert re.search(r"^Log in +run `agent-bridge login`", said, re.MULTILINE)
+    assert re.search(r"^To open the page, run `.*agent-bridge login`\.$", said, re.MULTILINE)
 
 
 def test_a_bridge_at_a_terminal_prints_a_link(tmp_path: Path) -> None:
