@@ -150,3 +150,42 @@ def test_an_agent_removed_at_work_says_so_on_its_issues(hub: PullWorld) -> None:
     states = hub.bridge.rows("select distinct state from delivery")
     assert "new" not in {state for (state,) in states}
     assert hub.bridge.http.get("/api/v1/agents/quitter").status_code == 410
+
+
+@pytest.mark.slow
+def test_a_removed_agent_leaves_its_pull_request_and_what_it_had_not_pushed(
+    hub: PullWorld,
+) -> None:
+    hire(hub, "leaver")
+    done = hub.issue("Please.", "Add a door")
+    hub.github.comment("ann", done, "@leaver-bridge\nwrite door.txt blue")
+    hub.allow()
+    hub.github.wait(lambda: any("/pull/" in each.body for each in hub.visible(done, "leaver")))
+    hub.settled()
+    working = hub.issue("Please.", "Add a gate")
+    hub.github.comment("ann", working, "@leaver-bridge\nwrite gate.txt red\nhold never")
+    hub.allow()
+    files = hub.bridge.data_dir / "workspaces"
+    hub.bridge.wait(lambda: any(files.glob("*leaver*/gate.txt")), "nothing was written")
+    hub.github.comment("ann", working, "@leaver-bridge say this waits")
+    hub.bridge.wait(
+        lambda: hub.bridge.rows("select 1 from turn where state = 'queued'") != [], "no queue"
+    )
+
+    assert hub.bridge.http.delete("/api/v1/agents/leaver").status_code == 204
+
+    hub.settled()
+    said = "\n".join(comment.body for comment in hub.visible(working, "leaver"))
+    assert "leaver was removed, and its work here is stopped" in said
+    assert "this waits" not in said
+    assert any(files.glob("*leaver*/gate.txt"))
+    pull = next(each for each in hub.pulls() if each.title.startswith("write door.txt"))
+    assert pull.state == "open"
+    hub.github.comment("ann", pull, "@leaver-bridge go on")
+    hub.github.wait(lambda: any("so it does not answer" in each.body for each in pull.comments))
+    turns = hub.bridge.rows(
+        "select distinct turn.state, closed from turn join session on session.id = turn.session"
+        " where agent = 'leaver'"
+    )
+    assert {state for state, _ in turns} <= {"done", "cancelled"}
+    assert {closed for _, closed in turns} == {"removed"}
