@@ -193,6 +193,7 @@ def test_an_agent_that_cannot_take_up_its_conversation_begins_anew_and_says_so(
 AT_WORK = "say at work\ntell begun"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("faults", "words"),
     [
