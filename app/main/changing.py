@@ -15,7 +15,7 @@ from typing import Any
 from app.agents.archive import restore_home
 from app.agents.enrolling import SINGLE, enrol
 from app.agents.isolation import shelter_all
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentEntry, AgentRecord, AgentsSource, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
@@ -28,6 +28,13 @@ from app.services.service import Setup
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
+_FOUND = "the bridge found {name} on this machine. To change it, describe it in AGENTS_JSON."
+_OF_SETTINGS: Mapping[AgentsSource, str] = {
+    "AGENTS_JSON": "the settings describe {name}. Change it in AGENTS_JSON.",
+    "ACP_AGENT_COMMAND": "ACP_AGENT_COMMAND describes {name}. To change more, use AGENTS_JSON.",
+    "path": _FOUND,
+    "demo": _FOUND,
+}
 
 Entry = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, str]]
@@ -277,7 +284,7 @@ class AgentChanges:
     def _stored(self, name: str) -> AgentRecord:
         entry = self._base.registry.find(name)
         if entry.source == "environment":
-            raise Conflict(f"the settings describe {name}. Change it in AGENTS_JSON.")
+            raise Conflict(_OF_SETTINGS[self._base.configuration.agents_source].format(name=name))
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
     def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:

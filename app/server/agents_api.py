@@ -5,10 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from app.config import AgentEntry
-from app.errors import Conflict
 from app.server.api import agent_out
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import AgentChanger, Parts, PartsOf
+from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName, Page
 
@@ -23,13 +22,13 @@ router = APIRouter(
 @router.post("", status_code=201)
 async def add_agent(parts: PartsOf, new: NewAgent) -> AgentOut:
     """Add an agent; it works at once."""
-    return _shown(parts, await _changes(parts).add(new.name, new.entry, new.credentials))
+    return _shown(parts, await parts.changer.add(new.name, new.entry, new.credentials))
 
 
 @router.post("/reload")
 async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
     """Read the file with the agents of the settings again; a wrong file changes nothing."""
-    await _changes(parts).reload()
+    await parts.changer.reload()
     return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
 
 
@@ -37,38 +36,32 @@ async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
 async def read_agent(parts: PartsOf, name: str) -> AgentDetail:
     """Read one agent, with its entry; no secret is ever part of it."""
     card = parts.find_agent(name)
-    entry, credentials = _changes(parts).show(name)
+    entry, credentials = parts.changer.show(name)
     return AgentDetail(**agent_out(parts, card).model_dump(), entry=entry, credentials=credentials)
 
 
 @router.patch("/{name}")
 async def change_agent(parts: PartsOf, name: str, new: ChangedAgent) -> AgentOut:
     """Change some keys of an agent; this holds from its next turn."""
-    return _shown(parts, await _changes(parts).change(name, new.entry, new.credentials))
+    return _shown(parts, await parts.changer.change(name, new.entry, new.credentials))
 
 
 @router.delete("/{name}", status_code=204)
 async def remove_agent(parts: PartsOf, name: str) -> None:
     """Remove an agent: its work is stopped, its history stays readable."""
-    await _changes(parts).remove(name)
+    await parts.changer.remove(name)
 
 
 @router.post("/{name}/default")
 async def choose_default(parts: PartsOf, name: str) -> AgentOut:
     """Let requests without a name go to this agent."""
-    return _shown(parts, await _changes(parts).choose_default(name))
+    return _shown(parts, await parts.changer.choose_default(name))
 
 
 @router.post("/{name}/rename")
 async def rename_agent(parts: PartsOf, name: str, new: NewName) -> AgentOut:
     """Give an agent another name; its conversations stay with it."""
-    return _shown(parts, await _changes(parts).rename(name, new.to))
-
-
-def _changes(parts: Parts) -> AgentChanger:
-    if parts.changes is None:
-        raise Conflict("agents cannot be changed here")
-    return parts.changes
+    return _shown(parts, await parts.changer.rename(name, new.to))
 
 
 def _shown(parts: Parts, entry: AgentEntry) -> AgentOut:

@@ -23,7 +23,7 @@ from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.updates import Choices
-from app.errors import AgentRemoved, NotFound
+from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
@@ -173,6 +173,17 @@ class Parts:
     changes: AgentChanger | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
+
+    @property
+    def changer(self) -> AgentChanger:
+        """What changes agents.
+
+        Raises:
+            Conflict: they cannot be changed here.
+        """
+        if self.changes is None:
+            raise Conflict("agents cannot be changed here")
+        return self.changes
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from app.server.page import (
     actions,
+    agent_pages,
     agents,
     assets,
     browse,
@@ -19,7 +20,7 @@ from app.server.page import (
 
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
-    application.state.recent = agents.Recent()
+    application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
     for router in (agents.pages, agents.forms):

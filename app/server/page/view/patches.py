@@ -26,7 +26,7 @@ class Patch:
     html: str
     before: str = ""
     away: tuple[str, ...] | None = None
-    """The elements that this one, at the beginning of its home, stands for from now on."""
+    """The elements that this one replaces at the beginning of its home."""
 
 
 class Patches:

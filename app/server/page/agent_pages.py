@@ -1,0 +1,230 @@
+"""Reads what the pages of agents show: all of them, one with its fields, the form for a new one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastapi.responses import HTMLResponse
+
+from app.agents.catalog import AgentProgram, known_agents
+from app.config.names import is_secret
+from app.core.types import SessionState
+from app.errors import AgentRemoved, ConfigurationError, NotFound
+from app.server.login import Visitor
+from app.server.page import queries
+from app.server.page.assets import addresses
+from app.server.page.routes import HEADERS
+from app.server.page.view import agent_form, render
+from app.server.page.view.agent_form import ENV, Around
+from app.server.page.view.agents import (
+    AgentLine,
+    Connection,
+    Credential,
+    Crew,
+    NewForm,
+    Program,
+    Shown,
+)
+from app.server.page.view.listing import headline
+from app.server.parts import AgentCard, Parts
+from app.services import PAGE, label_of, registered_services
+from app.services.service import Service, Setup
+
+TITLES: Final = 3
+"""Sessions that the danger zone names."""
+LATEST: Final = 50
+"""Sessions that are looked through for those."""
+CHANGES: Final = 500
+"""Changes that can be undone: the last of each field, as long as the bridge runs."""
+NAME: Final = "name"
+
+
+@dataclass(slots=True)
+class Recent:
+    """What was changed lately, by agent and field."""
+
+    former: OrderedDict[tuple[str, str], Any] = field(default_factory=OrderedDict)
+    """What a field was before its last change."""
+    notes: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """What a service said about credentials, by agent and service."""
+
+    def keep(self, agent: str, key: str, value: Any) -> None:
+        """Keep what a field was."""
+        self.former[agent, key] = value
+        self.former.move_to_end((agent, key))
+        while len(self.former) > CHANGES:
+            self.former.popitem(last=False)
+
+    def of(self, agent: str) -> dict[str, Any]:
+        """Return what the fields of an agent were."""
+        return {key: value for (owner, key), value in self.former.items() if owner == agent}
+
+
+async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
+    """List all agents, with words about what was asked for, if any."""
+    counts = await parts.sessions.counts()
+    cast = queries.cast_of(parts)
+    return Crew(
+        lines=tuple(
+            AgentLine(
+                agent=cast[card.id],
+                driver=card.driver,
+                model=card.model,
+                services=tuple(label_of(each) for each in card.services if each != PAGE),
+                sessions=counts.get(card.id, 0),
+                stored=card.source == "stored" and parts.changes is not None,
+            )
+            for card in parts.agents.values()
+        ),
+        removed=tuple(parts.changes.removed()) if parts.changes is not None else (),
+        csrf=who.csrf,
+        assets=addresses(),
+        words=words,
+    )
+
+
+async def show_agent(
+    parts: Parts,
+    who: Visitor,
+    recent: Recent,
+    name: str,
+    problems: Mapping[str, str] | None = None,
+    typed: Mapping[str, Any] | None = None,
+) -> HTMLResponse:
+    """Show an agent; what is wrong with a form, at its field."""
+    try:
+        card = parts.find_agent(name)
+    except (NotFound, AgentRemoved) as error:
+        words = agent_form.locate(error)[1]
+        status = 404 if isinstance(error, NotFound) else 410
+        return to_html(render.crew(await list_crew(parts, who, words)), status)
+    entry, stored = parts.changer.show(name)
+    crew = await list_crew(parts, who)
+    program = _program(entry.get("driver", ""), card)
+    shown = Shown(
+        line=next(line for line in crew.lines if line.agent.id == card.id),
+        groups=tuple(
+            agent_form.groups(
+                {**entry, **(typed or {})},
+                Around(
+                    drivers=tuple((each.name, each.title) for each in known_agents()),
+                    agents=_extensible(parts, card),
+                    command=" ".join(program.command) if program else "",
+                    offers=parts.offers(card.id),
+                ),
+                former=recent.of(card.id),
+                problems=problems,
+            )
+        ),
+        variables=tuple(entry.get(ENV, ())),
+        known=tuple(program.env) if program else (),
+        connections=tuple(
+            _connection(parts, card, each, stored, recent, problems or {})
+            for each in registered_services()
+        ),
+        titles=await _titles(parts, card.id),
+        problems=problems or {},
+    )
+    return to_html(render.agent(crew, shown), 422 if problems else 200)
+
+
+async def show_new(
+    parts: Parts,
+    who: Visitor,
+    driver: str,
+    entry: Mapping[str, Any],
+    problems: Mapping[str, str],
+) -> HTMLResponse:
+    """Show the form for a new agent, with what is wrong at its field."""
+    missing = {each.title: each.install for each in parts.missing}
+    programs = tuple(
+        Program(
+            name=each.name,
+            title=each.title,
+            install=missing.get(each.title, ""),
+            mark="not installed" if each.title in missing else "installed" * each.discover,
+            login=each.login,
+            keys=tuple(filter(is_secret, each.env)),
+            description=each.description,
+        )
+        for each in known_agents()
+    )
+    picked = next((each for each in programs if each.name == driver), None)
+    same = next((c.id for c in parts.agents.values() if picked and c.driver == picked.title), "")
+    around = Around(agents=_extensible(parts, None), offers=parts.offers(same))
+    form = NewForm(
+        programs=programs,
+        picked=picked,
+        groups=tuple(agent_form.groups(entry, around, problems=problems)),
+        name=entry.get(NAME, ""),
+        problems=problems,
+    )
+    return to_html(render.new_agent(await list_crew(parts, who), form), 422 if problems else 200)
+
+
+def _connection(
+    parts: Parts,
+    card: AgentCard,
+    service: Service,
+    stored: Mapping[str, list[str]],
+    recent: Recent,
+    problems: Mapping[str, str],
+) -> Connection:
+    kept = stored.get(service.name, ())
+    secret, names = service.credentials.secret_names(), service.credentials.names()
+    made, unreachable = Setup("", ()), ""
+    if card.source == "stored" and service.set_up is not None:
+        try:
+            made = parts.changer.set_up(card.name, service.name)
+        except ConfigurationError as error:
+            unreachable = str(error)
+    return Connection(
+        name=service.name,
+        label=service.label,
+        fields=tuple(
+            Credential(
+                name=each,
+                label=each.replace("_", " ").capitalize(),
+                secret=names[each] in secret,
+                required=about.is_required(),
+                kept=each in kept,
+            )
+            for each, about in service.credentials.model_fields.items()
+        ),
+        present=service.name in card.services,
+        stored=bool(kept),
+        address=made.address,
+        steps=made.steps,
+        unreachable=unreachable,
+        problem=problems.get(f"service:{service.name}", ""),
+        notes=recent.notes.get((card.id, service.name), ()),
+    )
+
+
+async def _titles(parts: Parts, agent: str) -> tuple[str, ...]:
+    found = await parts.sessions.recent(agent=agent, state=None, before=None, limit=LATEST)
+    there = [each for each in found if each.state != SessionState.REMOVED]
+    return tuple(each.title or headline(each.place.name) for each in there[:TITLES])
+
+
+def _extensible(parts: Parts, card: AgentCard | None) -> tuple[str, ...]:
+    changes = parts.changer
+    return tuple(
+        each.name
+        for each in parts.agents.values()
+        if each is not card and "extends" not in changes.show(each.name)[0]
+    )
+
+
+def _program(driver: str, card: AgentCard) -> AgentProgram | None:
+    return next(
+        (each for each in known_agents() if driver == each.name or card.driver == each.title), None
+    )
+
+
+def to_html(page: str, status: int = 200) -> HTMLResponse:
+    """Answer with a page."""
+    return HTMLResponse(page, status_code=status, headers=HEADERS)
