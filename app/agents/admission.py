@@ -51,7 +51,7 @@ class Admission:
             )
 
     def forget(self) -> None:
-        """Judge every agent anew: they changed, and with them what each must not see."""
+        """Judge every agent again: when agents change, what each must not see changes too."""
         self._verdicts.clear()
 
     def closed(self) -> dict[str, str]:

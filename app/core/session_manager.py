@@ -188,7 +188,7 @@ class SessionManager:
         await self._follow(session_id, effects)
 
     async def remove(self, session_id: int, words: str = "") -> None:
-        """Take an agent out of its place; whoever waits for it is told in words, if any.
+        """Take an agent out of its place, and give people who wait for it these words, if any.
 
         Raises:
             NotFound: there is no such session.

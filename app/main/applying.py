@@ -126,7 +126,7 @@ class AppliedChanges:
             await adapter.close()
 
     async def _look(self) -> None:
-        with suppress(Exception):  # logged where it happens; a change stands without it
+        with suppress(Exception):  # logged where it happens; the change is applied already
             await self._probe()
 
     async def clear(self, agent: str) -> None:

@@ -56,7 +56,7 @@ class Bridge:
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
 
-        `build` makes the adapters anew when agents change. With `starts_agents`, each agent is
+        `build` makes new adapters when agents change. With `starts_agents`, each agent is
         started once in the background to see if it works.
         """
         configuration = base.configuration

@@ -130,7 +130,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     cards = window.turns.locator(".tool")
     earlier = window.turns.get_by_role("link")
 
-    # As it grows, the last 40 stay, and what failed; whoever reads further up is not disturbed.
+    # As it grows, the last 40 stay, and what failed; reading further up is not disturbed.
     expect(cards.last).to_contain_text("step 60")
     expect(earlier).to_have_text("Show 19 earlier steps")
     expect(cards).to_have_count(41)

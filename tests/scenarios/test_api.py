@@ -14,7 +14,6 @@ from tests.support.platform import Platform
 
 PROBLEM = "application/problem+json"
 SESSION = {"id", "key", "agent", "thread", "state"}
-OVER = {"done", "failed", "cancelled"}
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +43,6 @@ def begin(api: httpx.Client, text: str, agent: str = "demo", **more: str) -> dic
     assert answer.status_code == 201, answer.text
     session: dict[str, Any] = answer.json()
     return session
-
-
-def ended(bridge: Observed, session: int, turns: int = 1) -> dict[str, Any]:
-    """Wait until so many turns of a session are over, and read it."""
-
-    def read() -> dict[str, Any]:
-        found: dict[str, Any] = bridge.http.get(f"/api/v1/sessions/{session}").json()
-        return found
-
-    def over() -> bool:
-        states = [turn["state"] for turn in read()["turns"]]
-        return len(states) >= turns and set(states) <= OVER
-
-    bridge.wait(over, f"session {session} does not end", PATIENCE)
-    return read()
 
 
 def transcript(api: httpx.Client, session: int) -> list[dict[str, Any]]:
@@ -92,7 +76,7 @@ def test_a_new_session_answers_with_its_key_and_its_turn(
     assert session["key"] == "web:t-first:demo"
     assert (session["agent"], session["thread"]) == ("demo", "t-first")
     assert session["state"] in {"queued", "working", "idle"}
-    read = ended(bridge, session["id"])
+    read = bridge.ended(session["id"])
     assert {*SESSION, "title", "turns"} <= set(read)
     turn = {"id": session["turn"], "state": "done", "error": "", "successor": None}
     assert read["turns"] == [turn]
@@ -113,8 +97,8 @@ def test_two_agents_share_a_thread_in_sessions_of_their_own(
 
     assert one["id"] != other["id"]
     assert {one["key"], other["key"]} == {"web:t-shared:demo", "web:t-shared:second"}
-    ended(bridge, one["id"])
-    ended(bridge, other["id"])
+    bridge.ended(one["id"])
+    bridge.ended(other["id"])
     assert texts(transcript(api, one["id"]), "text") == ["first"]
     assert texts(transcript(api, other["id"]), "text") == ["second"]
 
@@ -133,13 +117,13 @@ def test_a_message_is_taken_and_joined_while_a_turn_runs(
     assert len(turns) == 1
     assert turns != {session["turn"]}
     bridge.release(session["thread"], "go")
-    ended(bridge, session["id"], 2)
+    bridge.ended(session["id"], 2)
     assert texts(transcript(api, session["id"]), "text") == ["go is here.", "one\n\ntwo"]
 
 
 def test_a_command_becomes_part_of_no_turn(bridge: Observed, api: httpx.Client) -> None:
     session = begin(api, "say hello")
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
 
     answer = api.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "status"})
 
@@ -152,7 +136,7 @@ def test_the_transcript_tells_everything_that_happened_in_its_kinds(
     session = begin(api, "plan look; leap\nthoughts 1\nwrite notes.txt done\nsay the end")
     ask = asked(bridge, session["id"])
     api.post(f"/api/v1/asks/{ask['id']}/answer", json={"option": "allow"})
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
 
     items = transcript(api, session["id"])
 
@@ -174,7 +158,7 @@ def test_the_transcript_tells_everything_that_happened_in_its_kinds(
 
 def test_the_transcript_is_read_in_pages(bridge: Observed, api: httpx.Client) -> None:
     session = begin(api, "plan a; b; c\nsay the end")
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
     path = f"/api/v1/sessions/{session['id']}/transcript"
     whole = transcript(api, session["id"])
 
@@ -209,7 +193,7 @@ def test_asks_are_listed_answered_once_and_then_closed(bridge: Observed, api: ht
     assert [unknown.status_code, first.status_code, second.status_code] == [404, 200, 409]
     assert (first.json()["state"], first.json()["answer"]) == ("answered", "allow")
     assert second.json()["detail"] == "operator already answered this"
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
     assert texts(transcript(api, session["id"]), "text") == ["Wrote notes.txt."]
     *_, call = (row for row in transcript(api, session["id"]) if row["kind"] == "tool")
     assert call["data"]["decided"] == {
@@ -240,7 +224,7 @@ def test_a_question_without_options_takes_any_words(bridge: Observed, api: httpx
     answer = api.post(f"/api/v1/asks/{ask['id']}/answer", json={"text": "Blue Harbour"})
 
     assert (ask["kind"], ask["free_text"], answer.status_code) == ("question", True, 200)
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
     assert texts(transcript(api, session["id"]), "text") == ["You said Blue Harbour."]
 
 
@@ -255,7 +239,7 @@ def test_a_limit_of_the_provider_is_a_wait_that_the_api_shows(
     assert api.get(f"/api/v1/sessions/{session['id']}").json()["state"] == "limited"
 
     api.post(f"/api/v1/asks/{ask['id']}/answer", json={"option": "bridge:go-on"})
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
     assert texts(transcript(api, session["id"]), "text") == ["The limit is over."]
 
 
@@ -265,7 +249,7 @@ def test_cancel_stops_what_runs(bridge: Observed, api: httpx.Client) -> None:
 
     assert api.post(f"/api/v1/sessions/{session['id']}/cancel").status_code == 200
 
-    read = ended(bridge, session["id"])
+    read = bridge.ended(session["id"])
     assert [turn["state"] for turn in read["turns"]] == ["cancelled"]
     items = transcript(api, session["id"])
     assert texts(items, "text") == ["begun"]
@@ -274,7 +258,7 @@ def test_cancel_stops_what_runs(bridge: Observed, api: httpx.Client) -> None:
 
 def test_a_session_is_renamed(bridge: Observed, api: httpx.Client) -> None:
     session = begin(api, "say hello")
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
 
     answer = api.patch(f"/api/v1/sessions/{session['id']}", json={"title": "Greetings"})
 
@@ -292,7 +276,7 @@ def test_a_session_that_is_deleted_ends_its_process_and_stays_readable(
 
     assert api.delete(f"/api/v1/sessions/{session['id']}").status_code == 204
 
-    read = ended(bridge, session["id"])
+    read = bridge.ended(session["id"])
     assert read["state"] == "removed"
     assert bridge.rows(process, session["id"]) == []
     assert texts(transcript(api, session["id"]), "text") == ["begun"]
@@ -301,7 +285,7 @@ def test_a_session_that_is_deleted_ends_its_process_and_stays_readable(
 def test_sessions_are_listed_by_agent_state_and_page(bridge: Observed, api: httpx.Client) -> None:
     sessions = [begin(api, f"say {number}", agent="second") for number in range(3)]
     for session in sessions:
-        ended(bridge, session["id"])
+        bridge.ended(session["id"])
     newest = [session["id"] for session in reversed(sessions)]
 
     found = api.get("/api/v1/sessions", params={"agent": "second", "limit": 2}).json()
@@ -320,7 +304,7 @@ def test_deliveries_and_posts_are_listed_newest_first_without_what_came_in(
     bridge: Observed, api: httpx.Client
 ) -> None:
     session = begin(api, "say hello")
-    ended(bridge, session["id"])
+    bridge.ended(session["id"])
 
     deliveries = api.get("/api/v1/deliveries", params={"limit": 2}).json()
     posts = api.get("/api/v1/posts", params={"limit": 2}).json()
@@ -369,7 +353,7 @@ def test_events_go_on_where_a_follower_left(bridge: Observed, api: httpx.Client)
     session = begin(api, "say one")
     first = list(follow(bridge, session["id"], "one"))
     api.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "say two"})
-    ended(bridge, session["id"], 2)
+    bridge.ended(session["id"], 2)
 
     last = next(number for number, _, data in reversed(first) if data["text"] == "one")
     second = list(follow(bridge, session["id"], "two", **{"Last-Event-ID": last}))
@@ -497,7 +481,7 @@ def test_a_body_that_is_no_json_is_a_problem_too(api: httpx.Client) -> None:
 def test_health_readiness_and_counters_are_seen_without_a_token(
     bridge: Observed, api: httpx.Client, stranger: httpx.Client
 ) -> None:
-    ended(bridge, begin(api, "say hello")["id"])
+    bridge.ended(begin(api, "say hello")["id"])
 
     health, ready, metrics = map(stranger.get, ("/healthz", "/readyz", "/metrics"))
 

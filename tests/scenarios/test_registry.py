@@ -9,12 +9,11 @@ import httpx
 import pytest
 
 from tests.support.bridge import DEMO
-from tests.support.observe import PATIENCE, Observed, demo
+from tests.support.observe import OVER, PATIENCE, Observed, demo
 from tests.support.platform import Platform
 
-OVER = {"done", "failed", "cancelled"}
 ENTRY = {"command": DEMO, "sandbox": "none"}
-KEY = "sk-a-key-that-nobody-else-has-0123456789"
+KEY = "sk-a-key-of-one-agent-alone-0123456789"
 PLAIN = "the-value-of-a-variable-that-is-not-called-a-key"
 
 
@@ -42,27 +41,6 @@ def registered(bridge: Observed) -> list[dict[str, Any]]:
     return [{key: each[key] for key in each.keys() - checked} for each in found]
 
 
-def say(bridge: Observed, agent: str, text: str, **more: str) -> dict[str, Any]:
-    told = {"agent": agent, "text": text, **more}
-    answer = bridge.http.post("/api/v1/sessions", json=told)
-    assert answer.status_code == 201, answer.text
-    session: dict[str, Any] = answer.json()
-    return session
-
-
-def ended(bridge: Observed, session: int, turns: int = 1) -> dict[str, Any]:
-    def read() -> dict[str, Any]:
-        found: dict[str, Any] = bridge.http.get(f"/api/v1/sessions/{session}").json()
-        return found
-
-    def over() -> bool:
-        states = [turn["state"] for turn in read()["turns"]]
-        return len(states) >= turns and set(states) <= OVER
-
-    bridge.wait(over, f"session {session} does not end", PATIENCE)
-    return read()
-
-
 def words(bridge: Observed, session: int) -> str:
     items = bridge.http.get(f"/api/v1/sessions/{session}/transcript").json()["items"]
     return "\n".join(item["text"] for item in items)
@@ -77,10 +55,10 @@ def problem(answer: httpx.Response, status: int) -> str:
 def test_an_agent_is_added_works_at_once_and_keeps_its_key_to_itself(bridge: Observed) -> None:
     shown = add(bridge, "helper", env={"HELPER_KEY": KEY}, display_name="The Helper")
 
-    session = say(bridge, "helper", "say hello there")
+    session = bridge.open_session("helper", "say hello there")
 
     assert shown["source"] == "stored"
-    assert ended(bridge, session["id"])["turns"][0]["state"] == "done"
+    assert bridge.ended(session["id"])["turns"][0]["state"] == "done"
     assert "hello there" in words(bridge, session["id"])
     listed = bridge.http.get("/api/v1/agents").text
     assert "The Helper" in listed
@@ -90,8 +68,8 @@ def test_an_agent_is_added_works_at_once_and_keeps_its_key_to_itself(bridge: Obs
 
 def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Observed) -> None:
     add(bridge, "changing")
-    session = say(bridge, "changing", "say before")
-    ended(bridge, session["id"])
+    session = bridge.open_session("changing", "say before")
+    bridge.ended(session["id"])
 
     changed = bridge.http.patch(
         "/api/v1/agents/changing", json={"display_name": "Changed", "description": "new"}
@@ -99,7 +77,7 @@ def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Obse
     bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
 
     assert changed.json()["display_name"] == "Changed"
-    ended(bridge, session["id"], 2)
+    bridge.ended(session["id"], 2)
     assert words(bridge, session["id"]).count("before") >= 2
     undone = bridge.http.patch("/api/v1/agents/changing", json={"display_name": None})
     assert undone.json()["display_name"] == "changing"
@@ -147,14 +125,14 @@ def test_one_variable_changes_and_no_answer_ever_holds_a_secret(bridge: Observed
 
 def test_another_name_takes_the_conversations_along(bridge: Observed) -> None:
     add(bridge, "oldname")
-    session = say(bridge, "oldname", "say remember the blue door")
-    ended(bridge, session["id"])
+    session = bridge.open_session("oldname", "say remember the blue door")
+    bridge.ended(session["id"])
 
     renamed = bridge.http.post("/api/v1/agents/oldname/rename", json={"to": "newname"})
     bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
 
     assert renamed.json()["name"] == "newname"
-    found = ended(bridge, session["id"], 2)
+    found = bridge.ended(session["id"], 2)
     assert (found["agent"], found["key"].rpartition(":")[2]) == ("newname", "newname")
     assert "blue door" in words(bridge, session["id"]).partition("recall")[2]
     assert problem(bridge.http.get("/api/v1/agents/oldname"), 404)
@@ -180,7 +158,7 @@ def test_the_default_moves_requests_without_a_name_and_cannot_be_removed(bridge:
 
 def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Observed) -> None:
     add(bridge, "leaver")
-    session = say(bridge, "leaver", "say the secret word is swordfish\nhold never")
+    session = bridge.open_session("leaver", "say the secret word is swordfish\nhold never")
     bridge.wait(lambda: "swordfish" in words(bridge, session["id"]), "it does not begin", PATIENCE)
     bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "say later"})
 
@@ -197,12 +175,12 @@ def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Obs
     assert list((bridge.data_dir / "archive").glob("leaver-*"))
 
     again = add(bridge, "leaver")
-    anew = say(bridge, "leaver", "recall", thread=session["thread"])
-    ended(bridge, anew["id"])
+    second = bridge.open_session("leaver", "recall", thread=session["thread"])
+    bridge.ended(second["id"])
 
     assert again["id"] != "leaver"
-    assert anew["id"] != session["id"]
-    assert "swordfish" not in words(bridge, anew["id"]).partition("recall")[2]
+    assert second["id"] != session["id"]
+    assert "swordfish" not in words(bridge, second["id"]).partition("recall")[2]
 
 
 def test_the_settings_win_and_say_where_to_change_them(bridge: Observed) -> None:
@@ -239,14 +217,14 @@ def test_a_bad_entry_is_refused_in_words_and_nothing_changes(
 
 def test_everything_stays_after_kill_9(bridge: Observed) -> None:
     add(bridge, "stayer", env={"STAYER_KEY": KEY}, description="stays")
-    session = say(bridge, "stayer", "say remember the red gate")
-    ended(bridge, session["id"])
+    session = bridge.open_session("stayer", "say remember the red gate")
+    bridge.ended(session["id"])
 
     bridge.kill()
     bridge.start()
     bridge.http.post(f"/api/v1/sessions/{session['id']}/messages", json={"text": "recall"})
 
-    ended(bridge, session["id"], 2)
+    bridge.ended(session["id"], 2)
     assert "red gate" in words(bridge, session["id"]).partition("recall")[2]
     listed = {each["name"]: each for each in bridge.http.get("/api/v1/agents").json()["items"]}
     assert listed["stayer"]["description"] == "stays"

@@ -203,8 +203,8 @@ def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     body = {"name": "quitter", **demo(), "credentials": {"slack": tokens(app)}}
     again = office.bridge.http.post("/api/v1/agents", json=body)
     assert again.json()["id"] == "quitter-2"
-    anew = office.say(f"{at} recall")
-    office.wait_answer(anew, "", "quitter")
+    second = office.say(f"{at} recall")
+    office.wait_answer(second, "", "quitter")
     office.settle()
-    assert "swordfish" not in told(office, "quitter", anew)
-    assert "removed" not in told(office, "claude", anew)
+    assert "swordfish" not in told(office, "quitter", second)
+    assert "removed" not in told(office, "claude", second)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.test_registry import ended, problem, say, words
+from tests.scenarios.test_registry import problem, words
 from tests.support.bridge import ROOT
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
@@ -49,7 +49,7 @@ def test_sessions_of_the_release_before_go_on(bridge: Observed) -> None:
 
     for session, word in ((1, "swordfish"), (3, "trout")):
         bridge.http.post(f"/api/v1/sessions/{session}/messages", json={"text": "recall"})
-        ended(bridge, session, 2)
+        bridge.ended(session, 2)
         assert word in words(bridge, session).partition("recall")[2]
     (ask,) = bridge.open_asks()
     answer = bridge.http.post(f"/api/v1/asks/{ask}/answer", json={"option": "option-1"})
@@ -62,5 +62,5 @@ def test_sessions_of_the_release_before_go_on(bridge: Observed) -> None:
         said = bridge.http.post(f"/api/v1/sessions/{session}/messages", json={"text": "say x"})
         assert "was removed" in problem(said, 410)
     assert "haddock" in words(bridge, 2)
-    new = say(bridge, "claude", "say hello", thread=listed[-1]["thread"])
-    assert ended(bridge, new["id"])["turns"][-1]["state"] == "done"
+    new = bridge.open_session("claude", "say hello", thread=listed[-1]["thread"])
+    assert bridge.ended(new["id"])["turns"][-1]["state"] == "done"

@@ -42,7 +42,7 @@ from tests.support.memory import prepare_store, sync_never
 SECONDS = 20.0
 SPEED = 200.0
 PLATFORM = "slack"
-"""The service that the platform of the test stands in for."""
+"""The service that the test platform imitates."""
 
 
 @dataclass
@@ -222,7 +222,7 @@ class House:
                     where state in ('queued', 'starting', 'prompted') and not held)
         """
         async with asyncio.timeout(SECONDS):
-            while self.rows(query) != [(0,)]:  # noqa: ASYNC110 - the store tells nobody
+            while self.rows(query) != [(0,)]:  # noqa: ASYNC110 - the store sends no event
                 await asyncio.sleep(0.01)
         self.free.clear()
 

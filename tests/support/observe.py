@@ -22,6 +22,7 @@ from tests.support.platform import FINAL, RemotePost
 
 PATIENCE = 90.0
 """Seconds: how long a turn may take on a machine that many share."""
+OVER = {"done", "failed", "cancelled"}
 QUICK = {"initialize": 8.0, "new": 8.0, "load": 6.0, "configure": 8.0, "cancel": 3.0}
 """Seconds an agent may take in tests of agents that hang."""
 
@@ -153,6 +154,28 @@ class Observed(BridgeProcess):
         self.wait(
             lambda: not self.agent_pids(agent) - (but or set()), f"{agent} still lives", PATIENCE
         )
+
+    def open_session(self, agent: str, text: str, **more: str) -> dict[str, Any]:
+        """Begin a session over the API."""
+        told = {"agent": agent, "text": text, **more}
+        answer = self.http.post("/api/v1/sessions", json=told)
+        assert answer.status_code == 201, answer.text
+        session: dict[str, Any] = answer.json()
+        return session
+
+    def ended(self, session: int, turns: int = 1) -> dict[str, Any]:
+        """Wait until so many turns of a session are over, and read it over the API."""
+
+        def read() -> dict[str, Any]:
+            found: dict[str, Any] = self.http.get(f"/api/v1/sessions/{session}").json()
+            return found
+
+        def over() -> bool:
+            states = [turn["state"] for turn in read()["turns"]]
+            return len(states) >= turns and set(states) <= OVER
+
+        self.wait(over, f"session {session} does not end", PATIENCE)
+        return read()
 
     def memory(self, what: str = "VmRSS") -> int:
         """Tell how many bytes the bridge holds now (`VmRSS`) or held at most (`VmHWM`)."""
