@@ -101,7 +101,9 @@ def test_an_agent_that_fills_the_disk_is_stopped_before_the_store_fails(small_di
 def test_a_disk_that_is_full_at_once_leaves_the_store_its_reserve(small_disk: Path) -> None:
     """Attack 19, by one large allocation that nobody can see coming."""
     with running(small_disk, demo=free()) as bridge:
-        bridge.ask("full", "run fallocate -l 117M big")
+        # All but 4 MiB of what is left: the store and the agent's home have taken some.
+        bridge.ask("full", "run fallocate -l $(( $(stat -f -c '%a*%S' .) - 4*1024*1024 )) big")
+        assert shutil.disk_usage(bridge.data_dir).free < SMALL_DISK * MEBIBYTE // 10
 
         refused = bridge.ask("beside", "say Hello")
 

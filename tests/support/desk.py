@@ -326,9 +326,9 @@ class Desk:
         """Wait until something is so."""
         await self.stir.until(seen)
 
-    async def hear(self, heard: Heard) -> Accepted:
-        """Let the first adapter hear something, and wait until it is known what became of it."""
-        arrived = delivery(next(iter(self.adapters)))
+    async def hear(self, heard: Heard, by: str | None = None) -> Accepted:
+        """Let an adapter, usually the first, hear something; wait until it is decided."""
+        arrived = delivery(by or next(iter(self.adapters)))
         self.inbound[arrived.delivery_id] = heard
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.intake.settle(arrived)

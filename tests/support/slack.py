@@ -114,6 +114,15 @@ class SlackWorld:
         self.wait(settled)
         return shown()[-1]
 
+    def wait_told(self, thread: str, words: str) -> None:
+        """Wait until any app shows these words in a thread."""
+        self.wait(lambda: any(words in each.words for each in self.said(thread)))
+
+    def said(self, thread: str) -> list[Message]:
+        """List what all apps show in a thread."""
+        shown = self.slack.thread(self.channel, thread)
+        return [each for each in shown if each.app is not None]
+
     def wait_button(self, thread: str, label: str, name: str = "claude") -> Message:
         """Wait until a message of an agent has a button."""
 

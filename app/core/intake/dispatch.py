@@ -442,5 +442,5 @@ def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost
 def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
     """Refuse a person once per conversation: a stranger cannot make an agent post forever."""
     notice = _notice(delivery, heard, agent, words)
-    name = f"refusal:{notice.target}:{agent}:{heard.speaker.id}"
-    return replace(notice, key=name)
+    conversation = SessionKey(heard.place.service, heard.external, agent)
+    return replace(notice, key=f"refusal:{conversation}:{heard.speaker.id}")

@@ -154,7 +154,7 @@ async def test_a_stranger_who_calls_commands_is_refused_in_words_once(desk: Desk
     await desk.hear(replace(heard("hello"), mentions=("demo", "other")))
 
     first = await desk.hear(heard("help", speaker=STRANGER))
-    second = await desk.hear(heard("status", speaker=STRANGER))
+    second = await desk.hear(heard("status", speaker=STRANGER), by="web:other")
 
     assert first.posts == second.posts != ()
 
