@@ -28,7 +28,7 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
-`exit-at-start`.
+`exit-at-start`, `mute-tell` (`tell` is the last thing it does that can be seen).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -575,6 +575,7 @@ class FaultyTurn(Turn):
         self.stream(text)
 
     def _do_tell(self, name: str) -> None:
+        self.wire.muted = "mute-tell" in FAULTS
         with open(self.inside(name), "w"):
             self.think(f"Told by {name}.")
 

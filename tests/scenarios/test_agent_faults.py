@@ -198,7 +198,7 @@ AT_WORK = "say at work\ntell begun"
     ("faults", "words"),
     [
         ("hang-cancel", "say at work\ntell begun\nhold never"),
-        ("1", "say at work\ntell begun\nhang"),
+        ("mute-tell", "say at work\ntell begun\nhang"),
     ],
     ids=["deaf to cancel", "deaf to everything"],
 )
