@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 2_000
 """How long a write waits for another process's lock before all waiting writes fail."""
-HEAD_REVISION = "0004"
+HEAD_REVISION = "0005"
 """The newest migration; tested against the files, so that alembic need not be imported."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"

@@ -65,6 +65,14 @@ place = Table(
     Column("listen", String),
     Column("verbosity", String),
     Column("repository", String),
+    # The agent that the place was handed over to: it answers what names no agent.
+    Column("holder", String),
+    # The title that a person gave it; it stays when agents name their conversations.
+    Column("named", Shown),
+    Column("pinned_at", Float),
+    Column("archived_at", Float),
+    # The place that this one was forked from.
+    Column("forked_from", String),
     UniqueConstraint("service", "name"),
 )
 
@@ -86,6 +94,8 @@ session = Table(
     Column("spent", Float, nullable=False, server_default="0"),
     Column("reported", Float, nullable=False, server_default="0"),
     Column("cleared", Float, nullable=False, server_default="0"),
+    # What the agent was told of itself in the current conversation: a hash per part.
+    Column("standing", JSON),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -352,3 +362,29 @@ agent = Table(
     Column("removed_at", Float),
 )
 Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))
+
+# What an agent is asked again and again; each run is a delivery of its own.
+schedule = Table(
+    "schedule",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("agent", String, nullable=False),
+    # The key of the session and the place where it runs.
+    Column("service", String, nullable=False),
+    Column("external", String, nullable=False),
+    Column("place", String, nullable=False),
+    Column("expression", String, nullable=False),
+    Column("zone", String, nullable=False),
+    Column("words", Shown, nullable=False),
+    Column("creator_id", String, nullable=False),
+    Column("creator_name", String, nullable=False),
+    Column("state", String, nullable=False, server_default="active"),
+    # Why it is paused.
+    Column("reason", Shown, nullable=False, server_default=""),
+    Column("due_at", Float, nullable=False),
+    # How many runs failed in a row.
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("created_at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("schedule_due", schedule.c.state, schedule.c.due_at)
