@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import logs
+from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
+from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.users import give
@@ -250,6 +252,11 @@ class Joined:
         )
 
     @cached_property
+    def files(self) -> AgentFiles:
+        """Keeps the files of agents."""
+        return AgentFiles(self._configuration.data_dir, self._base.vault)
+
+    @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
         return EmbeddedTurnEngine(
@@ -275,6 +282,7 @@ class Joined:
             surroundings=Surroundings(
                 stores.transcript, self.adapters, base.vault, messages=configuration.place_context
             ),
+            personas=AgentPersonas(self.files, base.registry, self.adapters),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,

@@ -8,6 +8,7 @@ from app.core import wording
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
+from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Entry, Session, Turn
 from app.core.workspaces import Target
@@ -31,7 +32,12 @@ class Briefing:
 
 
 async def brief(
-    context: TurnContext, session: Session, turn: Turn, live: LiveAgent, target: Target
+    context: TurnContext,
+    session: Session,
+    turn: Turn,
+    live: LiveAgent,
+    target: Target,
+    standing: Standing,
 ) -> Briefing:
     """Gather what a turn is about and write its prompt."""
     history = await _lost_history(context, session, turn) if live.how == "lost" else ()
@@ -50,6 +56,7 @@ async def brief(
             said=around.said,
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
+            standing=write_for_prompt(standing, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,

@@ -46,6 +46,8 @@ class Asked:
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
     """Where the agent puts files for people; set only when its conversation begins."""
+    standing: str = ""
+    """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
     said: Sequence[Said] = ()
@@ -61,6 +63,8 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
+    if asked.standing:
+        parts.append(asked.standing)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     if asked.history:
