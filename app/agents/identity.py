@@ -7,7 +7,8 @@ from typing import Final
 
 from app.config.emoji import is_emoji
 
-COLOURS: Final = ("red", "orange", "yellow", "green", "teal", "blue", "purple", "pink", "grey")
+COLOURS: Final = ("orange", "teal", "indigo", "purple", "green", "pink", "yellow", "blue")
+"""In the order of the page's style."""
 _KEYS: Final = ("name", "emoji", "creature", "vibe", "colour")
 _FENCE: Final = "---"
 _LONGEST: Final = 200

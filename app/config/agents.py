@@ -257,6 +257,12 @@ class AgentEntry(BaseModel):
     """Where its entry is: in the settings, which only the operator changes, or in the store."""
     former: tuple[str, ...] = ()
     """Names it had: their webhook paths still lead to it."""
+    own_name: str = ""
+    """The name in its IDENTITY.md; the entry's counts more."""
+    own_emoji: str = ""
+    """The emoji there; the entry's counts more."""
+    own_colour: str = ""
+    """The colour there."""
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
     """The program that speaks ACP, with its arguments."""
     driver: str | None = None
@@ -352,7 +358,7 @@ def suffix(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-_OUTSIDE = ("name", "id", "source", "former")
+_OUTSIDE = ("name", "id", "source", "former", "own_name", "own_emoji", "own_colour")
 EXTENDS = "extends"
 """The key that names an entry to take other keys from."""
 KEYS: tuple[str, ...] = (

@@ -146,6 +146,8 @@ class Bridge:
             missing=missing_agents(base.configuration),
             workspaces=self._joined.workspaces,
             picker=self._joined.picker,
+            files=self._joined.files,
+            relabel=self._relabel,
             progress=self._joined.progress,
             installs=self._installs,
             troubles=self._troubles,
@@ -155,6 +157,10 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
         )
+
+    async def _relabel(self, agent: str) -> None:
+        await self.changes.relabel()
+        self.checkups.check_files(agent)
 
     def _troubles(self) -> dict[str, str]:
         """Say what keeps agents from receiving messages, for the page."""

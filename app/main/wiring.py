@@ -251,10 +251,10 @@ class Joined:
             of_agent=self._per_agent(max_processes),
         )
 
-    @cached_property
+    @property
     def files(self) -> AgentFiles:
         """Keeps the files of agents."""
-        return AgentFiles(self._configuration.data_dir, self._base.vault)
+        return self._base.files
 
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
 
+from app.agents.files import AgentFiles
 from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
@@ -47,6 +48,8 @@ class AgentCard:
     limits: str = ""
     """How much of the machine one of its sessions may use."""
     emoji: str = ""
+    colour: str = ""
+    """The name of its colour, if it chose one."""
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
@@ -134,6 +137,10 @@ class AgentChanger(Protocol):
         ...
 
 
+async def _leave(_agent: str) -> None:
+    """Change nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -159,10 +166,13 @@ class Parts:
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     picker: RepositoryPicker
+    files: AgentFiles
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
+    relabel: Callable[[str], Awaitable[None]] = _leave
+    """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None

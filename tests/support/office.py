@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.files import AgentFiles
 from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -179,6 +180,7 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
+            files=AgentFiles(folder, vault),
             installs=Installations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),

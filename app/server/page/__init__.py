@@ -11,6 +11,7 @@ from app.server.page import (
     assets,
     browse,
     menu,
+    personas,
     repositories,
     routes,
     uploads,
@@ -23,5 +24,5 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
-    for router in (agents.pages, agents.forms):
+    for router in (personas.pages, personas.forms, agents.pages, agents.forms):
         application.include_router(router)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from app.agents.identity import COLOURS
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
@@ -88,6 +89,7 @@ def cast_of(parts: Parts) -> Cast:
             examples=card.examples,
             availability=parts.availability(card.id),
             emoji=card.emoji,
+            colour=COLOURS.index(card.colour) if card.colour else None,
             visible=card.visible,
         )
         for card in parts.agents.values()

@@ -69,6 +69,12 @@ _GROUPS = (
             Field("emoji", "Emoji", hint="Its picture. Without one, the first letters."),
             Field("description", "Description", "area", "What it is good at."),
             Field(
+                "prompt",
+                "Prompt",
+                "area",
+                "What it is told about itself, unless it has an IDENTITY.md.",
+            ),
+            Field(
                 "visible",
                 "Offered",
                 "flag",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.server.page.view.agent_form import Group
+from app.server.page.view.personas import FileLine
 from app.server.page.view.views import Agent
 
 
@@ -34,6 +35,8 @@ class Crew:
 
     lines: tuple[AgentLine, ...]
     removed: tuple[tuple[str, float], ...]
+    files: tuple[FileLine, ...]
+    """What all of them are told."""
     csrf: str
     assets: Mapping[str, str]
     words: str = ""
@@ -101,6 +104,8 @@ class Shown:
     connections: tuple[Connection, ...]
     titles: tuple[str, ...]
     """The titles of its last sessions."""
+    files: tuple[FileLine, ...]
+    """Who it is and what it remembers."""
     problems: Mapping[str, str] = field(default_factory=dict)
 
 

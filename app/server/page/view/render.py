@@ -24,6 +24,7 @@ from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import Crew, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
+from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
@@ -196,6 +197,17 @@ def new_agent(crew: Crew, form: NewForm) -> str:
     return (
         _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
     )
+
+
+def editor(crew: Crew, shown: Editor) -> str:
+    """Render the page of one file of agents."""
+    template = _environment().get_template("editor.html")
+    return template.render(crew=crew, editor=shown, on=shown.back)
+
+
+def prompt(crew: Crew, shown: Prompt) -> str:
+    """Render what an agent was told in a turn."""
+    return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
