@@ -20,6 +20,7 @@ FILES: Final = "files"
 CHECK_COMMAND: Final = "Check its command in AGENTS_JSON."
 CHECK_STORED: Final = "Check its command."
 _CLOSED: Final = "closed, "
+_CORRECT: Final = "Correct them on the agent's page, or in the folder agents of DATA_DIR."
 _REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridge."
 
 
@@ -83,7 +84,7 @@ def check_files(files: AgentFiles, agent: str) -> Iterator[AgentCheck]:
                     problems[name] = found.problem
     if problems:
         words = " ".join(f"{name}: {problem}" for name, problem in problems.items())
-        yield unmet(FILES, f"A problem in {', '.join(problems)}.", words)
+        yield unmet(FILES, f"its files have a problem. {words}", _CORRECT)
 
 
 def check_isolation(words: str) -> AgentCheck:
