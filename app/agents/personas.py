@@ -92,7 +92,8 @@ class AgentPersonas:
             return entry.prompt
         if entry.display_name is None and entry.description is None:
             return ""
-        return f"You are {self._registry.display_name(agent)}. {entry.description or ''}".rstrip()
+        name = self._registry.display_name(agent).rstrip(".")
+        return f"You are {name}. {entry.description or ''}".rstrip()
 
     def _others(self, surface: SessionKey) -> list[AgentEntry]:
         leaving = self._registry.leaving
