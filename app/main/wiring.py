@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import logs
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
@@ -29,6 +31,7 @@ from app.core.folders import Folders
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
@@ -127,7 +130,15 @@ class Joined:
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
+            remember=self.memory.start,
         )
+
+    @cached_property
+    def memory(self) -> MemoryKeeper:
+        """Keeps what agents remember."""
+        base = self._base
+        files = AgentFiles(self._configuration.data_dir, base.vault)
+        return MemoryKeeper(self._stores.memory, DailyLogs(files), base.clock)
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -288,6 +299,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
         )

@@ -140,6 +140,19 @@ class AgentDetail(AgentOut):
     """Which fields are stored for it, by service; those of the settings are not listed."""
 
 
+class NoteOut(BaseModel):
+    """One thing that an agent remembers."""
+
+    id: str
+    """Tells the notes of a day apart; another one once the note is changed."""
+    day: str
+    time: str
+    """When it was noted, in UTC; empty if a person wrote it by hand."""
+    session: int | None
+    """The session it came from."""
+    text: str
+
+
 class NewAgent(BaseModel):
     """An agent to add: its name and the keys of an entry, as in AGENTS_JSON."""
 

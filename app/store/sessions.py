@@ -27,6 +27,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
 from app.store.database import Database
 from app.store.tables import (
+    ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
     ask,
@@ -57,7 +58,7 @@ _STATE: ColumnElement[str] = case(
     (_LIMITED, SessionState.LIMITED),
     (
         # Nothing waits for the answer to an offer.
-        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ask.c.kind != "offer"),
+        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ASK_HOLDS),
         SessionState.WAITING,
     ),
     (_some_turn("starting", "prompted"), SessionState.WORKING),

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     literal_column,
     text,
 )
@@ -235,6 +236,11 @@ ask = Table(
 OFFER = "offer-"
 """Starts the message id of an accepted offer; no platform's ids start like this."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
+ASK_HOLDS = and_(
+    ask.c.kind != literal_column("'offer'"),
+    ask.c.kind != literal_column("'memory'"),
+)
+"""A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
 Index("ask_session", ask.c.session, ask.c.answer)
@@ -388,3 +394,31 @@ schedule = Table(
     sqlite_autoincrement=True,
 )
 Index("schedule_due", schedule.c.state, schedule.c.due_at)
+
+# What an agent wants to remember: proposed to people, or kept and not yet in its file.
+memory_note = Table(
+    "memory_note",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, nullable=False),
+    Column("text", Shown, nullable=False),
+    # `proposed`, then `kept` or gone; a kept one goes once it is in the file.
+    Column("state", String, nullable=False),
+    Column("ask", Integer),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("memory_note_state", memory_note.c.state, memory_note.c.id)
+Index("memory_note_ask", memory_note.c.ask)
+
+# Which version of an agent's daily logs the search knows; their entries are in `memory_text`.
+memory_day = Table(
+    "memory_day",
+    metadata,
+    Column("agent", String, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("version", String, nullable=False),
+)
+MEMORY_TEXT = "memory_text"
+"""A table of SQLite's full-text search, which `metadata` cannot describe."""

@@ -12,6 +12,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.clock import SystemClock
@@ -35,6 +37,7 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
@@ -292,6 +295,7 @@ class Rules:
     ask_seconds: float = 168 * 3600.0
     budget_usd: float | None = None
     resume: bool = False
+    memory: Literal["off", "ask", "auto"] = "off"
     policy: Policy = PRESETS["careful"]
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
@@ -490,6 +494,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=Availabilities(clock, vault.redact),
+        memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
                 display_name=rules.names.get(agent, ""),
@@ -500,6 +505,7 @@ def _joined(
                 ask_seconds=rules.ask_seconds,
                 budget_usd=rules.budget_usd,
                 resume=rules.resume,
+                memory=rules.memory,
             )
             for agent in rules.agents
         },

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -22,6 +24,7 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
@@ -186,6 +189,7 @@ class Office:
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
+            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         )
         self._outbox = outbox
         self.http = self.browser()

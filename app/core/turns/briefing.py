@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core import wording
+from app.core.consent.terms import Terms
+from app.core.memory.log import Remembered
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Attachment, Entry, Session, Turn
+from app.core.types import Attachment, Entry, Message, Session, Turn
 from app.core.workspaces import Target
 
 HISTORY_ENTRIES = 60
@@ -50,6 +53,7 @@ async def brief(
             said=around.said,
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
+            notes=await _notes(context, session, messages) if begins else (),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,
@@ -64,6 +68,18 @@ async def brief(
         told=around.upto,
         note=_lost(context, session) if live.how == "lost" else "",
     )
+
+
+async def _notes(
+    context: TurnContext, session: Session, messages: Sequence[Message]
+) -> tuple[Remembered, ...]:
+    """Find what the agent noted in other conversations about what is said now."""
+    agent = session.key.agent
+    if context.terms.get(agent, Terms()).memory == "off":
+        return ()
+    words = " ".join((session.title, *(message.text for message in messages)))
+    found = await context.memory.recall(agent, words)
+    return tuple(replace(each, text=context.vault.redact(each.text)) for each in found)
 
 
 async def _lost_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
