@@ -17,6 +17,7 @@ def upgrade() -> None:
     op.add_column("place", sa.Column("archived_at", sa.Float))
     op.add_column("place", sa.Column("forked_from", sa.String))
     op.add_column("session", sa.Column("standing", sa.JSON))
+    op.add_column("turn", sa.Column("system", sa.Text, nullable=False, server_default=""))
     op.create_table(
         "schedule",
         sa.Column("id", sa.Integer, primary_key=True),

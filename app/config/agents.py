@@ -269,6 +269,8 @@ class AgentEntry(BaseModel):
     """The emoji people see with its name."""
     description: Text | None = None
     """What it is good at."""
+    prompt: Text | None = None
+    """What it is told about itself when a session begins, unless it has an IDENTITY.md."""
     visible: bool = True
     """Whether it is offered where people choose an agent; its name always reaches it."""
     env: Environment = Field(default_factory=nothing)
@@ -361,7 +363,6 @@ KEYS: tuple[str, ...] = (
     EXTENDS,
 )
 WITHOUT_EFFECT: tuple[str, ...] = (
-    "prompt",
     "tool_exposure",
     "agents_allow",
     "agents_deny",

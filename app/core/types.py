@@ -120,6 +120,14 @@ class TurnRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What an agent was told of itself: a digest for each part, in one of its conversations."""
+
+    acp_session_id: str
+    parts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One agent's work for a place."""
 
@@ -141,6 +149,8 @@ class Session:
     """Whether its last turn failed."""
     spent: float = 0.0
     """Dollars since a person last said go on."""
+    told: Told | None = field(default=None, compare=False)
+    """What the agent was last told of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +183,8 @@ class Turn:
     held: bool = False
     stopped: bool = False
     prompt: str = ""
+    system: str = ""
+    """The system prompt that its agent was started with for this turn."""
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""

@@ -16,6 +16,7 @@ from app import logs
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
+from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.users import give
@@ -136,9 +137,7 @@ class Joined:
     @cached_property
     def memory(self) -> MemoryKeeper:
         """Keeps what agents remember."""
-        base = self._base
-        files = AgentFiles(self._configuration.data_dir, base.vault)
-        return MemoryKeeper(self._stores.memory, DailyLogs(files), base.clock)
+        return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -261,6 +260,11 @@ class Joined:
         )
 
     @cached_property
+    def files(self) -> AgentFiles:
+        """Keeps the files of agents."""
+        return AgentFiles(self._configuration.data_dir, self._base.vault)
+
+    @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
         return EmbeddedTurnEngine(
@@ -286,6 +290,7 @@ class Joined:
             surroundings=Surroundings(
                 stores.transcript, self.adapters, base.vault, messages=configuration.place_context
             ),
+            personas=AgentPersonas(self.files, base.registry, self.adapters),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,

@@ -95,7 +95,7 @@ session = Table(
     Column("spent", Float, nullable=False, server_default="0"),
     Column("reported", Float, nullable=False, server_default="0"),
     Column("cleared", Float, nullable=False, server_default="0"),
-    # What the agent was told of itself in the current conversation: a hash per part.
+    # What the agent was told of itself, and in which of its conversations: a hash per part.
     Column("standing", JSON),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
@@ -135,6 +135,8 @@ turn = Table(
     # The turn that continues its work, if it was parked and then answered.
     Column("successor", Integer),
     Column("prompt", Shown, nullable=False, server_default=""),
+    # The system prompt that its agent was started with for this turn.
+    Column("system", Shown, nullable=False, server_default=""),
     # The last row of the transcript that the prompt included; null before there was a prompt.
     Column("told", Integer),
     Column("error", Shown, nullable=False, server_default=""),

@@ -48,6 +48,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
+from app.core.turns.standing import Personas, Standing
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
@@ -138,7 +139,12 @@ class ScriptedLauncher:
         ]
 
     async def open(
-        self, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
     ) -> OpenedAgent:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
@@ -158,6 +164,7 @@ class OpenedAgent:
 
     session: AgentSession
     how: Literal["new", "resumed", "loaded", "lost"]
+    instructed: bool = False
 
 
 class ScriptedAgent:
@@ -306,6 +313,14 @@ class Rules:
     service: str = "web"
     """Where the agents are."""
     list_repositories: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    personas: Personas = field(default_factory=lambda: Strangers())
+
+
+class Strangers:
+    """Agents that are told nothing of themselves."""
+
+    async def standing(self, _surface: SessionKey) -> Standing:
+        return Standing()
 
 
 @dataclass
@@ -481,6 +496,7 @@ def _joined(
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
         surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
+        personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
         feed=feed,

@@ -175,6 +175,7 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "display_name": "Mine",
         "emoji": "🦊",
         "description": "Good at tests.",
+        "prompt": "You test.",
         "visible": False,
         "env": {"A": "1", "MY_TOKEN": "secret-of-mine"},
         "env_passthrough": ["OPENAI_API_KEY"],

@@ -11,6 +11,7 @@ from app.core.memory.log import Remembered
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
+from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Entry, Message, Session, Turn
 from app.core.workspaces import Target
@@ -34,7 +35,12 @@ class Briefing:
 
 
 async def brief(
-    context: TurnContext, session: Session, turn: Turn, live: LiveAgent, target: Target
+    context: TurnContext,
+    session: Session,
+    turn: Turn,
+    live: LiveAgent,
+    target: Target,
+    standing: Standing,
 ) -> Briefing:
     """Gather what a turn is about and write its prompt."""
     history = await _lost_history(context, session, turn) if live.how == "lost" else ()
@@ -54,6 +60,7 @@ async def brief(
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
             notes=await _notes(context, session, messages) if begins else (),
+            standing=write_for_prompt(standing, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,

@@ -19,7 +19,7 @@ from app.core.updates import Ask
 from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
 
-_OWN_DATA = ("your own request", NOTES, "the transcript of this conversation")
+_OWN_DATA = ("your own request", "your own notes", NOTES, "the transcript of this conversation")
 """Data blocks that bring nothing new to the agent."""
 OUTGOING = (
     "Put files for the user, such as a report or a picture, into the folder {}; everything there "
@@ -50,6 +50,8 @@ class Asked:
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
     """Where the agent puts files for people; set only when its conversation begins."""
+    standing: str = ""
+    """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
     notes: tuple[Remembered, ...] = ()
@@ -67,6 +69,8 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
+    if asked.standing:
+        parts.append(asked.standing)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     if asked.notes:

@@ -255,11 +255,13 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
+        standing = await context.personas.standing(self._turn.surface)
         live = self._live = await context.live.take(
-            self._session, display.target, meanwhile=self._slot.lend
+            self._session, display.target, standing, meanwhile=self._slot.lend
         )
-        briefing = await brief(context, self._session, self._turn, live, display.target)
+        briefing = await brief(context, self._session, self._turn, live, display.target, standing)
         display.add(briefing.note)
+        digests = standing.digests()
         committed = await persist(
             context.clock,
             context.turns.prompted,
@@ -268,8 +270,13 @@ class TurnRun:
             live.agent.acp_session_id,
             live.generation,
             told=briefing.told,
+            system=live.system,
+            standing=digests,
         )
-        return live, briefing if committed else None
+        if not committed:
+            return live, None
+        live.told, live.system = digests, ""
+        return live, briefing
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver the work of a turn that is done; a stop stops this as well."""

@@ -24,6 +24,7 @@ from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, T
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.place_context import Surroundings
+from app.core.turns.standing import Personas
 from app.core.types import Session
 from app.vault import Vault
 
@@ -43,6 +44,7 @@ class TurnContext:
     attachments: Attachments
     outgoing: Outgoing
     surroundings: Surroundings
+    personas: Personas
     ledger: Ledger
     outbox: Outbox
     feed: Feed

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -229,13 +230,17 @@ def test_a_change_of_a_text_that_is_no_longer_there_is_refused(files: AgentFiles
         files.write("ada", "SOUL.md", "three", expected=seen.digest)
 
 
+def add_line(line: str, text: str) -> str:
+    return f"{text}{line}\n"
+
+
 def test_writers_at_the_same_time_lose_nothing(files: AgentFiles) -> None:
     path, start = log_of(date(2026, 2, 28)), threading.Barrier(4)
 
     def note(writer: int) -> None:
         start.wait(5)
         for number in range(10):
-            files.change("ada", path, lambda text, n=number: f"{text}{writer}.{n}\n")
+            files.change("ada", path, partial(add_line, f"{writer}.{number}"))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(note, range(4)))
