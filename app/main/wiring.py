@@ -37,6 +37,7 @@ from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.roster import Colleague, Roster
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -335,6 +336,16 @@ class Joined:
         return self._per_agent(display_name)
 
     @cached_property
+    def _roster(self) -> Roster:
+        return Roster(self._list_colleagues, self._base.registry.removed, self.availability.of)
+
+    def _list_colleagues(self) -> list[Colleague]:
+        return [
+            Colleague(entry.id, entry.name, self._names[entry.id], entry.visible)
+            for entry in self._base.registry
+        ]
+
+    @cached_property
     def picker(self) -> RepositoryPicker:
         """Offers and checks where new conversations can work."""
         return RepositoryPicker(
@@ -358,7 +369,7 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
-            removed=self._base.registry.removed,
+            roster=self._roster,
         )
 
     @cached_property
