@@ -33,6 +33,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.joint_work import JointWork
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
@@ -184,7 +185,20 @@ class Joined:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
+            joint=JointWork(
+                self._clones,
+                self.checkouts,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=self.forge,
+                name_of=self._name_of,
+            ),
         )
+
+    def _name_of(self, agent: str) -> str:
+        """Return what people call an agent, present or removed."""
+        return self._names.get(agent) or self._base.registry.name(agent)
 
     @cached_property
     def _folders(self) -> Folders:

@@ -26,6 +26,7 @@ from app.core.workspaces import (
     Checkout,
     Clone,
     Diff,
+    Followed,
     Proposal,
     Repository,
     Ship,
@@ -199,6 +200,90 @@ class Clones:
                 return Shipped(note=wording.NOT_PUSHED.format(problem=refusal))
             await self._record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
+
+    # Work that several agents have a part in.
+
+    async def hand_on(self, session: Session, record: Checkout, ask: Ask) -> str:
+        """Push what a session left in its clone, for an agent that goes on with it.
+
+        Returns what stays behind and why, if anything does.
+        """
+        if record.state != "ready":
+            return ""
+        try:
+            held = await self.unshipped(session, record)
+            if not held:
+                return ""
+            if self._shipping.of(session.key.agent) == "none":
+                return held
+            return await self._push_rest(session, record, await self._clone(session, record), ask)
+        except RepositoryError as error:
+            return str(error).rstrip(".")
+
+    async def begin_on(self, session: Session, target: Repository, theirs: Checkout) -> None:
+        """Decide that a session goes on with the branch of another one."""
+        last = self._records.latest(session.id)
+        number = 1 if last is None else last.number + 1
+        record = Checkout(session.id, number, target, "branch", theirs.branch, theirs.start)
+        await persist(self._clock, self._records.begin, record)
+
+    async def read(self, session: Session, target: Repository, commit: str) -> bool:
+        """Check a commit out for reading, with nothing to push to.
+
+        False if the session has a branch of its own, which stays as it is.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        last = self._records.latest(session.id)
+        if last is None or last.repository != target or last.state == "gone":
+            number = 1 if last is None else last.number + 1
+            record = Checkout(session.id, number, target, "detached", start=commit)
+            await persist(self._clock, self._records.begin, record)
+            return True
+        if last.branch:
+            return False
+        if last.state == "ready" and last.commit != commit:
+            await self._checkouts.check_out(await self._clone(session, last), commit)
+        await persist(self._clock, self._records.moved, session.id, last.number, commit)
+        return True
+
+    async def follow(self, session: Session, record: Checkout, theirs: Checkout) -> Followed:
+        """Bring what another session pushed to the same branch into a clone.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        followed = await self._checkouts.follow(await self._clone(session, record), theirs.sent)
+        if followed.state == "updated":
+            await self._record_sent(record, followed.commit)
+            link = record.link or theirs.link
+            await persist(
+                self._clock,
+                self._records.told,
+                *(record.session, record.number, followed.commit, link),
+            )
+        return followed
+
+    def is_to_open(self, session: Session) -> bool:
+        """Tell whether it was decided that a session works in a clone that is not made yet."""
+        record = self._records.latest(session.id)
+        return record is not None and record.state == "opening"
+
+    async def _push_rest(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> str:
+        """Commit and push what is left in a clone; returns why that is not possible, if so."""
+        was_open = bool(self._checkouts.visible(clone.folder))
+        if not was_open and not await self._reopen(session, record, clone, ask):
+            return wording.CLONE_BROKEN
+        try:
+            name = self._shipping.authors[session.key.agent].name
+            work = Work(session.title, ())
+            message = self._vault.redact(commit_message(work, session.key, name))
+            gathered = await self._checkouts.gather(clone, message)
+            return gathered.problem or await self._checkouts.push(clone, gathered.commit)
+        finally:
+            if not was_open:
+                await self._checkouts.close(clone.folder)
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.core import wording
+from app.core.repositories.joint_work import Joined
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
@@ -31,7 +32,12 @@ class Briefing:
 
 
 async def brief(
-    context: TurnContext, session: Session, turn: Turn, live: LiveAgent, target: Target
+    context: TurnContext,
+    session: Session,
+    turn: Turn,
+    live: LiveAgent,
+    target: Target,
+    joined: Joined,
 ) -> Briefing:
     """Gather what a turn is about and write its prompt."""
     history = await _lost_history(context, session, turn) if live.how == "lost" else ()
@@ -48,6 +54,8 @@ async def brief(
             files=paths,
             link=session.link,
             said=around.said,
+            notes=joined.notes,
+            data=joined.data,
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
             place_prompt=context.place_prompt(session.place) if begins else "",

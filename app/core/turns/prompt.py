@@ -50,6 +50,10 @@ class Asked:
     """What the operator adds in this place; set only when a conversation begins."""
     said: Sequence[Said] = ()
     """What others said here and the agent has not been told yet."""
+    notes: Sequence[str] = ()
+    """What the bridge tells the agent about the work of others."""
+    data: Sequence[tuple[str, str]] = ()
+    """What belongs to these notes, each with its origin."""
     history: Sequence[Entry] = ()
     """The conversation so far, if the agent could not restore it."""
     continued: bool = False
@@ -68,6 +72,8 @@ def compose(asked: Asked) -> str:
     if asked.said:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
         parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
+    parts.extend(f"[{_one_line(note)}.]" for note in asked.notes)
+    parts.extend(_data(origin, text) for origin, text in asked.data)
     parts.extend(
         _data("what came with the message", message.context)
         for message in asked.messages

@@ -247,10 +247,13 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
+        texts = [each.text for each in context.turns.messages(self._turn.id)]
+        joined = await context.workspaces.join(self._session, display.target, texts)
+        display.add(joined.told)
         live = self._live = await context.live.take(
             self._session, display.target, meanwhile=self._slot.lend
         )
-        briefing = await brief(context, self._session, self._turn, live, display.target)
+        briefing = await brief(context, self._session, self._turn, live, display.target, joined)
         display.add(briefing.note)
         committed = await persist(
             context.clock,

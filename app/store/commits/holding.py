@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
-from app.store.tables import checkout, place, session
+from app.store.tables import checkout, place, session, surface
 
 
 def hold(connection: Connection, place_id: int, agent: str) -> None:
@@ -17,7 +17,8 @@ def hold(connection: Connection, place_id: int, agent: str) -> None:
     worked = (
         select(session.c.agent)
         .join(checkout, checkout.c.session == session.c.id)
-        .where(session.c.place == place_id, session.c.agent != agent, checkout.c.branch != "")
+        .join(surface, surface.c.session == session.c.id)
+        .where(surface.c.place == place_id, session.c.agent != agent, checkout.c.branch != "")
         .order_by((session.c.agent == (before or "")).desc(), session.c.updated_at.desc())
         .limit(1)
     )

@@ -101,7 +101,7 @@ AGENTS = st.sampled_from(["claude", "codex", "gemini"])
 def test_a_holder_changes_nothing_for_messages_that_name_an_agent_or_must_name_one(
     mentions: tuple[str, ...],
     reply_to: str | None,
-    only: bool,  # noqa: FBT001 - Hypothesis names it
+    only: bool,
     present: tuple[str, ...],
     untagged: Untagged,
 ) -> None:
