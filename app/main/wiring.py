@@ -38,6 +38,7 @@ from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.repositories.shared_clones import SharedClones
 from app.core.roster import Colleague, Roster
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
@@ -186,8 +187,15 @@ class Joined:
             names=stores.names,
             variables=self._variables,
             joint=JointWork(
-                self._clones,
+                SharedClones(
+                    self._clones,
+                    self.checkouts,
+                    stores.checkouts,
+                    self._shipping,
+                    self._base.clock,
+                ),
                 self.checkouts,
+                self._base.vault.redact,
                 stores.checkouts,
                 stores.sessions,
                 stores.decisions,
@@ -213,20 +221,19 @@ class Joined:
     @cached_property
     def _clones(self) -> Clones:
         stores = self._stores
-        shipping = Shipping(
-            self._per_agent(ship_of),
-            self._per_agent(author_of),
-            self.forge,
-        )
         return Clones(
             self._folders.root,
             self.checkouts,
             stores.checkouts,
             stores.transcript,
-            shipping,
+            self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
         )
+
+    @cached_property
+    def _shipping(self) -> Shipping:
+        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
 
     @cached_property
     def progress(self) -> WorkProgress:
@@ -288,7 +295,11 @@ class Joined:
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
             surroundings=Surroundings(
-                stores.transcript, self.adapters, base.vault, messages=configuration.place_context
+                stores.transcript,
+                self.adapters,
+                base.vault,
+                messages=configuration.place_context,
+                name_of=self._name_of,
             ),
             ledger=self.ledger,
             outbox=self.outbox,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.sim.github.state import Issue
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
 
@@ -87,6 +88,13 @@ def test_a_thread_with_a_branch_is_handed_over_and_back(town: tuple[SlackWorld, 
     assert hub.file(pull, "three.txt") == "by codex"
     assert len(hub.pulls()) == known + 1
 
+    # One agent speaks about the pull request that both worked on: the one that has the thread.
+    hub.github.close_pull("ann", pull, merge=True)
+    world.wait_answer(thread, "Merged: ")
+    hub.github.quiet()
+    world.settle()
+    assert not any("Merged: " in each.words for each in world.answers(thread, "codex"))
+
 
 def test_who_is_not_here_or_not_known_is_refused_with_what_would_help(
     town: tuple[SlackWorld, Hub],
@@ -122,10 +130,13 @@ def test_a_limited_agent_offers_the_hand_over_and_the_other_keeps_the_thread(
 
     world.slack.click(world.ann, offer.ts, "Give it to codex")
 
-    world.wait_button(thread, "Give it to claude", "codex")
-    world.wait_told(thread, "Handed over to codex.")
-    held = "select holder from place where name = ?"
-    assert world.bridge.rows(held, f"{world.channel}:{thread}") == [("codex",)]
+    world.wait_answer(thread, "Handed over to codex.")
+    limited = world.wait_button(thread, "Stop", "codex")
+    world.slack.click(world.ann, limited.ts, "Stop")
+    world.wait_answer(thread, "Stopped.", "codex")
+    world.say("say it is mine now", thread=thread)
+    world.wait_answer(thread, "it is mine now", "codex")
+    world.settle()
 
 
 def test_a_colleague_s_branch_is_reviewed_in_slack_with_nothing_to_push_to(
@@ -162,3 +173,31 @@ def test_a_colleague_s_branch_is_reviewed_in_slack_with_nothing_to_push_to(
     world.settle()
     assert hub.file(pull, "more.txt") == "by the reviewer"
     assert len(hub.pulls()) == known + 1
+
+
+def test_a_pull_request_on_github_is_handed_over_to_an_agent_that_has_an_app_there(
+    town: tuple[SlackWorld, Hub],
+) -> None:
+    world, hub = town
+    known = len(hub.pulls())
+    issue = hub.github.open_issue("ann", hub.repository, "Add it", "Please.")
+    hub.github.comment("ann", issue, "@claude-bridge\nwrite issue.txt by claude")
+    hub.github.wait(lambda: len(hub.pulls()) > known)
+    hub.github.quiet()
+    world.settle()
+    pull = hub.pulls()[known]
+
+    hub.github.comment("ann", pull, "@claude-bridge agent hermit")
+    hub.github.wait(lambda: said(pull, "hermit is not available here: it is not connected to"))
+    hub.github.comment("ann", pull, "@claude-bridge agent codex write pull.txt by codex")
+    hub.github.wait(lambda: said(pull, "Wrote pull.txt."))
+    hub.github.quiet()
+    world.settle()
+
+    assert hub.file(pull, "pull.txt") == "by codex"
+    assert len(hub.pulls()) == known + 1
+
+
+def said(issue: Issue, words: str) -> list[str]:
+    """List the comments of an issue with these words."""
+    return [each.body for each in issue.comments if words in each.body]

@@ -26,7 +26,6 @@ from app.core.workspaces import (
     Checkout,
     Clone,
     Diff,
-    Followed,
     Proposal,
     Repository,
     Ship,
@@ -114,10 +113,10 @@ class Clones:
         record = self._records.latest(session.id)
         if record is None or record.repository != target or record.state == "gone":
             record = await self._begin(session, target, record)
-        clone = await self._clone(session, record)
-        if record.state == "ready" and not await self._reopen(session, record, clone, ask):
+        clone = await self.clone(session, record)
+        if record.state == "ready" and not await self.reopen(session, record, clone, ask):
             record = await self._begin(session, target, record)
-            clone = await self._clone(session, record)
+            clone = await self.clone(session, record)
         if record.state == "opening":
             await self._make(session, record, clone, ask)
         return clone.folder
@@ -147,6 +146,11 @@ class Clones:
             return None
         return self._folder(session, record)
 
+    def is_to_open(self, session: Session) -> bool:
+        """Tell whether it was decided that a session works in a clone that is not made yet."""
+        record = self._records.latest(session.id)
+        return record is not None and record.state == "opening"
+
     def redact(self, text: str) -> str:
         """Remove known secrets from a text."""
         return self._vault.redact(text)
@@ -156,7 +160,7 @@ class Clones:
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
             return ()
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         if not clone.folder.is_dir():
             raise RepositoryError("the folder was cleaned up; the next message opens it again")
         return await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
@@ -167,7 +171,7 @@ class Clones:
         if record is None or record.state != "ready":
             return
         changes = await self._checkouts.count_changes(
-            await self._clone(session, record), record.commit
+            await self.clone(session, record), record.commit
         )
         if changes is not None and changes != record.changes:
             await persist(
@@ -185,7 +189,7 @@ class Clones:
             return Shipped()
         if not record.branch or self._shipping.of(session.key.agent) == "none":
             return Shipped()
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         name = self._shipping.authors[session.key.agent].name
         message = self._vault.redact(commit_message(work, session.key, name))
         gathered = await self._checkouts.gather(clone, message)
@@ -198,96 +202,12 @@ class Clones:
         if commit != record.sent:
             if refusal := await self._checkouts.push(clone, commit):
                 return Shipped(note=wording.NOT_PUSHED.format(problem=refusal))
-            await self._record_sent(record, commit)
+            await self.record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
-
-    # Work that several agents have a part in.
-
-    async def hand_on(self, session: Session, record: Checkout, ask: Ask) -> str:
-        """Push what a session left in its clone, for an agent that goes on with it.
-
-        Returns what stays behind and why, if anything does.
-        """
-        if record.state != "ready":
-            return ""
-        try:
-            held = await self.unshipped(session, record)
-            if not held:
-                return ""
-            if self._shipping.of(session.key.agent) == "none":
-                return held
-            return await self._push_rest(session, record, await self._clone(session, record), ask)
-        except RepositoryError as error:
-            return str(error).rstrip(".")
-
-    async def begin_on(self, session: Session, target: Repository, theirs: Checkout) -> None:
-        """Decide that a session goes on with the branch of another one."""
-        last = self._records.latest(session.id)
-        number = 1 if last is None else last.number + 1
-        record = Checkout(session.id, number, target, "branch", theirs.branch, theirs.start)
-        await persist(self._clock, self._records.begin, record)
-
-    async def read(self, session: Session, target: Repository, commit: str) -> bool:
-        """Check a commit out for reading, with nothing to push to.
-
-        False if the session has a branch of its own, which stays as it is.
-
-        Raises:
-            RepositoryError: git cannot do it there.
-        """
-        last = self._records.latest(session.id)
-        if last is None or last.repository != target or last.state == "gone":
-            number = 1 if last is None else last.number + 1
-            record = Checkout(session.id, number, target, "detached", start=commit)
-            await persist(self._clock, self._records.begin, record)
-            return True
-        if last.branch:
-            return False
-        if last.state == "ready" and last.commit != commit:
-            await self._checkouts.check_out(await self._clone(session, last), commit)
-        await persist(self._clock, self._records.moved, session.id, last.number, commit)
-        return True
-
-    async def follow(self, session: Session, record: Checkout, theirs: Checkout) -> Followed:
-        """Bring what another session pushed to the same branch into a clone.
-
-        Raises:
-            RepositoryError: git cannot do it there.
-        """
-        followed = await self._checkouts.follow(await self._clone(session, record), theirs.sent)
-        if followed.state == "updated":
-            await self._record_sent(record, followed.commit)
-            link = record.link or theirs.link
-            await persist(
-                self._clock,
-                self._records.told,
-                *(record.session, record.number, followed.commit, link),
-            )
-        return followed
-
-    def is_to_open(self, session: Session) -> bool:
-        """Tell whether it was decided that a session works in a clone that is not made yet."""
-        record = self._records.latest(session.id)
-        return record is not None and record.state == "opening"
-
-    async def _push_rest(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> str:
-        """Commit and push what is left in a clone; returns why that is not possible, if so."""
-        was_open = bool(self._checkouts.visible(clone.folder))
-        if not was_open and not await self._reopen(session, record, clone, ask):
-            return wording.CLONE_BROKEN
-        try:
-            name = self._shipping.authors[session.key.agent].name
-            work = Work(session.title, ())
-            message = self._vault.redact(commit_message(work, session.key, name))
-            gathered = await self._checkouts.gather(clone, message)
-            return gathered.problem or await self._checkouts.push(clone, gathered.commit)
-        finally:
-            if not was_open:
-                await self._checkouts.close(clone.folder)
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
 
     async def keep(self, session: Session, record: Checkout, held: str) -> str:
@@ -302,7 +222,7 @@ class Clones:
 
     async def remove(self, session: Session, record: Checkout) -> None:
         """Remove a clone."""
-        await self._checkouts.remove(await self._clone(session, record))
+        await self._checkouts.remove(await self.clone(session, record))
         await persist(self._clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
@@ -343,7 +263,7 @@ class Clones:
             opened = await self._checkouts.open(
                 clone,
                 fresh=True,
-                on_sent=lambda commit: self._record_sent(record, commit),
+                on_sent=lambda commit: self.record_sent(record, commit),
                 ask=ask,
             )
             if opened is None:
@@ -353,14 +273,14 @@ class Clones:
                 await self._note(session, said)
             await persist(self._clock, self._records.ready, record.session, record.number, opened)
 
-    async def _reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+    async def reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
         """Open an existing clone; False if it can no longer be used, and tell the place."""
         try:
             async with self._closed_if_it_fails(clone):
                 await self._checkouts.open(
                     clone,
                     fresh=False,
-                    on_sent=lambda commit: self._record_sent(record, commit),
+                    on_sent=lambda commit: self.record_sent(record, commit),
                     ask=ask,
                 )
         except RepositoryError as error:
@@ -377,7 +297,12 @@ class Clones:
             await self._checkouts.close(clone.folder)
             raise
 
-    async def _clone(self, session: Session, record: Checkout) -> Clone:
+    async def clone(self, session: Session, record: Checkout) -> Clone:
+        """Describe a session's clone for git.
+
+        Raises:
+            RepositoryError: there is no longer such an agent.
+        """
         agent = session.key.agent
         return Clone(
             folder=self._folder(session, record),
@@ -393,7 +318,8 @@ class Clones:
     def _folder(self, session: Session, record: Checkout) -> Path:
         return self._root / f"{folder_name(session)}-{record.number}"
 
-    async def _record_sent(self, record: Checkout, commit: str) -> None:
+    async def record_sent(self, record: Checkout, commit: str) -> None:
+        """Record that a commit reached the remote."""
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
     async def _propose(

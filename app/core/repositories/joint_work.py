@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from app.core import wording
 from app.core.ports import Checkouts, Forge
-from app.core.repositories.clones import Ask, Clones
+from app.core.repositories.clones import Ask
 from app.core.repositories.review_request import ReviewRequest, find_review
+from app.core.repositories.shared_clones import SharedClones
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import SessionStore
@@ -58,18 +59,20 @@ class JointWork:
 
     def __init__(
         self,
-        clones: Clones,
+        clones: SharedClones,
         checkouts: Checkouts,
+        redact: Callable[[str], str],
         records: CheckoutStore,
         sessions: SessionStore,
         places: IntakeStore,
         *,
         forge: Forge | None,
-        name_of: Callable[[str], str] = str,
+        name_of: Callable[[str], str],
     ) -> None:
         """Join agents' work; `name_of` returns what people call an agent."""
         self._clones = clones
         self._checkouts = checkouts
+        self._redact = redact
         self._records = records
         self._sessions = sessions
         self._places = places
@@ -203,7 +206,7 @@ class JointWork:
         note = wording.REVIEW.format(
             name=found.name, by=by, commit=compared.commit[:12], base=compared.base, where=where
         )
-        diff = self._clones.redact(compared.diff)
+        diff = self._redact(compared.diff)
         if len(diff) > DIFF_CHARACTERS:
             diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
         return Joined((note,), ((f"the diff of {found.name} to {compared.base}", diff),))

@@ -72,7 +72,7 @@ def compose(asked: Asked) -> str:
     if asked.said:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
         parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
-    parts.extend(f"[{_one_line(note)}.]" for note in asked.notes)
+    parts.extend(f"[{_one_line(note)}]" for note in asked.notes)
     parts.extend(_data(origin, text) for origin, text in asked.data)
     parts.extend(
         _data("what came with the message", message.context)
