@@ -12,6 +12,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("place", sa.Column("holder", sa.String))
+    op.add_column("place", sa.Column("predecessor", sa.String))
     op.add_column("place", sa.Column("named", sa.Text))
     op.add_column("place", sa.Column("pinned_at", sa.Float))
     op.add_column("place", sa.Column("archived_at", sa.Float))

@@ -44,6 +44,13 @@ class NewMessage(_In):
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
 
 
+class NewHandover(_In):
+    """The agent that takes a conversation over, and what to send to it at once, if anything."""
+
+    agent: str
+    text: str | None = Field(default=None, min_length=1, max_length=TEXT_CHARACTERS)
+
+
 class NewTitle(_In):
     """A new title for a session."""
 
@@ -233,6 +240,15 @@ class SessionTurn(SessionOut):
     turn: int | None
     repository: str | None = None
     """Where it works: `owner/name`, `folder:/path` or `none`."""
+
+
+class HandoverOut(BaseModel):
+    """Who a conversation belongs to now."""
+
+    agent: str
+    thread: str
+    session: SessionTurn | None = None
+    """The session of that agent, once it has one there."""
 
 
 class SessionDetail(SessionTurn):

@@ -25,6 +25,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
+from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.tables import (
     ASK_HOLDS,
@@ -262,8 +263,7 @@ class Sessions:
 
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
-        change = update(session).where(session.c.id == session_id).values(closed="removed")
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        await self._database.writer.run(lambda connection: remove_session(connection, session_id))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""

@@ -68,6 +68,8 @@ place = Table(
     Column("repository", String),
     # The agent that the place was handed over to: it answers what names no agent.
     Column("holder", String),
+    # The agent whose work the holder goes on with.
+    Column("predecessor", String),
     # The title that a person gave it; it stays when agents name their conversations.
     Column("named", Shown),
     Column("pinned_at", Float),

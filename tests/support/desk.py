@@ -42,6 +42,7 @@ from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
+from app.core.roster import Colleague, Roster
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents
@@ -548,7 +549,10 @@ def _joined(
         untagged="mention",
         clock=clock,
         vault=Vault(),
-        names=rules.names,
+        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
+        roster=Roster(
+            lambda: [Colleague(each, each, rules.names.get(each, each)) for each in rules.agents]
+        ),
     )
     intake = Intake(
         deliveries,

@@ -28,6 +28,7 @@ from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
+from app.core.roster import Colleague, Roster
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, Session, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest, Choice, Choices
@@ -150,6 +151,12 @@ class Office:
             untagged="mention",
             clock=clock,
             vault=vault,
+            names={card.id: card.display_name for card in CARDS.values()},
+            roster=Roster(
+                lambda: [
+                    Colleague(card.id, card.name, card.display_name) for card in CARDS.values()
+                ]
+            ),
         )
         self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
         self.availability = Availabilities(clock)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from app.core import wording
 from app.core.consent.terms import Terms
 from app.core.memory.log import Remembered
+from app.core.repositories.joint_work import Joined
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
@@ -41,6 +42,7 @@ async def brief(
     live: LiveAgent,
     target: Target,
     standing: Standing,
+    joined: Joined,
 ) -> Briefing:
     """Gather what a turn is about and write its prompt."""
     history = await _lost_history(context, session, turn) if live.how == "lost" else ()
@@ -57,9 +59,11 @@ async def brief(
             files=paths,
             link=session.link,
             said=around.said,
+            notes=joined.notes,
+            data=joined.data,
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
-            notes=await _notes(context, session, messages) if begins else (),
+            remembered=await _recall(context, session, messages) if begins else (),
             standing=write_for_prompt(standing, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
@@ -77,7 +81,7 @@ async def brief(
     )
 
 
-async def _notes(
+async def _recall(
     context: TurnContext, session: Session, messages: Sequence[Message]
 ) -> tuple[Remembered, ...]:
     """Find what the agent noted in other conversations about what is said now."""

@@ -54,10 +54,14 @@ class Asked:
     """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
-    notes: tuple[Remembered, ...] = ()
+    remembered: tuple[Remembered, ...] = ()
     """What the agent noted elsewhere about this; set only when a conversation begins."""
     said: Sequence[Said] = ()
     """What others said here and the agent has not been told yet."""
+    notes: Sequence[str] = ()
+    """What the bridge tells the agent about the work of others."""
+    data: Sequence[tuple[str, str]] = ()
+    """What belongs to these notes, each with its origin."""
     history: Sequence[Entry] = ()
     """The conversation so far, if the agent could not restore it."""
     continued: bool = False
@@ -73,13 +77,15 @@ def compose(asked: Asked) -> str:
         parts.append(asked.standing)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
-    if asked.notes:
-        parts.append(_block(NOTES, quote(asked.notes)))
+    if asked.remembered:
+        parts.append(_block(NOTES, quote(asked.remembered)))
     if asked.history:
         parts.append(_format_history(asked.history))
     if asked.said:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
         parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
+    parts.extend(f"[{_one_line(note)}]" for note in asked.notes)
+    parts.extend(_data(origin, text) for origin, text in asked.data)
     parts.extend(
         _data("what came with the message", message.context)
         for message in asked.messages

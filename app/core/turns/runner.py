@@ -256,10 +256,15 @@ class TurnRun:
         await context.check_room()
         await display.wait_until_announced()
         standing = await context.personas.standing(self._turn.surface)
+        texts = [each.text for each in context.turns.messages(self._turn.id)]
+        joined = await context.workspaces.join(self._session, display.target, texts)
+        display.add(joined.told)
         live = self._live = await context.live.take(
             self._session, display.target, standing, meanwhile=self._slot.lend
         )
-        briefing = await brief(context, self._session, self._turn, live, display.target, standing)
+        briefing = await brief(
+            context, self._session, self._turn, live, display.target, standing, joined
+        )
         display.add(briefing.note)
         digests = standing.digests()
         committed = await persist(
