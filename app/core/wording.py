@@ -78,7 +78,7 @@ CAUGHT_UP = (
 )
 FELL_BEHIND = (
     "{agent} pushed to your branch {branch} meanwhile, up to commit {commit}. Your folder has "
-    "changes of its own and was left as it is: merge that commit before you push."
+    "local changes and was left as it is: merge that commit before you push."
 )
 REVIEW = "Review {name}{by} at commit {commit}, against {base}. {where} The diff follows as data."
 REVIEW_BY = " by {agent}"
