@@ -9,13 +9,14 @@ Commands, each on its own line, also after a mention, in any case; other text ge
 
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
-    give NAME.ENDING TEXT            instructions
+    give NAME.ENDING TEXT           note TEXT          instructions
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
 `instructions` repeats what this session was told of the agent itself, in prompts and as its system
 prompt.
 `give` puts a file for people into the folder that AGENT_BRIDGE_OUTGOING names.
+`note` is what it says when it is asked after its turn what is worth keeping.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
@@ -86,10 +87,11 @@ STOP_LOOKS = 50  # a second: even a busy machine stops a process by then
 LATE_SECONDS = 0.05  # surely after the answer was read
 SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
 FILLER = ("The quick brown fox jumps over the lazy dog. " * 23)[:1000]
+WORTH_KEEPING = "[The bridge asks;"  # how the question begins what to remember of a turn
 MENTION = re.compile(r"^((<@[^<>]+>|@[\w.\-\[\]]+)[,:]?(\s+|$))+")
 TEXT, NAME, NUMBER, NOTHING = r".+", r"\S+", r"\d{1,12}", ""  # shapes of an argument
 COMMANDS = {
-    **dict.fromkeys(("say", "plan", "run"), TEXT),
+    **dict.fromkeys(("say", "plan", "run", "note"), TEXT),
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
     **dict.fromkeys(("recall", "instructions", "fail", "crash", "hang"), NOTHING),
     "write": r"\S+\s+.+",
@@ -239,6 +241,9 @@ class Turn:
             self.update("agent_message_chunk", content=text_block("Too late."))
 
     def _obey(self) -> None:
+        if self.prompt.startswith(WORTH_KEEPING):
+            self.say("\n".join(f"- {note}" for note in self._notes()) or "nothing")
+            return
         if not any(record["role"] == "user" for record in self.before):
             self.update("session_info_update", title=title_of(self.session.records))
         for words in list(filter(None, spoken(self.prompt))) or [[]]:
@@ -249,6 +254,12 @@ class Turn:
                     act(argument)
                 except (OSError, ValueError) as problem:
                     self.say(f"That failed: {problem}")
+
+    def _notes(self) -> list[str]:
+        """List what the last turn was told to note."""
+        asked = [record["text"] for record in self.before if record["role"] == "user"]
+        lines = (line for text in asked[-1:] for words in spoken(text) for line in words)
+        return [line.split(None, 1)[1] for line in lines if line.lower().startswith("note ")]
 
     def _command(self, line: str) -> tuple[Callable[[str], None], str] | None:
         word, argument = (*line.split(None, 1), "")[:2]
@@ -505,6 +516,9 @@ class Turn:
 
     def _do_crash(self, _: str) -> None:
         os._exit(70)
+
+    def _do_note(self, text: str) -> None:
+        self.say(f"Noted: {text}")
 
     def _do_hang(self, _: str) -> None:
         self.think("Hanging, as I was told to.")

@@ -30,6 +30,7 @@ from app.server.shapes import (
     FileOut,
     LinkOut,
     NewSession,
+    NoteOut,
     Page,
     SessionDetail,
     SessionOut,
@@ -174,6 +175,16 @@ class Client:
             if page.next is None:
                 return count
             query["before"] = page.next
+
+    async def notes(self, agent: str, words: str) -> list[NoteOut]:
+        """List what an agent remembers, or what of it has all these words."""
+        path = f"{_agent_path(agent)}/memory"
+        return (await self._get(Page[NoteOut], path, {"q": words})).items
+
+    async def remove_note(self, agent: str, day: str, note: str) -> None:
+        """Remove one note of an agent."""
+        path = f"{_agent_path(agent)}/memory/{quote(day, safe='')}/{quote(note, safe='')}"
+        await self._request("DELETE", path)
 
     async def probe(self, agent: str) -> AgentOut:
         """Have an agent checked now."""

@@ -297,6 +297,9 @@ class AgentEntry(BaseModel):
     """What happens when it does something without asking that the rules leave to people: its turn
     ends, or people are told. By default `stop` with services beyond the page and `tell` with the
     page alone, unless the entry names a mode in which it does not ask."""
+    memory: Literal["off", "ask", "auto"] = "off"
+    """Whether it is asked at the end of a turn what is worth remembering: `ask` lets people decide
+    on each note, `auto` keeps notes of conversations that hold no words of strangers."""
     home: Home = "own"
     """Its HOME: its own, the user's, or a folder."""
     sandbox: Literal["auto", "bubblewrap", "none"] = "auto"

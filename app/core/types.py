@@ -109,6 +109,10 @@ class PlaceView:
     verbosity: Verbosity | None = None
     repository: str | None = None
     """What was chosen here: `owner/name`, `folder:<path>` or `none`."""
+    holder: str | None = None
+    """The agent that the place was handed over to."""
+    predecessor: str | None = None
+    """The agent whose branch the holder goes on with."""
 
 
 @dataclass(frozen=True, slots=True)

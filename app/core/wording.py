@@ -62,10 +62,30 @@ CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
 CLONE_UNUSABLE = (
     "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
 )
+CLONE_BROKEN = "its clone can no longer be used"
 BRANCH_GUARDED = (
     "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
     "and are proposed from there."
 )
+GOES_ON_WITH = (
+    "You take over from {agent}. Your folder is your own clone of its branch {branch}, with its "
+    "last commit; go on there, its pull request follows the branch."
+)
+LEFT_BEHIND = "Not taken along from {agent}: {left}."
+STILL_AT_WORK = "it is still at work, and what it has not pushed yet stays with it"
+CAUGHT_UP = (
+    "{agent} pushed to your branch {branch} meanwhile. Your folder is at its commit {commit} now."
+)
+FELL_BEHIND = (
+    "{agent} pushed to your branch {branch} meanwhile, up to commit {commit}. Your folder has "
+    "local changes and was left as it is: merge that commit before you push."
+)
+REVIEW = "Review {name}{by} at commit {commit}, against {base}. {where} The diff follows as data."
+REVIEW_BY = " by {agent}"
+REVIEW_IN_PLACE = "Your folder has it checked out."
+REVIEW_APART = "Your own folder stays as it is: read the commit with git show and git diff."
+NOTHING_TO_REVIEW = "There is nothing of {name} to review: it has not been pushed."
+CUT_DIFF = "[… the rest of the diff is in the clone]"
 MERGED = "Merged: {link}"
 CLOSED = "Closed without being merged: {link}"
 CHECKS_PASSED = "Checks passed: {link}"
@@ -119,7 +139,18 @@ SILENCES: dict[str, str] = {
     Reason.NONE_HERE: "no agent was mentioned and none is here yet",
     Reason.SEVERAL_HERE: "several agents are here and none was mentioned",
 }
-NOT_HERE = "{agent} is not available here{why}."
+NOT_HERE = "{agent} is not available here: {why}."
+NOT_CONNECTED = (
+    "it is not connected to {service} yet. Connect it on the page under Agents, or see "
+    "`agent-bridge manifest {service} {name}`"
+)
+NOT_KNOWN = "there is no such agent"
+WHO_TAKES_OVER = "Send `agent NAME` to hand this conversation over, or `agent NAME your words`."
+NO_SUCH_AGENT = "No agent is called {name}. Send `agent NAME` with one of these:"
+TAKES_OVER = "• {agent} (`{name}`): {state}"
+HAS_THE_PLACE = "{state}, answers here"
+NOT_HERE_BECAUSE = "not here: {why}"
+TOOK_OVER = "{agent} takes over. It answers messages here that mention no agent."
 DID_NOT_ACT = "{agent} did not act: {why}."
 AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another agent."
 REMOVED_AT_WORK = (
@@ -189,6 +220,7 @@ HELP = """\
 Send a command as its own message, after a mention or with `!` in front.
 `stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
+`agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
 `repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
 NOTES = {

@@ -151,6 +151,7 @@ class AppliedChanges:
         for session in self._base.stores.agents.open_sessions(agent):
             await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)
+        await self._joined.memory.forget(agent)
         await asyncio.to_thread(
             archive, self._base.configuration.data_dir, agent, self._base.clock.now()
         )

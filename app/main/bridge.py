@@ -153,6 +153,7 @@ class Bridge:
             troubles=self._troubles,
             availability=self.availability,
             probe=self.checkups.probe,
+            memory=self._joined.memory,
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
@@ -181,6 +182,7 @@ class Bridge:
             await self.changes.settle()
             self._joined.engine.resume()
             self._joined.ledger.start()
+            self._joined.memory.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
@@ -205,6 +207,7 @@ class Bridge:
         await self._joined.engine.drain(grace=0)
         await self._joined.progress.close()
         await self._joined.ledger.close()
+        await self._joined.memory.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.warden.close()

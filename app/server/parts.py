@@ -16,6 +16,7 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
@@ -171,6 +172,7 @@ class Parts:
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
+    memory: MemoryKeeper
     relabel: Callable[[str], Awaitable[None]] = _leave
     """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()

@@ -45,6 +45,13 @@ class NewMessage(_In):
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
 
 
+class NewHandover(_In):
+    """The agent that takes a conversation over, and what to send to it at once, if anything."""
+
+    agent: str
+    text: str | None = Field(default=None, min_length=1, max_length=TEXT_CHARACTERS)
+
+
 class NewTitle(_In):
     """A new title for a session."""
 
@@ -206,6 +213,19 @@ class AgentDetail(AgentOut):
     """Which fields are stored for it, by service; those of the settings are not listed."""
 
 
+class NoteOut(BaseModel):
+    """One thing that an agent remembers."""
+
+    id: str
+    """Tells the notes of a day apart; another one once the note is changed."""
+    day: str
+    time: str
+    """When it was noted, in UTC; empty if a person wrote it by hand."""
+    session: int | None
+    """The session it came from."""
+    text: str
+
+
 class NewAgent(BaseModel):
     """An agent to add: its name and the keys of an entry, as in AGENTS_JSON."""
 
@@ -314,6 +334,15 @@ class SessionTurn(SessionOut):
     turn: int | None
     repository: str | None = None
     """Where it works: `owner/name`, `folder:/path` or `none`."""
+
+
+class HandoverOut(BaseModel):
+    """Who a conversation belongs to now."""
+
+    agent: str
+    thread: str
+    session: SessionTurn | None = None
+    """The session of that agent, once it has one there."""
 
 
 class SessionDetail(SessionTurn):

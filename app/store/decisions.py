@@ -25,6 +25,7 @@ from app.store.commits.endings import (
     stop_session,
     tell_waiting,
 )
+from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
 from app.store.commits.words import keep_words
@@ -87,7 +88,15 @@ class Decisions:
             if row is None:
                 return PlaceView()
             present = connection.execute(_PRESENT, {"of": row.id}).scalars()
-            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
+            return PlaceView(
+                tuple(present),
+                row.latest,
+                row.listen,
+                row.verbosity,
+                row.repository,
+                row.holder,
+                row.predecessor,
+            )
 
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""
@@ -336,7 +345,13 @@ def _apply_to_place(
             return list(settle_choices(connection, place_id, effect.value, by, now).posts)
         case "remember":
             remember(connection, place_id, effect.value, area_of)
+        case "hold":
+            hold(connection, place_id, effect.value)
+            if effect.told:
+                note = Note(NoteCode.HANDED_OVER, by, effect.told)
+                insert_in_place(connection, place_id, Entry("notice", note=note), now)
         case "listen" | "verbosity":
-            change = {effect.kind: effect.value}
+            own = {"holder": None, "predecessor": None} if effect.kind == "listen" else {}
+            change = {effect.kind: effect.value, **own}
             connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []

@@ -25,8 +25,10 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
+from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.tables import (
+    ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
     ask,
@@ -57,7 +59,7 @@ _STATE: ColumnElement[str] = case(
     (_LIMITED, SessionState.LIMITED),
     (
         # Nothing waits for the answer to an offer.
-        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ask.c.kind != "offer"),
+        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ASK_HOLDS),
         SessionState.WAITING,
     ),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
@@ -261,8 +263,7 @@ class Sessions:
 
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
-        change = update(session).where(session.c.id == session_id).values(closed="removed")
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        await self._database.writer.run(lambda connection: remove_session(connection, session_id))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""

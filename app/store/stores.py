@@ -9,6 +9,7 @@ from app.core.keys import AreaOf, no_area
 from app.core.stores.asks import AskStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
+from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
@@ -18,6 +19,7 @@ from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
+from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
@@ -45,6 +47,7 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentRows
+    memory: MemoryStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -64,4 +67,5 @@ class Stores:
             names=Names(database),
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
+            memory=MemoryRows(database, now),
         )

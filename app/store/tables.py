@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     literal_column,
     text,
 )
@@ -67,6 +68,8 @@ place = Table(
     Column("repository", String),
     # The agent that the place was handed over to: it answers what names no agent.
     Column("holder", String),
+    # The agent whose work the holder goes on with.
+    Column("predecessor", String),
     # The title that a person gave it; it stays when agents name their conversations.
     Column("named", Shown),
     Column("pinned_at", Float),
@@ -237,6 +240,11 @@ ask = Table(
 OFFER = "offer-"
 """Starts the message id of an accepted offer; no platform's ids start like this."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
+ASK_HOLDS = and_(
+    ask.c.kind != literal_column("'offer'"),
+    ask.c.kind != literal_column("'memory'"),
+)
+"""A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
 Index("ask_session", ask.c.session, ask.c.answer)
@@ -390,3 +398,31 @@ schedule = Table(
     sqlite_autoincrement=True,
 )
 Index("schedule_due", schedule.c.state, schedule.c.due_at)
+
+# What an agent wants to remember: proposed to people, or kept and not yet in its file.
+memory_note = Table(
+    "memory_note",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, nullable=False),
+    Column("text", Shown, nullable=False),
+    # `proposed`, then `kept` or gone; a kept one goes once it is in the file.
+    Column("state", String, nullable=False),
+    Column("ask", Integer),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("memory_note_state", memory_note.c.state, memory_note.c.id)
+Index("memory_note_ask", memory_note.c.ask)
+
+# Which version of an agent's daily logs the search knows; their entries are in `memory_text`.
+memory_day = Table(
+    "memory_day",
+    metadata,
+    Column("agent", String, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("version", String, nullable=False),
+)
+MEMORY_TEXT = "memory_text"
+"""A table of SQLite's full-text search, which `metadata` cannot describe."""

@@ -12,6 +12,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.clock import SystemClock
@@ -35,10 +37,12 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
+from app.core.roster import Colleague, Roster
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents
@@ -299,6 +303,7 @@ class Rules:
     ask_seconds: float = 168 * 3600.0
     budget_usd: float | None = None
     resume: bool = False
+    memory: Literal["off", "ask", "auto"] = "off"
     policy: Policy = PRESETS["careful"]
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
@@ -506,6 +511,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=Availabilities(clock, vault.redact),
+        memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
                 display_name=rules.names.get(agent, ""),
@@ -516,6 +522,7 @@ def _joined(
                 ask_seconds=rules.ask_seconds,
                 budget_usd=rules.budget_usd,
                 resume=rules.resume,
+                memory=rules.memory,
             )
             for agent in rules.agents
         },
@@ -542,7 +549,10 @@ def _joined(
         untagged="mention",
         clock=clock,
         vault=Vault(),
-        names=rules.names,
+        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
+        roster=Roster(
+            lambda: [Colleague(each, each, rules.names.get(each, each)) for each in rules.agents]
+        ),
     )
     intake = Intake(
         deliveries,

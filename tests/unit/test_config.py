@@ -189,6 +189,7 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
             {"deny": {"kind": "execute", "command": ["rm *", "sudo *"]}},
         ],
         "unasked": "tell",
+        "memory": "ask",
         "home": "~/agents/mine",
         "sandbox": "bubblewrap",
         "network": "restricted",

@@ -291,6 +291,28 @@ def reload_agents() -> None:
         reload(read_configuration())
 
 
+@agents.command(
+    "memory", epilog=examples("agents memory claude", "agents memory claude --search staging")
+)
+def remembered(
+    name: Name,
+    *,
+    search: Annotated[str, typer.Option(help="Only notes that have all these words.")] = "",
+    remove: Annotated[
+        str | None, typer.Option(metavar="NOTE", help="Remove this note, named as in the list.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what an agent remembers, the newest first, or remove a note."""
+    with in_one_line():
+        from app.cli.agents.memory import remove_note, show_memory  # noqa: PLC0415 - 0.6 s
+
+        if remove is not None:
+            remove_note(read_configuration(), name, remove)
+        else:
+            show_memory(read_configuration(), name, search, as_json=as_json)
+
+
 def _confirm(question: str) -> bool:
     """Ask the person at the terminal; Enter means no."""
     return typer.confirm(question, err=True)

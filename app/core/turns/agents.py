@@ -115,6 +115,7 @@ class LiveAgents:
         """
         live = self._live.get(session.id)
         usable = live is not None and live.agent.alive and not live.stale
+        usable = usable and not self._workspaces.is_to_open(session, target)
         if live is not None and usable and live.generation == session.generation:
             live.stay()
             live.busy = True

@@ -10,6 +10,7 @@ from app.server.page import (
     agents,
     assets,
     browse,
+    memory,
     menu,
     personas,
     repositories,
@@ -24,5 +25,6 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
-    for router in (personas.pages, personas.forms, agents.pages, agents.forms):
+    own = (personas, memory, agents)
+    for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -156,6 +156,18 @@ _GROUPS = (
                 ),
                 usual="If possible, as usual",
             ),
+            Field(
+                "memory",
+                "Memory",
+                "choice",
+                "Whether it notes after a turn what is worth keeping for other conversations.",
+                (
+                    ("off", "It notes nothing"),
+                    ("ask", "People decide on each note"),
+                    ("auto", "It keeps its notes; people decide where strangers spoke"),
+                ),
+                usual="It notes nothing, as usual",
+            ),
             Field("home", "Home", hint="own, user, or an absolute path.", usual="own"),
             Field(
                 "network",

@@ -21,7 +21,7 @@ from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
-from app.server.page.view.agents import Crew, NewForm, Shown
+from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.personas import Editor, Prompt
@@ -190,6 +190,16 @@ def agent(crew: Crew, shown: Shown) -> str:
     """Render the page of one agent."""
     template = _environment().get_template("agent.html")
     return template.render(crew=crew, shown=shown, on=shown.line.path)
+
+
+def memory(
+    crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str, problem: str
+) -> str:
+    """Render the page with what an agent remembers."""
+    template = _environment().get_template("memory.html")
+    return template.render(
+        crew=crew, line=line, notes=notes, query=query, problem=problem, on=line.path
+    )
 
 
 def new_agent(crew: Crew, form: NewForm) -> str:
