@@ -255,7 +255,7 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._turn.surface)
+        standing = await context.personas.standing(self._session.key)
         texts = [each.text for each in context.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
