@@ -22,7 +22,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SlackWorld,
     """Open a workspace whose channel is about a repository, and whose third agent has no app."""
     folder = tmp_path_factory.mktemp("handover")
     with Hub(folder, AGENTS) as hub:
-        world = SlackWorld(folder, agents=AGENTS, elsewhere=("hermit",), entry={"mode": "free"})
+        world = SlackWorld(folder, agents=AGENTS, elsewhere=("hermit",), page=True)
+        world.entry = {"mode": "free"}
         world.settings = {
             **hub.settings,
             "SLACK_CHANNEL_REPOS": f'{{"{world.channel}": "acme/widgets"}}',
@@ -196,6 +197,39 @@ def test_a_pull_request_on_github_is_handed_over_to_an_agent_that_has_an_app_the
 
     assert hub.file(pull, "pull.txt") == "by codex"
     assert len(hub.pulls()) == known + 1
+
+
+def test_a_thread_of_the_page_is_handed_over_and_back_over_the_api(
+    town: tuple[SlackWorld, Hub],
+) -> None:
+    world, hub = town
+    known = len(hub.pulls())
+    api = world.bridge.http
+    new = {"agent": "claude", "text": "write page.txt one", "repository": "acme/widgets"}
+    session = api.post("/api/v1/sessions", json=new).json()
+    world.settle()
+    [pull] = hub.pulls()[known:]
+
+    over = f"/api/v1/sessions/{session['id']}/handover"
+    unknown = api.post(over, json={"agent": "nemo"})
+    first = api.post(over, json={"agent": "hermit"})
+    second = api.post(over, json={"agent": "codex", "text": "write page.txt two"})
+    world.settle()
+    back = api.post(over, json={"agent": "claude", "text": "run cat page.txt"})
+    world.settle()
+
+    assert (unknown.status_code, first.status_code) == (404, 202)
+    assert first.json() == {"agent": "hermit", "thread": session["thread"], "session": None}
+    assert second.json()["session"]["agent"] == "codex"
+    assert back.json()["session"]["id"] == session["id"]
+    assert hub.file(pull, "page.txt") == "two"
+    assert len(hub.pulls()) == known + 1
+    told = prompt_of(world, "codex", "write page.txt two")
+    assert "You take over from claude." in told
+    assert "claude: Wrote page.txt." in told
+    returned = prompt_of(world, "claude", "run cat page.txt")
+    assert "codex pushed to your branch" in returned
+    assert "codex: Wrote page.txt." in returned
 
 
 def said(issue: Issue, words: str) -> list[str]:
