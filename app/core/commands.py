@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.core.schedules import command as schedule_command
+
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
 _CHOICES = {
@@ -12,7 +14,7 @@ _CHOICES = {
     "listen": {"mention", "latest", "all"},
 }
 _NAMED = {"mode", "model", "repo"}
-_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED}
+_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ def parse(text: str) -> Command | None:
     A command with `!` and a wrong argument is not meant for an agent: it gets help.
     """
     line = text.strip()
+    if schedule_command.read(line.removeprefix("!")) is not None:
+        return Command("schedule", line.removeprefix("!"))
     words = line.removeprefix("!").split()
     if not words or "\n" in line:
         return None

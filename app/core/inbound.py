@@ -87,6 +87,10 @@ class Heard:
     """The message whose words these are, if they were said before."""
     rejects: int | None = None
     """The open ask that the speaker rejects with these words."""
+    schedule: int | None = None
+    """The schedule that it is a run of."""
+    announcement: str = ""
+    """What shows the message to people who did not see it said."""
 
     @property
     def words(self) -> str:
@@ -245,6 +249,8 @@ class Decision:
     """Why no agent answers, shown to people."""
     answers: tuple[AskAnswer, ...] = ()
     """The asks that the message answers."""
+    before: tuple[NewPost, ...] = ()
+    """Posts that come before those of the turns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.keys import AreaOf, no_area
+from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
@@ -21,6 +22,7 @@ from app.store.logins import Logins
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
@@ -45,6 +47,7 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentRows
+    schedules: ScheduleStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -64,4 +67,5 @@ class Stores:
             names=Names(database),
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
+            schedules=ScheduleRows(database, now),
         )
