@@ -31,10 +31,12 @@ def upgrade() -> None:
         sa.Column("words", sa.Text, nullable=False),
         sa.Column("creator_id", sa.String, nullable=False),
         sa.Column("creator_name", sa.String, nullable=False),
+        sa.Column("creator_number", sa.String, nullable=False, server_default=""),
         sa.Column("state", sa.String, nullable=False, server_default="active"),
         sa.Column("reason", sa.Text, nullable=False, server_default=""),
         sa.Column("due_at", sa.Float, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("origin", sa.String, nullable=False, unique=True),
         sa.Column("created_at", sa.Float, nullable=False),
         sqlite_autoincrement=True,
     )

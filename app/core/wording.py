@@ -202,7 +202,8 @@ Send a command as its own message, after a mention or with `!` in front.
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
 `agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team
+`schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · `schedule remove N`"""
 NOTES = {
     NoteCode.STOPPED: "Stopped.",
     NoteCode.DROPPED: "Dropped before it began.",
@@ -228,6 +229,10 @@ NOTES = {
     NoteCode.MESSAGE_TAKEN_BACK: "{by} deleted a message.",
     NoteCode.RATED_GOOD: "👍 {by} found this answer helpful.",
     NoteCode.RATED_BAD: "👎 {by} did not find this answer helpful.",
+    NoteCode.SCHEDULE_FAILED: (
+        "Schedule {about} is paused because it failed three times in a row. Once the cause is "
+        "gone, send `schedule resume {about}`."
+    ),
 }
 
 

@@ -157,6 +157,7 @@ class Bridge:
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
+            schedules=self._joined.schedules,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -187,6 +188,8 @@ class Bridge:
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
+        if resume:
+            self._joined.scheduler.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -199,6 +202,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.scheduler.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:

@@ -44,6 +44,8 @@ from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.repositories.shared_clones import SharedClones
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -69,11 +71,13 @@ from app.main.terms import (
     ship_of,
     terms_of,
     variables_of,
+    zone_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+from app.timetable import CronTimetable
 
 T = TypeVar("T")
 
@@ -99,6 +103,7 @@ class Joined:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        self._timetable = CronTimetable()
         self.uploads = base.configuration.data_dir / "uploads"
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
@@ -369,7 +374,33 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+            schedules=self.schedules,
             names=self._names,
+        )
+
+    @cached_property
+    def schedules(self) -> ScheduleBook:
+        """Makes, lists and changes schedules."""
+        return ScheduleBook(
+            self._stores.schedules,
+            self._timetable,
+            zone=zone_of(self._configuration),
+            clock=self._base.clock,
+            outbox=self.outbox,
+            feed=self.feed,
+            names=self._names,
+            changed=lambda adapter: self.scheduler.change(adapter),
+        )
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """Runs schedules when they are due."""
+        return Scheduler(
+            self._stores.schedules,
+            self._timetable,
+            self._base.clock,
+            adapters=self.adapters,
+            deliver=self.intake.wake,
         )
 
     @cached_property

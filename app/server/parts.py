@@ -21,6 +21,7 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
@@ -168,6 +169,7 @@ class Parts:
     installs: Installations
     picker: RepositoryPicker
     files: AgentFiles
+    schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]

@@ -28,6 +28,7 @@ from app.store.commits.endings import (
 from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
+from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.inbox import settle
@@ -168,7 +169,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
-    posts: list[int] = []
+    posts = [insert_post(connection, new, now) for new in made.before]
     speaker = made.heard.speaker.name
     for effect in made.effects:
         posts.extend(_apply(connection, effect, place_id, now, by=speaker, area_of=area_of))
@@ -191,6 +192,8 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
     if requests:
         latest = requests[-1].agent_name
         connection.execute(_LATEST, {"of": place_id, "agent": latest})
+    if made.heard.schedule is not None and made.outcome != "done":
+        posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
     answered = tuple(number for taken in answers for number in taken.asks)
@@ -292,6 +295,8 @@ def _message_data(made: Decision) -> dict[str, Any]:
     }
     if made.heard.repeats is not None:
         data["repeats"] = asdict(made.heard.repeats)
+    if made.heard.schedule is not None:
+        data["schedule"] = made.heard.schedule
     return data
 
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.schedules.runs import RUN
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
 from app.store.commits.holding import remove_session
 from app.store.database import Database
@@ -205,7 +206,11 @@ class Sessions:
         """List an agent's conversations on a service that were used since then."""
         said = (
             select(message.c.message_id)
-            .where(message.c.place == surface.c.place, message.c.message_id.not_like(f"{OFFER}%"))
+            .where(
+                message.c.place == surface.c.place,
+                message.c.message_id.not_like(f"{OFFER}%"),
+                message.c.message_id.not_like(f"{RUN}%"),
+            )
             .limit(1)
             .correlate(surface)
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.keys import AreaOf, no_area
+from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
@@ -23,6 +24,7 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
@@ -48,6 +50,7 @@ class Stores:
     sealed: SealedStore
     agents: AgentRows
     memory: MemoryStore
+    schedules: ScheduleStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -68,4 +71,5 @@ class Stores:
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
+            schedules=ScheduleRows(database, now),
         )

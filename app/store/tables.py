@@ -388,12 +388,15 @@ schedule = Table(
     Column("words", Shown, nullable=False),
     Column("creator_id", String, nullable=False),
     Column("creator_name", String, nullable=False),
+    Column("creator_number", String, nullable=False, server_default=""),
     Column("state", String, nullable=False, server_default="active"),
     # Why it is paused.
     Column("reason", Shown, nullable=False, server_default=""),
     Column("due_at", Float, nullable=False),
     # How many runs failed in a row.
     Column("failures", Integer, nullable=False, server_default="0"),
+    # The message that asked for it.
+    Column("origin", String, nullable=False, unique=True),
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
 )

@@ -199,10 +199,11 @@ class SlackAdapter(Adapter):
         """Read what people said in a thread before a message; agents' messages are known."""
         channel, thread = events.channel_and_thread(key.external)
         me = await self._me()
+        until = before or f"{self._clock.now():.6f}"
         found = [
             message
-            for message in await self._api.replies(channel, thread, latest=before)
-            if message["ts"] < before and message.get("user") not in self.colleagues.agents
+            for message in await self._api.replies(channel, thread, latest=until)
+            if message["ts"] < until and message.get("user") not in self.colleagues.agents
         ]
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
