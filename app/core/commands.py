@@ -1,6 +1,6 @@
 """Recognises commands: the whole message after the mention, never only its first word; pure.
 
-Only `agent NAME` may have words after it: they are for that agent.
+Only `agent NAME` and `schedule "WHEN"` may have words after them: they are for an agent.
 """
 
 from __future__ import annotations
