@@ -109,6 +109,8 @@ class PlaceView:
     verbosity: Verbosity | None = None
     repository: str | None = None
     """What was chosen here: `owner/name`, `folder:<path>` or `none`."""
+    is_fork: bool = False
+    """Whether what was said here at first was copied from another place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,13 @@ class Thread:
     """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
     found: str = ""
     """The text that a search found in it."""
+    number: int = 0
+    """What names it to people and programs."""
+    named: str = ""
+    """The title that a person gave it."""
+    pinned: bool = False
+    archived: bool = False
+    forked_from: PlaceKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

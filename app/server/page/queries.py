@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
+from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
@@ -159,14 +160,15 @@ async def threads_of(
     parts: Parts, cast: Cast, current: PlaceKey | None, limit: int, more: str
 ) -> ThreadList:
     """List the threads."""
-    found = await parts.sessions.threads(limit=limit)
+    found = await parts.threads.list(Wanted(pinned_first=True), limit=limit)
     return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
 
 
 async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
-    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    wanted = Wanted(archived=None)
+    found = await parts.threads.search(words, wanted, limit=FOUND) if words else ()
     return found_list(found, cast, words)
 
 
@@ -187,7 +189,7 @@ async def read_thread(
 
 async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
-    thread = await parts.sessions.thread(key)
+    thread = await parts.threads.thread(key)
     if thread is None:
         return None
     first = await parts.transcript.read_place(key, after=0, limit=1)
