@@ -10,6 +10,7 @@ from app.server.page import (
     agents,
     assets,
     browse,
+    managing,
     menu,
     repositories,
     routes,
@@ -23,5 +24,5 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
-    for router in (agents.pages, agents.forms):
+    for router in (agents.pages, agents.forms, managing.pages, managing.forms):
         application.include_router(router)

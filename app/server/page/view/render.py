@@ -24,6 +24,7 @@ from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import Crew, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
+from app.server.page.view.managing import Managed
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
@@ -196,6 +197,11 @@ def new_agent(crew: Crew, form: NewForm) -> str:
     return (
         _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
     )
+
+
+def managed(shown: Managed) -> str:
+    """Render a page that manages a conversation."""
+    return _environment().get_template("manage.html").render(shown=shown)
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
