@@ -17,6 +17,13 @@ def upgrade() -> None:
     op.add_column("place", sa.Column("pinned_at", sa.Float))
     op.add_column("place", sa.Column("archived_at", sa.Float))
     op.add_column("place", sa.Column("forked_from", sa.String))
+    op.add_column("place", sa.Column("deleted_at", sa.Float))
+    op.create_table(
+        "forgotten",
+        sa.Column("mark", sa.String, primary_key=True),
+        sa.Column("at", sa.Float, nullable=False),
+    )
+    op.create_index("forgotten_at", "forgotten", ["at"])
     op.add_column("session", sa.Column("standing", sa.JSON))
     op.add_column("turn", sa.Column("system", sa.Text, nullable=False, server_default=""))
     op.create_table(

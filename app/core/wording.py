@@ -23,6 +23,7 @@ MINUS = "\N{MINUS SIGN}"
 PICKS_REPOSITORY = "Waiting for someone to pick a repository."
 PICKS_UP = "The bridge restarted; {agent} is picking up where it left off."
 FOLDER_IN_USE = "Waiting for another session that is working in this folder."
+FORK_TITLE = "{title} (fork)"
 FROM_TRANSCRIPT = "{agent} could not restore its conversation, so it got the transcript instead."
 PARKED = "Waiting for an answer to the question above."
 RAN_UNASKED = "Ran without asking: {what}."
@@ -232,6 +233,18 @@ NOTES = {
     NoteCode.SCHEDULE_FAILED: (
         "Schedule {about} is paused because it failed three times in a row. Once the cause is "
         "gone, send `schedule resume {about}`."
+    ),
+    NoteCode.RENAMED: "{by} renamed this conversation to “{about}”.",
+    NoteCode.CLEARED: (
+        "{by} cleared this conversation: what was said before is deleted, and the agents here "
+        "start over. The files they work on stay."
+    ),
+    NoteCode.FORKED: (
+        "Forked from “{about}”. {by} continues from the transcript above, in a folder of its own."
+    ),
+    NoteCode.FORKED_WHOLE: (
+        "Forked from “{about}”, with what the agents remember of it. "
+        "They work in folders of their own."
     ),
 }
 

@@ -133,6 +133,8 @@ class Bridge:
             ledger=self._joined.ledger,
             feed=self.feed,
             sessions=base.stores.sessions,
+            threads=base.stores.conversations,
+            conversations=self._joined.conversations,
             turns=base.stores.turns,
             transcript=base.stores.transcript,
             deliveries=base.stores.deliveries,
@@ -181,6 +183,7 @@ class Bridge:
             await self._joined.outbox.start()
             # And before agents that are gone would begin to work.
             await self.changes.settle()
+            await self._joined.conversations.finish()
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()

@@ -19,12 +19,14 @@ from app.agents.isolation import homes_root
 from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
+from app.children.traces import Traces
 from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -185,8 +187,11 @@ class Joined:
 
     def _give(self, path: Path, agent: str) -> None:
         """Give a path to an agent that has its own user."""
+        give(path, self._user_of(agent))
+
+    def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
-        give(path, shelter.user if shelter else None)
+        return shelter.user if shelter else None
 
     @cached_property
     def workspaces(self) -> RepoProvider:
@@ -479,6 +484,33 @@ class Joined:
             adapters=self.adapters.values(),
             directory=self._directory,
             clock=self._base.clock,
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Manages whole conversations."""
+        stores, data = self._stores, self._configuration.data_dir
+        traces = Traces(
+            self._folders.root,
+            data / "gates",
+            homes_root(self._configuration),
+            self.uploads,
+            base_homes=data / "homes",
+            user_of=self._user_of,
+        )
+        return Conversations(
+            stores.conversations,
+            stores.sessions,
+            self.manager,
+            self.live,
+            self.workspaces,
+            traces,
+            ended=self.engine.ended,
+            pause=self.intake.pause,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            names=self._names,
         )
 
     @cached_property

@@ -31,6 +31,7 @@ from app.store.commits.ratings import rate
 from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
@@ -80,7 +81,9 @@ class Decisions:
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by any adapter."""
         named = {"service": where.service, "name": where.name}
-        return self._database.one(_DECIDED, **named, message=message_id) is not None
+        with self._database.engine.connect() as connection:
+            known = connection.execute(_DECIDED, {**named, "message": message_id}).first()
+            return known is not None or is_forgotten(connection, where, message_id)
 
     def place(self, where: PlaceKey) -> PlaceView:
         """Return who is in a place."""
@@ -97,6 +100,7 @@ class Decisions:
                 row.repository,
                 row.holder,
                 row.predecessor,
+                is_fork=row.forked_from is not None,
             )
 
     async def accept(self, made: Decision) -> Accepted:
@@ -165,7 +169,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
             "at": now,
         },
     ).rowcount
-    if not fresh or _is_known(connection, place_id, made.heard.message_id):
+    if not fresh or _is_known(connection, place_id, made.heard):
         settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
@@ -241,10 +245,10 @@ def _note_answers(
         connection.execute(update(transcript).where(transcript.c.id == number).values(data=data))
 
 
-def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
-    """Tell whether a message is stored; decisions are deleted sooner than messages."""
-    known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
-    return known.first() is not None
+def _is_known(connection: Connection, place_id: int, said: Heard) -> bool:
+    """Tell whether a message is stored, or was; decisions are deleted sooner than messages."""
+    known = connection.execute(_KNOWN, {"where": place_id, "name": said.message_id})
+    return known.first() is not None or is_forgotten(connection, said.place, said.message_id)
 
 
 def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
@@ -255,6 +259,9 @@ def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
 def _place(connection: Connection, said: Heard) -> int:
     row = _place_row(connection, said.place)
     if row is not None:
+        if row.archived_at is not None or not row.title:
+            renewed = {"archived_at": None, "title": row.title or said.title}
+            connection.execute(update(place).where(place.c.id == row.id).values(renewed))
         return int(row.id)
     new = {
         "service": said.place.service,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
@@ -15,6 +16,7 @@ from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
+from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
@@ -38,6 +40,7 @@ class Stores:
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
+    conversations: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     asks: AskStore
@@ -59,6 +62,7 @@ class Stores:
             deliveries=Deliveries(database),
             decisions=Decisions(database, now, area_of),
             sessions=Sessions(database, now),
+            conversations=ConversationRows(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),
             asks=Asks(database, now, area_of),

@@ -76,6 +76,8 @@ place = Table(
     Column("archived_at", Float),
     # The place that this one was forked from.
     Column("forked_from", String),
+    # Since when it is being deleted; a start finishes what a crash left of that.
+    Column("deleted_at", Float),
     UniqueConstraint("service", "name"),
 )
 
@@ -372,6 +374,15 @@ agent = Table(
     Column("removed_at", Float),
 )
 Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))
+
+# Messages of deleted and cleared conversations, as hashes: an event that comes again is known.
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("mark", String, primary_key=True),
+    Column("at", Float, nullable=False),
+)
+Index("forgotten_at", forgotten.c.at)
 
 # What an agent is asked again and again; each run is a delivery of its own.
 schedule = Table(

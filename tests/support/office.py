@@ -184,6 +184,7 @@ class Office:
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
+            threads=stores.conversations,
             turns=stores.turns,
             transcript=stores.transcript,
             deliveries=stores.deliveries,
