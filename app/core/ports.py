@@ -146,14 +146,26 @@ class OpenedSession(Protocol):
         """`lost`: there was a conversation, but the agent could not restore it."""
         ...
 
+    @property
+    def instructed(self) -> bool:
+        """Whether it took the system prompt."""
+        ...
+
 
 class AgentLauncher(Protocol):
     """Starts agents."""
 
     async def open(
-        self, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
     ) -> OpenedSession:
         """Start the agent's process and its conversation, resuming an earlier one if there is one.
+
+        `system` is its system prompt, if it takes one.
 
         Raises:
             AgentError: it could not be started or did not answer.

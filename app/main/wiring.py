@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import logs
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
+from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
+from app.children.traces import Traces
 from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -29,6 +34,7 @@ from app.core.folders import Folders
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
@@ -40,6 +46,8 @@ from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.repositories.shared_clones import SharedClones
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -65,11 +73,13 @@ from app.main.terms import (
     ship_of,
     terms_of,
     variables_of,
+    zone_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+from app.timetable import CronTimetable
 
 T = TypeVar("T")
 
@@ -95,6 +105,7 @@ class Joined:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        self._timetable = CronTimetable()
         self.uploads = base.configuration.data_dir / "uploads"
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
@@ -130,7 +141,13 @@ class Joined:
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
+            remember=self.memory.start,
         )
+
+    @cached_property
+    def memory(self) -> MemoryKeeper:
+        """Keeps what agents remember."""
+        return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -170,8 +187,11 @@ class Joined:
 
     def _give(self, path: Path, agent: str) -> None:
         """Give a path to an agent that has its own user."""
+        give(path, self._user_of(agent))
+
+    def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
-        give(path, shelter.user if shelter else None)
+        return shelter.user if shelter else None
 
     @cached_property
     def workspaces(self) -> RepoProvider:
@@ -271,6 +291,11 @@ class Joined:
             of_agent=self._per_agent(max_processes),
         )
 
+    @property
+    def files(self) -> AgentFiles:
+        """Keeps the files of agents."""
+        return self._base.files
+
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
@@ -301,6 +326,7 @@ class Joined:
                 messages=configuration.place_context,
                 name_of=self._name_of,
             ),
+            personas=AgentPersonas(self.files, base.registry, self.adapters),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -314,6 +340,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
         )
@@ -352,7 +379,33 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+            schedules=self.schedules,
             names=self._names,
+        )
+
+    @cached_property
+    def schedules(self) -> ScheduleBook:
+        """Makes, lists and changes schedules."""
+        return ScheduleBook(
+            self._stores.schedules,
+            self._timetable,
+            zone=zone_of(self._configuration),
+            clock=self._base.clock,
+            outbox=self.outbox,
+            feed=self.feed,
+            names=self._names,
+            changed=lambda adapter: self.scheduler.change(adapter),
+        )
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """Runs schedules when they are due."""
+        return Scheduler(
+            self._stores.schedules,
+            self._timetable,
+            self._base.clock,
+            adapters=self.adapters,
+            deliver=self.intake.wake,
         )
 
     @cached_property
@@ -431,6 +484,33 @@ class Joined:
             adapters=self.adapters.values(),
             directory=self._directory,
             clock=self._base.clock,
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Manages whole conversations."""
+        stores, data = self._stores, self._configuration.data_dir
+        traces = Traces(
+            self._folders.root,
+            data / "gates",
+            homes_root(self._configuration),
+            self.uploads,
+            base_homes=data / "homes",
+            user_of=self._user_of,
+        )
+        return Conversations(
+            stores.conversations,
+            stores.sessions,
+            self.manager,
+            self.live,
+            self.workspaces,
+            traces,
+            ended=self.engine.ended,
+            pause=self.intake.pause,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            names=self._names,
         )
 
     @cached_property

@@ -36,6 +36,7 @@ from app.server.shapes import (
     SessionDetail,
     SessionOut,
     SessionTurn,
+    TurnDetail,
     UnfinishedOut,
 )
 from app.services.web import events
@@ -116,9 +117,9 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
 
 @router.patch("/sessions/{session_id}")
 async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
-    """Rename a session."""
-    _session(parts, session_id)
-    await parts.sessions.rename(session_id, new.title)
+    """Rename the conversation of a session; agents do not change that title."""
+    place = _session(parts, session_id).place
+    await parts.talks.rename(place, new.title, OPERATOR[1])
     return _session_out(parts, _session(parts, session_id))
 
 
@@ -153,6 +154,15 @@ async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
     """Stop the running turn; queued messages are held."""
     await parts.manager.stop(session_id)
     return _session_out(parts, _session(parts, session_id))
+
+
+@router.get("/sessions/{session_id}/turns/{turn_id}")
+async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> TurnDetail:
+    """Read a turn with its prompt, exactly as it was sent."""
+    turn = parts.turns.turn(turn_id)
+    if turn is None or turn.session != _session(parts, session_id).id:
+        raise NotFound("turn", turn_id)
+    return TurnDetail.of(turn)
 
 
 @router.get("/sessions/{session_id}/transcript")

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, receiver
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, TAKE, receiver
 from app.core.consent.record import by_person
 from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.notes import Note, NoteCode
@@ -28,6 +28,7 @@ from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, sto
 from app.store.commits.holding import hold
 from app.store.commits.offers import decide_offer
 from app.store.database import Database
+from app.store.memory import decide_note
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.turns import messages_of
@@ -44,7 +45,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "repository", "offer")),
+        ask.c.kind.not_in(("pause", "repository", "offer", "memory")),
     )
     .order_by(ask.c.id)
 )
@@ -216,6 +217,9 @@ def answer_ask(
         turns, more = _decide_pause(connection, row, answer, now)
     elif row.kind == "offer":
         turns, more = decide_offer(connection, row, answer, by, speaker, now)
+    elif row.kind == "memory":
+        decide_note(connection, row.id, keep=answer == TAKE)
+        turns, more = [], []
     else:
         turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
     sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
@@ -354,7 +358,9 @@ def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) 
 
 def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
-    if row.kind == "offer":
+    if row.kind == "memory":
+        decide_note(connection, row.id, keep=False)
+    if row.kind in {"offer", "memory"}:
         return posts
     target = target_of(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))

@@ -6,21 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.keys import AreaOf, no_area
+from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
+from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
+from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
+from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
@@ -34,6 +40,7 @@ class Stores:
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
+    conversations: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     asks: AskStore
@@ -45,6 +52,8 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentRows
+    memory: MemoryStore
+    schedules: ScheduleStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -53,6 +62,7 @@ class Stores:
             deliveries=Deliveries(database),
             decisions=Decisions(database, now, area_of),
             sessions=Sessions(database, now),
+            conversations=ConversationRows(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),
             asks=Asks(database, now, area_of),
@@ -64,4 +74,6 @@ class Stores:
             names=Names(database),
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
+            memory=MemoryRows(database, now),
+            schedules=ScheduleRows(database, now),
         )

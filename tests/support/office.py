@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -22,10 +24,12 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, Session, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest, Choice, Choices
@@ -40,6 +44,7 @@ from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
+from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
@@ -128,6 +133,16 @@ class Office:
             clock=clock,
             submit=self.engine.submit,
         )
+        book = ScheduleBook(
+            stores.schedules,
+            CronTimetable(),
+            zone="UTC",
+            clock=clock,
+            outbox=outbox,
+            feed=self.feed,
+            names={},
+            changed=lambda adapter: self.intake.wake(adapter),
+        )
         manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -138,6 +153,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
+            schedules=book,
         )
         dispatcher = Dispatcher(
             stores.decisions,
@@ -164,9 +180,11 @@ class Office:
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
+            schedules=book,
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
+            threads=stores.conversations,
             turns=stores.turns,
             transcript=stores.transcript,
             deliveries=stores.deliveries,
@@ -186,6 +204,7 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
+            files=AgentFiles(folder, vault),
             installs=Installations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -193,6 +212,7 @@ class Office:
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
+            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         )
         self._outbox = outbox
         self.http = self.browser()

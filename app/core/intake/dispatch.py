@@ -264,7 +264,7 @@ class Dispatcher:
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
-        if heard.speaker.kind == "agent":
+        if heard.speaker.kind == "agent" or heard.schedule is not None:
             return ()
         if heard.rejects is not None:
             rejected = self._ledger.find_rejected(sessions, heard.rejects)

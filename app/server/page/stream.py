@@ -50,6 +50,7 @@ class Stream:
     """The agent that a page without a thread proposes."""
     steps: int = STEPS
     """Steps of a turn that the page shows at first."""
+    grouped: queries.Grouping = ""
     _panels: dict[str, str] = field(default_factory=dict)
     _stirs: int = -1
     _next_list: float = 0.0
@@ -103,7 +104,12 @@ class Stream:
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.parts, cast, self.key, self.threads, self.more
+                    self.parts,
+                    cast,
+                    self.key,
+                    self.threads,
+                    self.more,
+                    grouped=self.grouped,
                 )
                 made["threads"] = render.threads_panel(listed, cast)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS

@@ -23,6 +23,7 @@ TITLE_CHARACTERS: Final = 70
 FOUND_CHARACTERS: Final = 90
 """Characters shown of a text that was found: two lines of the list."""
 NEEDS_YOU: Final = "Needs you"
+PINNED: Final = "Pinned"
 RECENT: Final = "Recent"
 """The page splits this group by day, in the time zone of its reader."""
 
@@ -47,21 +48,50 @@ def headline(text: str) -> str:
 
 
 def title_of(thread: Thread) -> str:
-    """Return the title that an agent gave a thread, else the one of its first message."""
+    """Return the title that a person gave a thread, else an agent, else its first message."""
     # An agent that takes the beginning of its prompt shows the line of the bridge.
     given = [each.title for each in thread.sessions if not each.title.startswith("[")]
-    return next(filter(None, map(headline, [*given, thread.title])), thread.place.name)
+    titles = map(headline, [*given, thread.title])
+    return thread.named or next(filter(None, titles), "") or _fallback(thread.place)
 
 
 def thread_list(
-    threads: Sequence[Thread], cast: Cast, *, current: PlaceKey | None = None, more: str = ""
+    threads: Sequence[Thread],
+    cast: Cast,
+    *,
+    current: PlaceKey | None = None,
+    more: str = "",
+    grouped: str = "",
 ) -> ThreadList:
-    """Group threads; those that wait for a person come first."""
-    lines = [_line(thread, cast, current) for thread in threads]
-    needed = tuple(line for line in lines if line.dot == "wait")
-    recent = tuple(line for line in lines if line.dot != "wait")
-    groups = ((NEEDS_YOU, needed), (RECENT, recent))
-    return ThreadList(tuple(group for group in groups if group[1]), more)
+    """Group threads; those that wait for a person come first, then pinned ones."""
+    groups: dict[str, list[ThreadLine]] = {NEEDS_YOU: [], PINNED: []}
+    for thread in threads:
+        line = _line(thread, cast, current)
+        if line.dot == "wait":
+            name = NEEDS_YOU
+        else:
+            name = PINNED if thread.pinned else _group(thread, cast, grouped)
+        groups.setdefault(name, []).append(line)
+    return ThreadList(tuple((name, tuple(lines)) for name, lines in groups.items() if lines), more)
+
+
+def archived_list(threads: Sequence[Thread], cast: Cast) -> ThreadList:
+    """List archived threads."""
+    lines = tuple(_line(thread, cast, None) for thread in threads)
+    return ThreadList((("Archived" if lines else "No archived threads", lines),))
+
+
+def _group(thread: Thread, cast: Cast, grouped: str) -> str:
+    match grouped:
+        case "agent":
+            return ", ".join(cast[each.key.agent].title for each in thread.sessions) or "No agent"
+        case "repository":
+            return short_name(thread.repository) or "No repository"
+    return RECENT
+
+
+def _fallback(place: PlaceKey) -> str:
+    return "Untitled thread" if place.service == "web" else place.name
 
 
 def found_list(threads: Sequence[Thread], cast: Cast, words: Sequence[str]) -> ThreadList:
@@ -83,6 +113,7 @@ def _line(
         at=thread.last.at,
         last=thread.last.id,
         repository=short_name(thread.repository),
+        pinned=thread.pinned,
         found=_excerpt(thread.found, words),
     )
 

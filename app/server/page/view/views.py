@@ -118,7 +118,7 @@ class Cast:
             {
                 agent.id: replace(
                     agent,
-                    colour=number % COLOURS,
+                    colour=number % COLOURS if agent.colour is None else agent.colour,
                     letters=agent.emoji
                     or _letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
                 )
@@ -164,6 +164,7 @@ class ThreadLine:
     """The number of its last row, by which a browser knows what is new."""
     repository: str = ""
     """Where its agents work, as short as a chip is."""
+    pinned: bool = False
     found: tuple[str, str, str] = ("", "", "")
     """What a search found in it: the text before the word, the word, and the text after it."""
 
@@ -271,6 +272,10 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
+    latest: str = ""
+    """The agent that a new thread begun here goes to."""
+    pinned: bool = False
+    archived: bool = False
     work: tuple[Work, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
@@ -315,6 +320,10 @@ class Page:
     query: str = ""
     found: ThreadList | None = None
     """What a search for the query found."""
+    grouped: str = ""
+    """How the list of threads is grouped: by `agent`, by `repository`, or by day."""
+    archived: bool = False
+    """Whether archived threads are listed."""
     picked: str = ""
     repository: str = ""
     """Where a new thread works if nothing is chosen; empty for a scratch folder."""
