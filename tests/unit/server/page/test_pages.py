@@ -134,9 +134,7 @@ async def test_the_page_of_agents_is_as_light_as_the_others(desk: Office) -> Non
 
     answers = [await desk.http.get(address) for address in addresses]
 
-    assert {"agents.css", "agents.js", "managed.css"} <= {
-        each.partition("?")[0][8:] for each in addresses
-    }
+    assert {"agents.css", "agents.js"} <= {each.partition("?")[0][8:] for each in addresses}
     assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
     assert "Codex" in tree(page).text
 
