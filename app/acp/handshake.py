@@ -67,19 +67,29 @@ class Begun:
     offers: Offers
     how: Literal["new", "resumed", "loaded", "lost"]
     capabilities: AgentCapabilities
+    instructed: bool = False
+    """Whether the agent took the system prompt."""
 
 
 class Handshake:
     """Opens one conversation in one workspace."""
 
     def __init__(
-        self, peer: AgentPeer, launch: AgentLaunch, workspace: Path, timeouts: AgentTimeouts
+        self,
+        peer: AgentPeer,
+        launch: AgentLaunch,
+        workspace: Path,
+        timeouts: AgentTimeouts,
+        system: str = "",
     ) -> None:
+        """Prepare; `system` is for an agent that takes a system prompt."""
         self._peer = peer
         self._launch = launch
         self._cwd = f"{workspace.absolute()}{'/' if launch.trailing_slash else ''}"
         self._timeouts = timeouts
         self._capabilities = AgentCapabilities()
+        self._system = system
+        self._instructs = False
 
     async def begin(self, known: str | None) -> Begun:
         """Initialize the agent and open a conversation, the known one if there is one.
@@ -107,9 +117,8 @@ class Handshake:
             "clientInfo": CLIENT,
         }
         async with self._peer.step("initialize", self._timeouts.initialize):
-            answer = InitializeResponse.model_validate(
-                await self._peer.transport.request("initialize", words)
-            )
+            raw = await self._peer.transport.request("initialize", words)
+            answer = InitializeResponse.model_validate(raw)
         if answer.protocol_version != PROTOCOL_VERSION:
             raise AgentMisbehaved(
                 self._peer.name,
@@ -117,6 +126,7 @@ class Handshake:
             )
         offered = answer.agent_capabilities or AgentCapabilities()
         self._capabilities = drop_failed(offered, await self._card(answer))
+        self._instructs = bool(self._system) and takes_system_prompt(raw)
         return answer
 
     async def authenticate(self) -> None:
@@ -149,7 +159,7 @@ class Handshake:
         if session_id is None:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
-        return Begun(session_id, Offers.of(answer), how, self._capabilities)
+        return Begun(session_id, Offers.of(answer), how, self._capabilities, self._instructs)
 
     def ways_back(self) -> Iterator[Restored]:
         """List the ways to restore a conversation, the best first."""
@@ -170,7 +180,8 @@ class Handshake:
         method = WAYS_BACK[way]
         async with self._peer.step(method, self._timeouts.load):
             answer = await self._ask(method, sessionId=known)
-        return Begun(known, Offers.of(answer, restored=True), way, self._capabilities)
+        offers = Offers.of(answer, restored=True)
+        return Begun(known, offers, way, self._capabilities, self._instructs)
 
     async def _restore(self, known: str) -> Begun | None:
         for way in self.ways_back():
@@ -188,6 +199,9 @@ class Handshake:
     async def _ask(self, method: str, **params: str) -> Json:
         """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
         words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
+        if self._instructs:
+            content = [{"type": "text", "text": self._system}]
+            words["systemPrompt"] = {"mode": "append", "content": content}
         if self._launch.meta:
             words["_meta"] = dict(self._launch.meta)
         return mapping(await self._peer.transport.request(method, words))
@@ -209,6 +223,12 @@ class Handshake:
                     "it does not support the transport of the tool server %s", server.name
                 )
         return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in usable]
+
+
+def takes_system_prompt(answer: object) -> bool:
+    """Tell from an agent's raw greeting, of which the SDK drops this part."""
+    offered = mapping(mapping(answer).get("agentCapabilities"))
+    return mapping(offered.get("sessionCapabilities")).get("systemPrompt") is not None
 
 
 def drop_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -26,8 +27,11 @@ from app.server.shapes import (
     AgentOut,
     AskOut,
     EntryOut,
+    FileDetail,
+    FileOut,
     LinkOut,
     NewSession,
+    NoteOut,
     Page,
     SessionDetail,
     SessionOut,
@@ -138,6 +142,26 @@ class Client:
         """Let requests without a name go to an agent."""
         return await self._send(AgentOut, f"{_agent_path(name)}/default", {})
 
+    async def files(self, agent: str | None) -> list[FileOut]:
+        """List the files of an agent; None for those of all agents."""
+        return (await self._get(Page[FileOut], _files_path(agent))).items
+
+    async def file(self, agent: str | None, path: str) -> FileDetail:
+        """Read a file."""
+        return await self._get(FileDetail, f"{_files_path(agent)}/{quote(path)}")
+
+    async def write_file(self, agent: str | None, path: str, text: str) -> None:
+        """Write a file."""
+        await self._request("PUT", f"{_files_path(agent)}/{quote(path)}", json={"text": text})
+
+    async def delete_file(self, agent: str | None, path: str) -> None:
+        """Delete a file."""
+        await self._request("DELETE", f"{_files_path(agent)}/{quote(path)}")
+
+    async def undo_file(self, agent: str | None, path: str) -> FileDetail:
+        """Undo the last change of a file."""
+        return await self._send(FileDetail, f"{_files_path(agent)}/{quote(path)}/undo", {})
+
     async def reload_agents(self) -> list[AgentOut]:
         """Let the bridge read the file with its agents again; returns those it has then."""
         answer = await self._request("POST", "/agents/reload", timeout=REMOVAL)
@@ -152,6 +176,16 @@ class Client:
             if page.next is None:
                 return count
             query["before"] = page.next
+
+    async def notes(self, agent: str, words: str) -> list[NoteOut]:
+        """List what an agent remembers, or what of it has all these words."""
+        path = f"{_agent_path(agent)}/memory"
+        return (await self._get(Page[NoteOut], path, {"q": words})).items
+
+    async def remove_note(self, agent: str, day: str, note: str) -> None:
+        """Remove one note of an agent."""
+        path = f"{_agent_path(agent)}/memory/{quote(day, safe='')}/{quote(note, safe='')}"
+        await self._request("DELETE", path)
 
     async def probe(self, agent: str) -> AgentOut:
         """Have an agent checked now."""
@@ -327,6 +361,10 @@ def _agent_path(name: str) -> str:
     if not NAME.fullmatch(name):
         raise NotFound("agent", name)
     return f"/agents/{name}"
+
+
+def _files_path(agent: str | None) -> str:
+    return "/files" if agent is None else f"{_agent_path(agent)}/files"
 
 
 def _open(path: str) -> httpx.AsyncClient:

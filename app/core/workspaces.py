@@ -180,6 +180,10 @@ class Head:
     """Empty where only its author may push: a fork."""
     commit: str
     """What to read then: a commit, or a full ref name such as `refs/pull/7/head`."""
+    base: str = ""
+    """The branch that it is proposed for."""
+    name: str = ""
+    """The name of its branch, wherever that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,28 @@ class Gathered:
     commit: str
     problem: str = ""
     """Why nothing may be shipped, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What came of bringing a branch's new commits into a clone."""
+
+    state: Literal["current", "updated", "behind"]
+    """`behind` if changes in the clone are in the way."""
+    commit: str = ""
+    """The last commit of the branch."""
+    log: str = ""
+    """The new commits, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A commit and what it changes."""
+
+    commit: str
+    base: str
+    """The branch that it is compared to."""
+    diff: str
 
 
 @dataclass(frozen=True, slots=True)

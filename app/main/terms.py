@@ -28,6 +28,7 @@ from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
 from app.services import find_area, find_repository
+from app.timetable import machine_zone
 
 _LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
 """Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
@@ -70,6 +71,11 @@ def directory_of(configuration: Configuration) -> Directory:
                 setting, "names a folder that agents must not work in", objection
             )
     return directory
+
+
+def zone_of(configuration: Configuration) -> str:
+    """Return the time zone of schedules that name none."""
+    return configuration.time_zone or machine_zone(configuration.surroundings)
 
 
 def variables_of(
@@ -152,6 +158,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
         turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
         idle_seconds=idle_seconds(configuration, agent),
         ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
+        memory=entry.memory,
         unasked=_unasked(configuration, entry, program),
         mode=entry.mode or (program.ask_mode if program else None),
         confines_commands=program.quirks.confines_commands if program else False,

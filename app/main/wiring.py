@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import logs
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
+from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.traces import Traces
@@ -31,14 +34,20 @@ from app.core.folders import Folders
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.joint_work import JointWork
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.repositories.shared_clones import SharedClones
+from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -64,11 +73,13 @@ from app.main.terms import (
     ship_of,
     terms_of,
     variables_of,
+    zone_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+from app.timetable import CronTimetable
 
 T = TypeVar("T")
 
@@ -94,6 +105,7 @@ class Joined:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        self._timetable = CronTimetable()
         self.uploads = base.configuration.data_dir / "uploads"
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
@@ -129,7 +141,13 @@ class Joined:
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
+            remember=self.memory.start,
         )
+
+    @cached_property
+    def memory(self) -> MemoryKeeper:
+        """Keeps what agents remember."""
+        return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -188,7 +206,27 @@ class Joined:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
+            joint=JointWork(
+                SharedClones(
+                    self._clones,
+                    self.checkouts,
+                    stores.checkouts,
+                    self._shipping,
+                    self._base.clock,
+                ),
+                self.checkouts,
+                self._base.vault.redact,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=self.forge,
+                name_of=self._name_of,
+            ),
         )
+
+    def _name_of(self, agent: str) -> str:
+        """Return what people call an agent, present or removed."""
+        return self._names.get(agent) or self._base.registry.name(agent)
 
     @cached_property
     def _folders(self) -> Folders:
@@ -203,20 +241,19 @@ class Joined:
     @cached_property
     def _clones(self) -> Clones:
         stores = self._stores
-        shipping = Shipping(
-            self._per_agent(ship_of),
-            self._per_agent(author_of),
-            self.forge,
-        )
         return Clones(
             self._folders.root,
             self.checkouts,
             stores.checkouts,
             stores.transcript,
-            shipping,
+            self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
         )
+
+    @cached_property
+    def _shipping(self) -> Shipping:
+        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
 
     @cached_property
     def progress(self) -> WorkProgress:
@@ -254,6 +291,11 @@ class Joined:
             of_agent=self._per_agent(max_processes),
         )
 
+    @property
+    def files(self) -> AgentFiles:
+        """Keeps the files of agents."""
+        return self._base.files
+
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
@@ -278,8 +320,13 @@ class Joined:
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
             surroundings=Surroundings(
-                stores.transcript, self.adapters, base.vault, messages=configuration.place_context
+                stores.transcript,
+                self.adapters,
+                base.vault,
+                messages=configuration.place_context,
+                name_of=self._name_of,
             ),
+            personas=AgentPersonas(self.files, base.registry, self.adapters),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -293,6 +340,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
         )
@@ -331,13 +379,49 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+            schedules=self.schedules,
             names=self._names,
+        )
+
+    @cached_property
+    def schedules(self) -> ScheduleBook:
+        """Makes, lists and changes schedules."""
+        return ScheduleBook(
+            self._stores.schedules,
+            self._timetable,
+            zone=zone_of(self._configuration),
+            clock=self._base.clock,
+            outbox=self.outbox,
+            feed=self.feed,
+            names=self._names,
+            changed=lambda adapter: self.scheduler.change(adapter),
+        )
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """Runs schedules when they are due."""
+        return Scheduler(
+            self._stores.schedules,
+            self._timetable,
+            self._base.clock,
+            adapters=self.adapters,
+            deliver=self.intake.wake,
         )
 
     @cached_property
     def _names(self) -> PerAgent[str]:
         """What people call each agent."""
         return self._per_agent(display_name)
+
+    @cached_property
+    def _roster(self) -> Roster:
+        return Roster(self._list_colleagues, self._base.registry.removed, self.availability.of)
+
+    def _list_colleagues(self) -> list[Colleague]:
+        return [
+            Colleague(entry.id, entry.name, self._names[entry.id], entry.visible)
+            for entry in self._base.registry
+        ]
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -363,7 +447,7 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
-            removed=self._base.registry.removed,
+            roster=self._roster,
         )
 
     @cached_property

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import agents_api, api, conversations_api, install, login, page, problems
+from app.server import (
+    agents_api,
+    api,
+    conversations_api,
+    files_api,
+    install,
+    login,
+    memory_api,
+    page,
+    problems,
+)
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
@@ -55,6 +65,8 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     login.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
+    application.include_router(files_api.router)
+    application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
 
+from app.agents.files import AgentFiles
 from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
@@ -16,10 +17,12 @@ from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
@@ -49,6 +52,8 @@ class AgentCard:
     limits: str = ""
     """How much of the machine one of its sessions may use."""
     emoji: str = ""
+    colour: str = ""
+    """The name of its colour, if it chose one."""
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
@@ -136,6 +141,10 @@ class AgentChanger(Protocol):
         ...
 
 
+async def _leave(_agent: str) -> None:
+    """Change nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -162,10 +171,15 @@ class Parts:
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     picker: RepositoryPicker
+    files: AgentFiles
+    schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
+    memory: MemoryKeeper
+    relabel: Callable[[str], Awaitable[None]] = _leave
+    """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None

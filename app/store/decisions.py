@@ -25,8 +25,10 @@ from app.store.commits.endings import (
     stop_session,
     tell_waiting,
 )
+from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
+from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.erasing import is_forgotten
@@ -96,6 +98,8 @@ class Decisions:
                 row.listen,
                 row.verbosity,
                 row.repository,
+                row.holder,
+                row.predecessor,
                 is_fork=row.forked_from is not None,
             )
 
@@ -169,7 +173,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
-    posts: list[int] = []
+    posts = [insert_post(connection, new, now) for new in made.before]
     speaker = made.heard.speaker.name
     for effect in made.effects:
         posts.extend(_apply(connection, effect, place_id, now, by=speaker, area_of=area_of))
@@ -192,6 +196,8 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
     if requests:
         latest = requests[-1].agent_name
         connection.execute(_LATEST, {"of": place_id, "agent": latest})
+    if made.heard.schedule is not None and made.outcome != "done":
+        posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
     answered = tuple(number for taken in answers for number in taken.asks)
@@ -296,6 +302,8 @@ def _message_data(made: Decision) -> dict[str, Any]:
     }
     if made.heard.repeats is not None:
         data["repeats"] = asdict(made.heard.repeats)
+    if made.heard.schedule is not None:
+        data["schedule"] = made.heard.schedule
     return data
 
 
@@ -349,7 +357,13 @@ def _apply_to_place(
             return list(settle_choices(connection, place_id, effect.value, by, now).posts)
         case "remember":
             remember(connection, place_id, effect.value, area_of)
+        case "hold":
+            hold(connection, place_id, effect.value)
+            if effect.told:
+                note = Note(NoteCode.HANDED_OVER, by, effect.told)
+                insert_in_place(connection, place_id, Entry("notice", note=note), now)
         case "listen" | "verbosity":
-            change = {effect.kind: effect.value}
+            own = {"holder": None, "predecessor": None} if effect.kind == "listen" else {}
+            change = {effect.kind: effect.value, **own}
             connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []

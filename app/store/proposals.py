@@ -18,7 +18,7 @@ from app.store.commits.asks import open_ask
 from app.store.commits.offers import withdraw_offers
 from app.store.database import Database
 from app.store.posts import insert_post
-from app.store.tables import checkout, session, surface, told, turn
+from app.store.tables import checkout, place, session, surface, told, turn
 from app.store.transcript import insert_entries
 
 OVERTAKEN = Note(NoteCode.OFFER_OVERTAKEN)
@@ -84,6 +84,24 @@ class ProposalRows:
         return await self._database.writer.run(write)
 
 
+_heir, _theirs = session.alias(), checkout.alias()
+_taken_over = (
+    select(_theirs.c.session)
+    .join(_heir, _heir.c.id == _theirs.c.session)
+    .join(place, (place.c.id == session.c.place) & (place.c.holder == _heir.c.agent))
+    .where(
+        _heir.c.place == session.c.place,
+        _heir.c.id != session.c.id,
+        _theirs.c.url == checkout.c.url,
+        _theirs.c.branch == checkout.c.branch,
+        _theirs.c.sent != "",
+    )
+    .correlate(session, checkout)
+    .exists()
+)
+"""Whether the agent that holds the place has gone on with the branch: then it speaks about it."""
+
+
 def _proposed(agent: str, repository: str) -> Select[Any]:
     return (
         select(checkout)
@@ -94,6 +112,7 @@ def _proposed(agent: str, repository: str) -> Select[Any]:
             checkout.c.name == repository,
             checkout.c.way == "branch",
             checkout.c.sent != "",
+            ~_taken_over,
         )
         .order_by(checkout.c.session.desc(), checkout.c.number.desc())
     )

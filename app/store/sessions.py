@@ -22,9 +22,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.schedules.runs import RUN
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
+from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.tables import (
+    ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
     ask,
@@ -50,7 +53,7 @@ _STATE: ColumnElement[str] = case(
     (_LIMITED, SessionState.LIMITED),
     (
         # Nothing waits for the answer to an offer.
-        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ask.c.kind != "offer"),
+        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ASK_HOLDS),
         SessionState.WAITING,
     ),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
@@ -184,7 +187,11 @@ class Sessions:
         """List an agent's conversations on a service that were used since then."""
         said = (
             select(message.c.message_id)
-            .where(message.c.place == surface.c.place, message.c.message_id.not_like(f"{OFFER}%"))
+            .where(
+                message.c.place == surface.c.place,
+                message.c.message_id.not_like(f"{OFFER}%"),
+                message.c.message_id.not_like(f"{RUN}%"),
+            )
             .limit(1)
             .correlate(surface)
         )
@@ -242,8 +249,7 @@ class Sessions:
 
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
-        change = update(session).where(session.c.id == session_id).values(closed="removed")
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        await self._database.writer.run(lambda connection: remove_session(connection, session_id))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""

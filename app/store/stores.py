@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.keys import AreaOf, no_area
+from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
+from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
@@ -20,9 +22,11 @@ from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
+from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
@@ -48,6 +52,8 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentRows
+    memory: MemoryStore
+    schedules: ScheduleStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -68,4 +74,6 @@ class Stores:
             names=Names(database),
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
+            memory=MemoryRows(database, now),
+            schedules=ScheduleRows(database, now),
         )

@@ -148,7 +148,7 @@ def test_a_mention_weighs_more_than_a_reply(bridge: Observed, place: str) -> Non
 def test_an_agent_that_is_not_here_is_said_to_be_out_of_reach(bridge: Observed, place: str) -> None:
     words = bridge.told(place, "say hello", "stranger")
 
-    assert words == "stranger is not available here."
+    assert words == "stranger is not available here: there is no such agent."
 
 
 def test_a_command_is_the_whole_message_and_never_only_its_first_word(

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -22,9 +24,12 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
+from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, Session, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest, Choice, Choices
@@ -39,6 +44,7 @@ from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
+from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
@@ -127,6 +133,16 @@ class Office:
             clock=clock,
             submit=self.engine.submit,
         )
+        book = ScheduleBook(
+            stores.schedules,
+            CronTimetable(),
+            zone="UTC",
+            clock=clock,
+            outbox=outbox,
+            feed=self.feed,
+            names={},
+            changed=lambda adapter: self.intake.wake(adapter),
+        )
         manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -137,6 +153,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
+            schedules=book,
         )
         dispatcher = Dispatcher(
             stores.decisions,
@@ -147,6 +164,12 @@ class Office:
             untagged="mention",
             clock=clock,
             vault=vault,
+            names={card.id: card.display_name for card in CARDS.values()},
+            roster=Roster(
+                lambda: [
+                    Colleague(card.id, card.name, card.display_name) for card in CARDS.values()
+                ]
+            ),
         )
         self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
         self.availability = Availabilities(clock)
@@ -157,6 +180,7 @@ class Office:
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
+            schedules=book,
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
@@ -180,6 +204,7 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
+            files=AgentFiles(folder, vault),
             installs=Installations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -187,6 +212,7 @@ class Office:
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
+            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         )
         self._outbox = outbox
         self.http = self.browser()

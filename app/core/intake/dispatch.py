@@ -30,20 +30,25 @@ from app.core.inbound import (
 )
 from app.core.intake.access import Access
 from app.core.intake.floor import Floor, decide
+from app.core.intake.handover import Handover, hand_to
+from app.core.intake.notices import notice, refusal, speak
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
-from app.core.posts import NewPost, PostContent
+from app.core.posts import NewPost
 from app.core.reasons import Reason
 from app.core.retry import persist, retry
+from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
-from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
+from app.core.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
 from app.errors import BridgeError, Conflict, PostError, SpeakerUnknown
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_NO_AGENTS = Roster()
 
 WHISPER_SECONDS = 10.0
 """How long a private message may take; nothing depends on it."""
@@ -68,11 +73,13 @@ class Dispatcher:
         clock: Clock,
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
-        removed: Callable[[], Mapping[str, str]] = dict,
+        roster: Roster = _NO_AGENTS,
     ) -> None:
-        """Decide for all adapters; `names` are agents' names for people, `removed` former ones."""
+        """Decide for all adapters; `names` are agents' names for people."""
         self._names = names
-        self._removed = removed
+        self._roster = roster
+        self._removed = roster.removed
+        self._handover = Handover(roster, adapters)
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -88,7 +95,11 @@ class Dispatcher:
         `usual` replaces the general setting; a setting of the place wins over both.
         """
         unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
-        return decide(unmentioned, self._decisions.place(place), usual or self._untagged)
+        return decide(unmentioned, self._view(place), usual or self._untagged)
+
+    def read_command(self, words: str) -> Command | None:
+        """Read words as a command; None if they are for an agent."""
+        return parse(words, self._roster.called())
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
@@ -96,14 +107,16 @@ class Dispatcher:
             return Reason.DECIDED_BEFORE
         adapter = self._adapters[delivery.adapter]
         heard = storable(await self._gather(delivery, adapter, heard))
-        view = self._decisions.place(heard.place)
+        view = self._view(heard.place)
         floor = decide(heard, view, self._untagged)
         last = view.latest
         if floor.reason is Reason.NONE_HERE and last is not None and last in self._removed():
             floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
-        command = None if heard.speaker.kind == "agent" else parse(heard.words)
+        command = None if heard.speaker.kind == "agent" else self.read_command(heard.words)
+        if command is not None and command.name == "agent":
+            return await self._hand_over(command, delivery, heard, view)
         if command is not None:
             return await self._carry_out(command, delivery, heard, floor)
         return await self._hand_on(delivery, heard, floor)
@@ -179,8 +192,8 @@ class Dispatcher:
     async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
         """Record that a message failed, and tell the place; returns the text."""
         words = wording.SEND_AGAIN.format(cause=cause)
-        notice = _notice(delivery, heard, "bridge", words)
-        decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
+        posts = (notice(delivery, heard, "bridge", words),)
+        decision = Decision(delivery.seq, heard, "failed", cause, posts=posts)
         await self._manager.admit(decision)
         return words
 
@@ -198,6 +211,50 @@ class Dispatcher:
             return await self._refuse_in_private(delivery, heard, posts)
         return await self._manager.command(command, delivery, heard, allowed, posts)
 
+    def _view(self, place: PlaceKey) -> PlaceView:
+        """Read who is in a place; an agent that was removed does not hold it."""
+        view = self._decisions.place(place)
+        return replace(view, holder=None) if view.holder in self._removed() else view
+
+    async def _hand_over(
+        self, command: Command, delivery: Delivery, heard: Heard, view: PlaceView
+    ) -> Accepted:
+        """Give the place to an agent, with the words for it if there are any; or list who can."""
+        agent = command.argument
+        if agent not in self._names and agent not in self._removed():
+            return await self._list_agents(agent, delivery, heard, view)
+        heard = replace(heard, mentions=(agent,), hands_over=agent)
+        floor = Floor((agent,), Reason.HANDED_OVER)
+        if command.words or heard.files:
+            said = replace(heard, text=command.words, spoken=None)
+            return await self._hand_on(delivery, said, floor)
+        allowed, posts = await self._admit(delivery, heard, floor)
+        if allowed:
+            words = wording.TOOK_OVER.format(agent=self._names[agent])
+            posts += (speak(delivery, heard, agent, words),)
+        return await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                "done" if allowed else "refused",
+                "command agent",
+                posts=posts,
+                effects=hand_to(agent) if allowed else (),
+            )
+        )
+
+    async def _list_agents(
+        self, unknown: str, delivery: Delivery, heard: Heard, view: PlaceView
+    ) -> Accepted:
+        """Tell who can take the place over, to a speaker who may trigger an agent here."""
+        posts = await self._refuse_here(delivery, heard)
+        outcome: DeliveryState = "refused" if posts or unknown else "done"
+        if not posts:
+            words = await self._handover.list(delivery, heard, view.holder, unknown)
+            posts = (notice(delivery, heard, "bridge", words),)
+        decision = Decision(delivery.seq, heard, outcome, "command agent", posts=posts)
+        return await self._manager.admit(decision)
+
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
         try:
@@ -205,13 +262,15 @@ class Dispatcher:
         except Conflict as error:
             return await self._refuse_choice(delivery, heard, str(error))
         allowed, posts = await self._admit(delivery, heard, floor)
+        if heard.hands_over in allowed:
+            effects += hand_to(heard.hands_over, self._names.get(heard.hands_over, ""))
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
         answers = self._answers(heard, here)
         answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
         unclear = self._ledger.find_unclear(waiting, heard.words)
-        posts += tuple(_notice(delivery, heard, *each) for each in unclear.items())
+        posts += tuple(notice(delivery, heard, *each) for each in unclear.items())
         posts += self._reminders(delivery, heard, waiting)
         posts += self._warning(delivery, heard)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
@@ -237,13 +296,13 @@ class Dispatcher:
 
     async def _refuse_choice(self, delivery: Delivery, heard: Heard, why: str) -> Accepted:
         """Start nothing where the repository that came with a message cannot be used."""
-        notice = _notice(delivery, heard, "bridge", why)
-        refused = Decision(delivery.seq, heard, "refused", why, posts=(notice,))
+        posts = (notice(delivery, heard, "bridge", why),)
+        refused = Decision(delivery.seq, heard, "refused", why, posts=posts)
         return await self._manager.admit(refused)
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
-        if heard.speaker.kind == "agent":
+        if heard.speaker.kind == "agent" or heard.schedule is not None:
             return ()
         if heard.rejects is not None:
             rejected = self._ledger.find_rejected(sessions, heard.rejects)
@@ -264,14 +323,14 @@ class Dispatcher:
         """Remind people of what an agent needs to know before it can begin."""
         unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
         return tuple(
-            _notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
+            notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
         )
 
     def _warning(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Tell a person who sent a secret what happens to it."""
         if heard.speaker.kind != "person" or not self._vault.contains(heard.text):
             return ()
-        return (_notice(delivery, heard, "secret", wording.EXPOSED),)
+        return (notice(delivery, heard, "secret", wording.EXPOSED),)
 
     async def _admit(
         self, delivery: Delivery, heard: Heard, floor: Floor
@@ -282,16 +341,16 @@ class Dispatcher:
         for agent in floor.agents:
             gone = self._removed().get(agent)
             if gone is not None:
-                say = _notice if heard.mentions else _refusal
+                say = notice if heard.mentions else refusal
                 words = wording.AGENT_REMOVED.format(agent=gone)
                 posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
-            away = await self._absence(adapter, delivery, heard)
+            away = await self._handover.absence(agent, delivery, heard)
             if adapter is None or away is not None:
-                words = wording.NOT_HERE.format(agent=name, why=away or "")
-                posts.append(_notice(delivery, heard, agent, words))
+                words = wording.NOT_HERE.format(agent=name, why=away)
+                posts.append(notice(delivery, heard, agent, words))
                 continue
             if heard.withdrawn:
                 allowed.append(agent)
@@ -300,19 +359,10 @@ class Dispatcher:
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
-                say = _notice if why == wording.UNCHECKED else _refusal
+                say = notice if why == wording.UNCHECKED else refusal
                 words = wording.DID_NOT_ACT.format(agent=name, why=why)
                 posts.append(say(delivery, heard, agent, words))
         return tuple(allowed), tuple(posts)
-
-    async def _absence(
-        self, adapter: Adapter | None, delivery: Delivery, heard: Heard
-    ) -> str | None:
-        """Say why an addressed agent is not in the place itself."""
-        if adapter is None or adapter.service_name == delivery.adapter:
-            return None
-        why = await adapter.absence(heard)
-        return None if why is None else f": {why}"
 
     async def _refuse_in_private(
         self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
@@ -332,7 +382,7 @@ class Dispatcher:
         return (
             ()
             if why is None
-            else (_refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
+            else (refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
         )
 
     async def _gather(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> Heard:
@@ -427,20 +477,3 @@ def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
         files=heard.files,
         descriptive_name=heard.title,
     )
-
-
-def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
-    """Say something in the place as the agent that heard the message."""
-    hearer = delivery.adapter.partition(":")[2]
-    target = SessionKey(heard.place.service, heard.external, hearer)
-    content = PostContent(
-        kind="notice", note=words, asker=heard.speaker.id, message_id=heard.message_id
-    )
-    return NewPost(f"notice:{heard.place}:{heard.message_id}:{agent}", target, content)
-
-
-def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
-    """Refuse a person once per conversation: a stranger cannot make an agent post forever."""
-    notice = _notice(delivery, heard, agent, words)
-    conversation = SessionKey(heard.place.service, heard.external, agent)
-    return replace(notice, key=f"refusal:{conversation}:{heard.speaker.id}")

@@ -31,6 +31,7 @@ from app.core.reasons import Reason
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.retry import persist
+from app.core.schedules import runs
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
 from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
@@ -125,7 +126,11 @@ class Intake:
             StoreUnavailable: it was not stored.
         """
         await self._deliveries.add(delivery)
-        if (wake := self._wakes.get(delivery.adapter)) is not None:
+        self.wake(delivery.adapter)
+
+    def wake(self, name: str) -> None:
+        """Read what was stored for an adapter."""
+        if (wake := self._wakes.get(name)) is not None:
             wake.set()
 
     async def settle(self, delivery: Delivery) -> Accepted:
@@ -197,7 +202,7 @@ class Intake:
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Parse one delivery and queue it for its place."""
         try:
-            inbound = adapter.parse(delivery)
+            inbound = runs.parse(delivery) or adapter.parse(delivery)
         except DeliveryRefused as error:
             logger.info("delivery %d of %s refused: %s", delivery.seq, delivery.adapter, error)
             await self._note(delivery, "refused", error.reason)

@@ -110,11 +110,21 @@ class TurnStore(Protocol):
         ...
 
     async def prompted(
-        self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+        self,
+        turn: int,
+        prompt: str,
+        acp_session_id: str,
+        generation: int,
+        *,
+        told: int = 0,
+        system: str = "",
+        standing: Mapping[str, str] | None = None,
     ) -> bool:
         """Record what the agent is about to be told, before the bytes are written.
 
-        `told` is the last row of the transcript that the prompt includes.
+        `told` is the last row of the transcript that the prompt includes, `system` the system
+        prompt that the agent was started with for this turn, `standing` what it then knows of
+        itself, by part.
 
         False if the turn was stopped meanwhile: then nothing may be written.
         """

@@ -11,7 +11,9 @@ from app.server.page import (
     assets,
     browse,
     managing,
+    memory,
     menu,
+    personas,
     repositories,
     routes,
     uploads,
@@ -24,5 +26,6 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
-    for router in (agents.pages, agents.forms, managing.pages, managing.forms):
+    own = (personas, memory, agents, managing)
+    for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from fastapi import Request
 
+from app.agents.identity import COLOURS
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.stores.conversations import Wanted
@@ -96,6 +97,7 @@ def cast_of(parts: Parts) -> Cast:
             examples=card.examples,
             availability=parts.availability(card.id),
             emoji=card.emoji,
+            colour=COLOURS.index(card.colour) if card.colour else None,
             visible=card.visible,
         )
         for card in parts.agents.values()

@@ -88,6 +88,12 @@ class GithubAdapter(Adapter):
         self._parsed: tuple[Delivery, Event] | None = None
         self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts, app.remember)
 
+    @override
+    def mention(self, name: str) -> str:
+        """Return what people type to mention the App."""
+        known = self._directory.known.get(self.agent)
+        return super().mention(name if known is None else known.slug)
+
     # Hearing.
 
     @override

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -172,11 +173,24 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        agent = session.key.agent
-        api = self._apis.get(agent)
+        api = self._apis.get(session.key.agent)
         if session.place.service != SERVICE or api is None:
             return None
-        spot = Spot.parse(session.place.name)
+        return await self._head(api, Spot.parse(session.place.name), session.key.agent)
+
+    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+        """Return the head of a pull request; None if there is none of this number.
+
+        Raises:
+            RepositoryError: GitHub does not say.
+        """
+        api = self._api(repository, agent)
+        if api is None:
+            return None
+        found = await self._head(api, Spot(repository.name, number), agent)
+        return None if found is None else replace(found, branch="")
+
+    async def _head(self, api: GithubApi, spot: Spot, agent: str) -> Head | None:
         pull = await self._retry(f"{spot} cannot be read", lambda: _find_pull(api, spot))
         if pull is None:
             return None
@@ -185,7 +199,8 @@ class GithubForge:
         by_colleague = self._directory.us.agent(pull.user) not in {None, agent}
         # A pull request of a fork or of another agent can be read, not pushed to.
         branch = "" if is_fork or by_colleague else pull.head.ref
-        return Head(branch, f"refs/pull/{spot.number}/head" if is_fork else pull.head.sha)
+        commit = f"refs/pull/{spot.number}/head" if is_fork else pull.head.sha
+        return Head(branch, commit, pull.base.ref, pull.head.ref)
 
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         """Say why pushes to a branch need a person's approval; empty if they do not."""

@@ -264,6 +264,11 @@ class LinearAdapter(Adapter):
         return False
 
     @override
+    async def absence(self, heard: Heard) -> str | None:
+        """Say how to call another agent: it needs a Linear agent session of its own."""
+        return "on Linear every agent has its own session; mention it or delegate the issue to it"
+
+    @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Allow members of the organisation, not guests, apps or strangers.
 

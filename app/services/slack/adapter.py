@@ -128,6 +128,12 @@ class SlackAdapter(Adapter):
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
 
     @override
+    def mention(self, name: str) -> str:
+        """Return the mention of the app's user, as Slack writes it."""
+        known = self.colleagues.known.get(self.agent)
+        return "" if known is None else f"<@{known.user}>"
+
+    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Parse a Slack frame; None if it is irrelevant."""
         return self._reader.read(delivery)
@@ -193,10 +199,11 @@ class SlackAdapter(Adapter):
         """Read what people said in a thread before a message; agents' messages are known."""
         channel, thread = events.channel_and_thread(key.external)
         me = await self._me()
+        until = before or f"{self._clock.now():.6f}"
         found = [
             message
-            for message in await self._api.replies(channel, thread, latest=before)
-            if message["ts"] < before and message.get("user") not in self.colleagues.agents
+            for message in await self._api.replies(channel, thread, latest=until)
+            if message["ts"] < until and message.get("user") not in self.colleagues.agents
         ]
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))

@@ -12,7 +12,7 @@ import pytest
 import app.core
 
 CORE = Path(next(iter(app.core.__path__)))
-FOR_AGENTS = {"turns/prompt.py", "turns/place_context.py"}
+FOR_AGENTS = {"turns/prompt.py", "turns/place_context.py", "turns/standing.py"}
 """Text for agents, which is another surface."""
 WORD = re.compile(r"(?<![\w{/.-])[A-Za-z][a-z']+(?![\w}/(=*-])")
 NOT_FOR_PEOPLE = {

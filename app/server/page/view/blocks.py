@@ -198,6 +198,8 @@ class Head:
     home: str
     cost: float | None = None
     currency: str = ""
+    turn: int = 0
+    """The number of the turn whose prompt can be read."""
 
 
 @dataclass(slots=True)

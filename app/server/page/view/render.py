@@ -21,10 +21,11 @@ from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
-from app.server.page.view.agents import Crew, NewForm, Shown
+from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.managing import Managed
+from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
@@ -193,11 +194,32 @@ def agent(crew: Crew, shown: Shown) -> str:
     return template.render(crew=crew, shown=shown, on=shown.line.path)
 
 
+def memory(
+    crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str, problem: str
+) -> str:
+    """Render the page with what an agent remembers."""
+    template = _environment().get_template("memory.html")
+    return template.render(
+        crew=crew, line=line, notes=notes, query=query, problem=problem, on=line.path
+    )
+
+
 def new_agent(crew: Crew, form: NewForm) -> str:
     """Render the form for a new agent."""
     return (
         _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
     )
+
+
+def editor(crew: Crew, shown: Editor) -> str:
+    """Render the page of one file of agents."""
+    template = _environment().get_template("editor.html")
+    return template.render(crew=crew, editor=shown, on=shown.back)
+
+
+def prompt(crew: Crew, shown: Prompt) -> str:
+    """Render what an agent was told in a turn."""
+    return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
 
 
 def managed(shown: Managed) -> str:

@@ -117,7 +117,7 @@ class Cast:
             {
                 agent.id: replace(
                     agent,
-                    colour=number % COLOURS,
+                    colour=number % COLOURS if agent.colour is None else agent.colour,
                     letters=agent.emoji
                     or _letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
                 )
