@@ -30,13 +30,14 @@ from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Changes, Piece, Workspace
+from app.server.titles import in_path
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"execute": "run", "switch_mode": "mode", "other": "tool"}
 _COMMAND = re.compile(r"(Run )?`([^`]+)`")
 """A title that agents write around a command; backticks in a command itself stay."""
-_APART = ("changes", "agents")
+_APART = ("changes", "managed", "agents")
 """The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
@@ -387,7 +388,7 @@ def source_of(file: Mapping[str, str]) -> str:
     folder, _, name = file.get("url", "").partition("/")
     if not (folder.isalnum() and name) or "/" in name:
         return ""
-    return f"/uploads/{folder}/{views.in_path(name)}"
+    return f"/uploads/{folder}/{in_path(name)}"
 
 
 def _size(file: Mapping[str, Any]) -> str:
