@@ -17,6 +17,7 @@ import typer
 from app.cli.agents.commands import agents
 from app.cli.asking import Allow
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
+from app.cli.schedule_commands import schedules
 from app.core.types import SessionState
 from app.errors import Conflict, DataDirInUse
 
@@ -39,6 +40,7 @@ app = typer.Typer(
 sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
+app.add_typer(schedules, name="schedules")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import agents_api, api, install, login, page, problems
+from app.server import agents_api, api, install, login, page, problems, schedules_api
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
@@ -55,6 +55,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     login.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
+    application.include_router(schedules_api.router)
     application.include_router(install.router)
     page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])

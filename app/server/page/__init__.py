@@ -13,6 +13,7 @@ from app.server.page import (
     menu,
     repositories,
     routes,
+    schedules,
     uploads,
     workspace,
 )
@@ -23,5 +24,5 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
         application.include_router(part.router)
-    for router in (agents.pages, agents.forms):
+    for router in (agents.pages, agents.forms, schedules.pages, schedules.forms):
         application.include_router(router)

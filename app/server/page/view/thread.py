@@ -153,7 +153,8 @@ class Fold:
         self._go_on(to, repeats or {})
         self._last_message = row.id
         if not row.data.get("answers"):  # else the card of the ask shows the answer
-            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats)
+            run = row.data.get("schedule")
+            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
             self._put(self.blocks, said)
 
     def _take_silence(self, row: Entry) -> None:
