@@ -19,8 +19,8 @@ from tests.support.slack import SlackWorld
 from tests.support.variants import quick
 from tests.support.world import World
 
-SPEED = 100.0
-"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.6 seconds."""
+SPEED = 300.0
+"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.2 seconds."""
 ZONES = {
     "Berlin": (
         "30 2 * * * Europe/Berlin",
@@ -109,8 +109,6 @@ def test_each_due_time_runs_once_over_kills_downtime_and_changes_of_the_clocks(
         world.command("t1", f'schedule "{rule}" say tick')
         world.settle()
         first, gap, after = spring
-        assert "paused" in run(world, "schedules", "pause", "1")
-        assert "next: " in run(world, "schedules", "resume", "1")
 
         # Killed before and after the commit that makes the run.
         world.bridge.arm("schedules.begin", "before")
