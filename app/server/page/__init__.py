@@ -10,6 +10,7 @@ from app.server.page import (
     agents,
     assets,
     browse,
+    file_names,
     menu,
     repositories,
     routes,
@@ -22,7 +23,17 @@ from app.server.page import (
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
     application.state.recent = agent_pages.Recent()
-    for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
+    for part in (
+        routes,
+        menu,
+        file_names,
+        actions,
+        repositories,
+        uploads,
+        assets,
+        workspace,
+        browse,
+    ):
         application.include_router(part.router)
     for router in (agents.pages, agents.forms, schedules.pages, schedules.forms):
         application.include_router(router)
