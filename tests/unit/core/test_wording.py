@@ -13,16 +13,16 @@ from app.core.consent import wording as asks
 from app.core.posts import Outcome, PostContent, Pushed
 from app.core.updates import PlanStep
 from app.errors import AgentDied, AgentLoginNeeded, AgentRefused, AgentTimedOut
+from app.services.common import wording as services
 from app.services.github import render as github
 from app.services.linear import render as linear
-from app.services.slack import cards
-from app.services.slack import render as slack
+from app.services.slack import wording as slack
 
 AVOIDED = re.compile(
     r"\b(nobody|whoever|whatever|shall|beside|anew|of its own|somebody|log-in|[A-Z]+_[A-Z_]+)\b"
 )
 """Words that a colleague would not say, and names of settings."""
-SURFACES = (wording, asks, github, linear, slack, cards)
+SURFACES = (wording, asks, services, github, linear, slack)
 
 
 def sentences() -> Iterator[tuple[str, str]]:
