@@ -157,7 +157,7 @@ class JointWork:
             name = self._name_of(self._agent_of(theirs))
             words = wording.CAUGHT_UP if followed.state == "updated" else wording.FELL_BEHIND
             note = words.format(agent=name, branch=mine.branch, commit=followed.commit[:12])
-            origin = f"the new commits of {mine.branch}"
+            origin = wording.NEW_COMMITS.format(branch=mine.branch)
             return Joined((note,), ((origin, followed.log),) if followed.log else ())
         return Joined()
 
@@ -209,4 +209,5 @@ class JointWork:
         diff = self._redact(compared.diff)
         if len(diff) > DIFF_CHARACTERS:
             diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
-        return Joined((note,), ((f"the diff of {found.name} to {compared.base}", diff),))
+        origin = wording.DIFF.format(name=found.name, base=compared.base)
+        return Joined((note,), ((origin, diff),))
