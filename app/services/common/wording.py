@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 NO_MESSAGE: Final = "Finished without a message."
+ON_HOLD: Final = "Reply `{to}queue now` to send them, or `{to}queue drop` to discard them."
 PUSHED_TO: Final = "Pushed to"
 DONE_IN: Final = "Done in"
 
