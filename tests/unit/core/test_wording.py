@@ -15,7 +15,7 @@ from app.core.updates import PlanStep
 from app.errors import AgentDied, AgentLoginNeeded, AgentRefused, AgentTimedOut
 from app.services.common import wording as services
 from app.services.github import wording as github
-from app.services.linear import render as linear
+from app.services.linear import wording as linear
 from app.services.slack import wording as slack
 
 AVOIDED = re.compile(r"\b(nobody|whoever|whatever|shall|beside|anew|of its own|somebody|log-in)\b")
@@ -30,6 +30,7 @@ TO_OPERATORS = {
         "OTHER_SECRET",
         "WRONG_ADDRESS",
     },
+    "linear": {"CHECK_CLIENT", "CREATE_ACCESS", "NOT_LISTED", "UNREADABLE"},
 }
 """Sentences with a remedy that only the operator has: these name settings."""
 SURFACES = (wording, asks, services, github, linear, slack)

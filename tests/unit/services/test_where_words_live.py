@@ -12,7 +12,6 @@ import app.services
 from tests.support.sentences import list_sentences
 
 SERVICES = Path(next(iter(app.services.__path__)))
-WORDED = ("common", "github", "slack")
 FOR_OPERATORS = {"addresses", "doctor", "live", "manifest", "scratch", "settings"}
 """Modules of what the operator reads: settings, setup and checks."""
 
@@ -21,8 +20,7 @@ FOR_OPERATORS = {"addresses", "doctor", "live", "manifest", "scratch", "settings
     "path",
     [
         pytest.param(path, id=str(path.relative_to(SERVICES)))
-        for service in WORDED
-        for path in sorted((SERVICES / service).rglob("*.py"))
+        for path in sorted(SERVICES.glob("*/**/*.py"))
         if path.stem not in {"wording", *FOR_OPERATORS}
     ],
 )
