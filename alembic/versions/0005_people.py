@@ -17,6 +17,13 @@ def upgrade() -> None:
     op.add_column("place", sa.Column("pinned_at", sa.Float))
     op.add_column("place", sa.Column("archived_at", sa.Float))
     op.add_column("place", sa.Column("forked_from", sa.String))
+    op.add_column("place", sa.Column("deleted_at", sa.Float))
+    op.create_table(
+        "forgotten",
+        sa.Column("mark", sa.String, primary_key=True),
+        sa.Column("at", sa.Float, nullable=False),
+    )
+    op.create_index("forgotten_at", "forgotten", ["at"])
     op.add_column("session", sa.Column("standing", sa.JSON))
     op.add_column("turn", sa.Column("system", sa.Text, nullable=False, server_default=""))
     op.create_table(
@@ -31,10 +38,12 @@ def upgrade() -> None:
         sa.Column("words", sa.Text, nullable=False),
         sa.Column("creator_id", sa.String, nullable=False),
         sa.Column("creator_name", sa.String, nullable=False),
+        sa.Column("creator_number", sa.String, nullable=False, server_default=""),
         sa.Column("state", sa.String, nullable=False, server_default="active"),
         sa.Column("reason", sa.Text, nullable=False, server_default=""),
         sa.Column("due_at", sa.Float, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("origin", sa.String, nullable=False, unique=True),
         sa.Column("created_at", sa.Float, nullable=False),
         sqlite_autoincrement=True,
     )

@@ -99,6 +99,8 @@ class Configuration:
     """How much places show; None leaves it to the kind of place."""
     place_context: int
     """How many earlier messages an agent is shown at its first turn in a place."""
+    time_zone: str | None
+    """The time zone of schedules that name none; None: this machine's."""
     limits: Limits
     """How much, how long, at what cost."""
     database_url: str

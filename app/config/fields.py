@@ -13,6 +13,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -265,6 +266,13 @@ def matching(pattern: str, problem: str, remedy: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise refusal("is not a time zone", "Write it like Europe/Berlin.") from None
+
+
 def _lower(text: object) -> object:
     return text.strip().lower() if isinstance(text, str) else text
 
@@ -276,6 +284,7 @@ Address = Annotated[str, AfterValidator(_address)]
 PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
 FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
 Host = Annotated[str, AfterValidator(_host)]
+Zone = Annotated[str, AfterValidator(_zone)]
 Repository = Annotated[str, AfterValidator(_repository)]
 Repositories = Annotated[Mapping[str, str], BeforeValidator(_pairs), AfterValidator(_repositories)]
 Prompts = Annotated[Mapping[str, str], BeforeValidator(_texts), AfterValidator(_freeze)]

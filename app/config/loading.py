@@ -40,6 +40,7 @@ _AS_GIVEN = (
     "untagged_replies",
     "verbosity",
     "place_context",
+    "time_zone",
     "host",
     "port",
     "log_level",

@@ -22,6 +22,7 @@ from app.config.fields import (
     People,
     Repository,
     Services,
+    Zone,
     at_least,
 )
 from app.config.problems import first_problem
@@ -77,6 +78,8 @@ class Settings(BaseModel):
     """How much places show; by default each kind of place has its own."""
     place_context: Annotated[int, Field(ge=0, le=500)] = 30
     """How many earlier messages of a place an agent sees at its first turn there."""
+    time_zone: Zone | None = None
+    """The time zone of schedules that name none; by default this machine's."""
 
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 4
     """How many turns run at once."""

@@ -164,6 +164,8 @@ class Adapter(ABC):
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:
         """Read what was said in a conversation before a message, oldest first.
 
+        Without the id of a message, read everything.
+
         Raises:
             PostDelayed: not now.
             PostRejected: never.

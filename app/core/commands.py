@@ -1,6 +1,6 @@
 """Recognises commands: the whole message after the mention, never only its first word; pure.
 
-Only `agent NAME` may have words after it: they are for that agent.
+Only `agent NAME` and `schedule "WHEN"` may have words after them: they are for an agent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from app.core.schedules import command as schedule_command
+
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
 _CHOICES = {
@@ -18,7 +20,7 @@ _CHOICES = {
     "listen": {"mention", "latest", "all"},
 }
 _NAMED = {"mode", "model", "repo"}
-_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED}
+_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule"}
 _AGENT = re.compile(r"(!?)agent(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
 _AFTER_NAME = ",: \t\r\n"
 _NO_AGENTS: Mapping[str, str] = MappingProxyType({})
@@ -45,6 +47,8 @@ def parse(text: str, agents: Mapping[str, str] = _NO_AGENTS) -> Command | None:
     line = text.strip()
     if (named := _AGENT.fullmatch(line)) is not None:
         return _hand_over(named[2] or "", agents, is_meant=bool(named[1]))
+    if schedule_command.read(line.removeprefix("!")) is not None:
+        return Command("schedule", line.removeprefix("!"))
     words = line.removeprefix("!").split()
     if not words or "\n" in line:
         return None

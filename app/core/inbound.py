@@ -89,6 +89,10 @@ class Heard:
     """The open ask that the speaker rejects with these words."""
     hands_over: str = ""
     """The agent that the place belongs to from now on, if it is handed over with these words."""
+    schedule: int | None = None
+    """The schedule that it is a run of."""
+    announcement: str = ""
+    """What shows the message to people who did not see it said."""
 
     @property
     def words(self) -> str:
@@ -251,6 +255,8 @@ class Decision:
     """Why no agent answers, shown to people."""
     answers: tuple[AskAnswer, ...] = ()
     """The asks that the message answers."""
+    before: tuple[NewPost, ...] = ()
+    """Posts that come before those of the turns."""
 
 
 @dataclass(frozen=True, slots=True)

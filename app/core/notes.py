@@ -31,6 +31,11 @@ class NoteCode(StrEnum):
     MESSAGE_TAKEN_BACK = "message_taken_back"
     RATED_GOOD = "rated_good"
     RATED_BAD = "rated_bad"
+    SCHEDULE_FAILED = "schedule_failed"
+    RENAMED = "renamed"
+    CLEARED = "cleared"
+    FORKED = "forked"
+    FORKED_WHOLE = "forked_whole"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from app.core.workspaces import (
     Repository,
     Shipped,
     Target,
+    Unshipped,
     Work,
     Workspace,
     WorkspaceView,
@@ -227,6 +228,20 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def unshipped(self, session: Session) -> Sequence[Unshipped]:
+        """List the clones of a session with work that is nowhere else."""
+        found: list[Unshipped] = []
+        for record in await self._clones.all():
+            if record.session != session.id:
+                continue
+            try:
+                held = await self._clones.unshipped(session, record)
+            except RepositoryError as error:
+                held = str(error)
+            if held:
+                found.append(Unshipped(record.repository.name, record.branch, held))
+        return found
 
     async def reap(self, *, before: float) -> Sequence[str]:
         """Remove clones and homes unused since a time; returns which were kept, and why.

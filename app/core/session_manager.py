@@ -24,6 +24,8 @@ from app.core.ports import Clock, TurnEngine
 from app.core.posts import NewPost, PostContent, Verbosity
 from app.core.repositories.directory import Directory
 from app.core.retry import persist
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.runs import announce
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import LiveAgents
@@ -49,6 +51,7 @@ class SessionManager:
         feed: Feed,
         clock: Clock,
         directory: Directory,
+        schedules: ScheduleBook,
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Manage sessions; `names` are agents' names for people."""
@@ -60,14 +63,13 @@ class SessionManager:
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
+        self._schedules = schedules
         self._effects = CommandEffects(decisions, sessions, turns, live, directory, names)
 
     async def admit(self, decision: Decision) -> Accepted:
         """Commit what a message leads to, then carry it out."""
-        posts = tuple(
-            replace(post, content=self._outbox.clean(post.content)) for post in decision.posts
-        )
-        decision = replace(decision, posts=posts)
+        posts, before = self._clean(decision.posts), self._clean(announce(decision))
+        decision = replace(decision, posts=posts, before=before)
         accepted = await persist(self._clock, self._decisions.accept, decision)
         # Agents first: their start is what people wait for.
         for ref in accepted.turns:
@@ -79,6 +81,9 @@ class SessionManager:
         self._outbox.send(*accepted.posts)
         self._feed.notify_place(decision.heard.place)
         return accepted
+
+    def _clean(self, posts: Sequence[NewPost]) -> tuple[NewPost, ...]:
+        return tuple(replace(post, content=self._outbox.clean(post.content)) for post in posts)
 
     def choose(self, place: PlaceKey, repository: str) -> tuple[Effect, ...]:
         """Work out what a choice with a first message changes.
@@ -125,7 +130,10 @@ class SessionManager:
         effects: tuple[Effect, ...] = ()
         posts = refusals
         if agents or not refusals:
-            effects, words = await self._effects.of(command, heard.place, sessions)
+            if command.name == "schedule":
+                words = await self._schedules.obey(command.argument, heard, agents)
+            else:
+                effects, words = await self._effects.of(command, heard.place, sessions)
             if effects and command.name == "stop" and not await self._works_in(sessions, heard):
                 words = (
                     wording.STOPPED

@@ -113,6 +113,8 @@ class PlaceView:
     """The agent that the place was handed over to."""
     predecessor: str | None = None
     """The agent whose branch the holder goes on with."""
+    is_fork: bool = False
+    """Whether what was said here at first was copied from another place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,13 @@ class Thread:
     """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
     found: str = ""
     """The text that a search found in it."""
+    number: int = 0
+    """What names it to people and programs."""
+    named: str = ""
+    """The title that a person gave it."""
+    pinned: bool = False
+    archived: bool = False
+    forked_from: PlaceKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

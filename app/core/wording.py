@@ -23,6 +23,7 @@ MINUS = "\N{MINUS SIGN}"
 PICKS_REPOSITORY = "Waiting for someone to pick a repository."
 PICKS_UP = "The bridge restarted; {agent} is picking up where it left off."
 FOLDER_IN_USE = "Waiting for another session that is working in this folder."
+FORK_TITLE = "{title} (fork)"
 FROM_TRANSCRIPT = "{agent} could not restore its conversation, so it got the transcript instead."
 PARKED = "Waiting for an answer to the question above."
 RAN_UNASKED = "Ran without asking: {what}."
@@ -62,30 +63,10 @@ CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
 CLONE_UNUSABLE = (
     "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
 )
-CLONE_BROKEN = "its clone can no longer be used"
 BRANCH_GUARDED = (
     "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
     "and are proposed from there."
 )
-GOES_ON_WITH = (
-    "You take over from {agent}. Your folder is your own clone of its branch {branch}, with its "
-    "last commit; go on there, its pull request follows the branch."
-)
-LEFT_BEHIND = "Not taken along from {agent}: {left}."
-STILL_AT_WORK = "it is still at work, and what it has not pushed yet stays with it"
-CAUGHT_UP = (
-    "{agent} pushed to your branch {branch} meanwhile. Your folder is at its commit {commit} now."
-)
-FELL_BEHIND = (
-    "{agent} pushed to your branch {branch} meanwhile, up to commit {commit}. Your folder has "
-    "local changes and was left as it is: merge that commit before you push."
-)
-REVIEW = "Review {name}{by} at commit {commit}, against {base}. {where} The diff follows as data."
-REVIEW_BY = " by {agent}"
-REVIEW_IN_PLACE = "Your folder has it checked out."
-REVIEW_APART = "Your own folder stays as it is: read the commit with git show and git diff."
-NOTHING_TO_REVIEW = "There is nothing of {name} to review: it has not been pushed."
-CUT_DIFF = "[… the rest of the diff is in the clone]"
 MERGED = "Merged: {link}"
 CLOSED = "Closed without being merged: {link}"
 CHECKS_PASSED = "Checks passed: {link}"
@@ -222,7 +203,8 @@ Send a command as its own message, after a mention or with `!` in front.
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
 `agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team
+`schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · `schedule remove N`"""
 NOTES = {
     NoteCode.STOPPED: "Stopped.",
     NoteCode.DROPPED: "Dropped before it began.",
@@ -248,6 +230,22 @@ NOTES = {
     NoteCode.MESSAGE_TAKEN_BACK: "{by} deleted a message.",
     NoteCode.RATED_GOOD: "👍 {by} found this answer helpful.",
     NoteCode.RATED_BAD: "👎 {by} did not find this answer helpful.",
+    NoteCode.SCHEDULE_FAILED: (
+        "Schedule {about} is paused because it failed three times in a row. Once the cause is "
+        "gone, send `schedule resume {about}`."
+    ),
+    NoteCode.RENAMED: "{by} renamed this conversation to “{about}”.",
+    NoteCode.CLEARED: (
+        "{by} cleared this conversation: what was said before is deleted, and the agents here "
+        "start over. The files they work on stay."
+    ),
+    NoteCode.FORKED: (
+        "Forked from “{about}”. {by} continues from the transcript above, in a folder of its own."
+    ),
+    NoteCode.FORKED_WHOLE: (
+        "Forked from “{about}”, with what the agents remember of it. "
+        "They work in folders of their own."
+    ),
 }
 
 

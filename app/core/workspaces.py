@@ -290,6 +290,16 @@ class Shipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Unshipped:
+    """A clone with work that is nowhere else."""
+
+    repository: str
+    branch: str
+    held: str
+    """What it holds, or why that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceView:
     """What people see of a workspace."""
 

@@ -133,6 +133,8 @@ class Bridge:
             ledger=self._joined.ledger,
             feed=self.feed,
             sessions=base.stores.sessions,
+            threads=base.stores.conversations,
+            conversations=self._joined.conversations,
             turns=base.stores.turns,
             transcript=base.stores.transcript,
             deliveries=base.stores.deliveries,
@@ -157,6 +159,7 @@ class Bridge:
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
+            schedules=self._joined.schedules,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -180,6 +183,7 @@ class Bridge:
             await self._joined.outbox.start()
             # And before agents that are gone would begin to work.
             await self.changes.settle()
+            await self._joined.conversations.finish()
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()
@@ -187,6 +191,8 @@ class Bridge:
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
+        if resume:
+            self._joined.scheduler.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -199,6 +205,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.scheduler.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:

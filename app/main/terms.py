@@ -26,8 +26,9 @@ from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
-from app.server.page.view.views import path_of
+from app.server.titles import path_of
 from app.services import find_area, find_repository
+from app.timetable import machine_zone
 
 _LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
 """Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
@@ -70,6 +71,11 @@ def directory_of(configuration: Configuration) -> Directory:
                 setting, "names a folder that agents must not work in", objection
             )
     return directory
+
+
+def zone_of(configuration: Configuration) -> str:
+    """Return the time zone of schedules that name none."""
+    return configuration.time_zone or machine_zone(configuration.surroundings)
 
 
 def variables_of(

@@ -19,12 +19,14 @@ from app.agents.isolation import homes_root
 from app.agents.personas import AgentPersonas
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
+from app.children.traces import Traces
 from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -44,6 +46,8 @@ from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.repositories.shared_clones import SharedClones
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -69,11 +73,13 @@ from app.main.terms import (
     ship_of,
     terms_of,
     variables_of,
+    zone_of,
 )
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+from app.timetable import CronTimetable
 
 T = TypeVar("T")
 
@@ -99,6 +105,7 @@ class Joined:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        self._timetable = CronTimetable()
         self.uploads = base.configuration.data_dir / "uploads"
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
@@ -180,8 +187,11 @@ class Joined:
 
     def _give(self, path: Path, agent: str) -> None:
         """Give a path to an agent that has its own user."""
+        give(path, self._user_of(agent))
+
+    def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
-        give(path, shelter.user if shelter else None)
+        return shelter.user if shelter else None
 
     @cached_property
     def workspaces(self) -> RepoProvider:
@@ -369,7 +379,33 @@ class Joined:
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
+            schedules=self.schedules,
             names=self._names,
+        )
+
+    @cached_property
+    def schedules(self) -> ScheduleBook:
+        """Makes, lists and changes schedules."""
+        return ScheduleBook(
+            self._stores.schedules,
+            self._timetable,
+            zone=zone_of(self._configuration),
+            clock=self._base.clock,
+            outbox=self.outbox,
+            feed=self.feed,
+            names=self._names,
+            changed=lambda adapter: self.scheduler.change(adapter),
+        )
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """Runs schedules when they are due."""
+        return Scheduler(
+            self._stores.schedules,
+            self._timetable,
+            self._base.clock,
+            adapters=self.adapters,
+            deliver=self.intake.wake,
         )
 
     @cached_property
@@ -448,6 +484,33 @@ class Joined:
             adapters=self.adapters.values(),
             directory=self._directory,
             clock=self._base.clock,
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Manages whole conversations."""
+        stores, data = self._stores, self._configuration.data_dir
+        traces = Traces(
+            self._folders.root,
+            data / "gates",
+            homes_root(self._configuration),
+            self.uploads,
+            base_homes=data / "homes",
+            user_of=self._user_of,
+        )
+        return Conversations(
+            stores.conversations,
+            stores.sessions,
+            self.manager,
+            self.live,
+            self.workspaces,
+            traces,
+            ended=self.engine.ended,
+            pause=self.intake.pause,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            names=self._names,
         )
 
     @cached_property

@@ -117,9 +117,9 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
 
 @router.patch("/sessions/{session_id}")
 async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
-    """Rename a session."""
-    _session(parts, session_id)
-    await parts.sessions.rename(session_id, new.title)
+    """Rename the conversation of a session; agents do not change that title."""
+    place = _session(parts, session_id).place
+    await parts.talks.rename(place, new.title, OPERATOR[1])
     return _session_out(parts, _session(parts, session_id))
 
 

@@ -11,12 +11,14 @@ from fastapi.responses import JSONResponse, Response
 from app.server import (
     agents_api,
     api,
+    conversations_api,
     files_api,
     install,
     login,
     memory_api,
     page,
     problems,
+    schedules_api,
 )
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -66,6 +68,8 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
+    application.include_router(conversations_api.router)
+    application.include_router(schedules_api.router)
     application.include_router(install.router)
     page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])

@@ -13,6 +13,7 @@ from app.agents.files import AgentFiles
 from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -21,7 +22,9 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.updates import Choices
@@ -154,6 +157,7 @@ class Parts:
     ledger: Ledger
     feed: Feed
     sessions: SessionStore
+    threads: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     deliveries: DeliveryStore
@@ -168,6 +172,7 @@ class Parts:
     installs: Installations
     picker: RepositoryPicker
     files: AgentFiles
+    schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
@@ -183,6 +188,7 @@ class Parts:
     offers: Callable[[str], Choices] = lambda _agent: Choices()
     """Returns what an agent offered when it was last tried."""
     changes: AgentChanger | None = None
+    conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
 
@@ -196,6 +202,17 @@ class Parts:
         if self.changes is None:
             raise Conflict("agents cannot be changed here")
         return self.changes
+
+    @property
+    def talks(self) -> Conversations:
+        """What manages whole conversations.
+
+        Raises:
+            Conflict: they cannot be managed here.
+        """
+        if self.conversations is None:
+            raise Conflict("conversations cannot be managed here")
+        return self.conversations
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

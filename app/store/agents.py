@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import insert
 from app.config import AgentRecord
 from app.errors import ConfigurationError
 from app.store.database import Database
-from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, session
+from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, schedule, session
 
 _UNSENT = ("new", "closing", "open")
 
@@ -92,6 +92,8 @@ class AgentRows:
         connection.execute(former.values(removed_at=0.0))
         for record in records:
             row = _row_of(record)
+            if record.removed_at is not None:
+                connection.execute(delete(schedule).where(schedule.c.agent == record.id))
             connection.execute(
                 insert(agent)
                 .values(**row, created_at=self._now())

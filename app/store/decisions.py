@@ -28,8 +28,10 @@ from app.store.commits.endings import (
 from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
+from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
@@ -79,7 +81,9 @@ class Decisions:
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by any adapter."""
         named = {"service": where.service, "name": where.name}
-        return self._database.one(_DECIDED, **named, message=message_id) is not None
+        with self._database.engine.connect() as connection:
+            known = connection.execute(_DECIDED, {**named, "message": message_id}).first()
+            return known is not None or is_forgotten(connection, where, message_id)
 
     def place(self, where: PlaceKey) -> PlaceView:
         """Return who is in a place."""
@@ -96,6 +100,7 @@ class Decisions:
                 row.repository,
                 row.holder,
                 row.predecessor,
+                is_fork=row.forked_from is not None,
             )
 
     async def accept(self, made: Decision) -> Accepted:
@@ -164,11 +169,11 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
             "at": now,
         },
     ).rowcount
-    if not fresh or _is_known(connection, place_id, made.heard.message_id):
+    if not fresh or _is_known(connection, place_id, made.heard):
         settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
-    posts: list[int] = []
+    posts = [insert_post(connection, new, now) for new in made.before]
     speaker = made.heard.speaker.name
     for effect in made.effects:
         posts.extend(_apply(connection, effect, place_id, now, by=speaker, area_of=area_of))
@@ -191,6 +196,8 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
     if requests:
         latest = requests[-1].agent_name
         connection.execute(_LATEST, {"of": place_id, "agent": latest})
+    if made.heard.schedule is not None and made.outcome != "done":
+        posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
     answered = tuple(number for taken in answers for number in taken.asks)
@@ -238,10 +245,10 @@ def _note_answers(
         connection.execute(update(transcript).where(transcript.c.id == number).values(data=data))
 
 
-def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
-    """Tell whether a message is stored; decisions are deleted sooner than messages."""
-    known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
-    return known.first() is not None
+def _is_known(connection: Connection, place_id: int, said: Heard) -> bool:
+    """Tell whether a message is stored, or was; decisions are deleted sooner than messages."""
+    known = connection.execute(_KNOWN, {"where": place_id, "name": said.message_id})
+    return known.first() is not None or is_forgotten(connection, said.place, said.message_id)
 
 
 def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
@@ -252,6 +259,9 @@ def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
 def _place(connection: Connection, said: Heard) -> int:
     row = _place_row(connection, said.place)
     if row is not None:
+        if row.archived_at is not None or not row.title:
+            renewed = {"archived_at": None, "title": row.title or said.title}
+            connection.execute(update(place).where(place.c.id == row.id).values(renewed))
         return int(row.id)
     new = {
         "service": said.place.service,
@@ -292,6 +302,8 @@ def _message_data(made: Decision) -> dict[str, Any]:
     }
     if made.heard.repeats is not None:
         data["repeats"] = asdict(made.heard.repeats)
+    if made.heard.schedule is not None:
+        data["schedule"] = made.heard.schedule
     return data
 
 

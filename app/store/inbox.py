@@ -61,17 +61,7 @@ class Deliveries:
 
     async def add(self, new: Delivery) -> None:
         """Store a delivery; one with a known id or signature changes nothing."""
-        await self._database.writer.insert(
-            _ADD,
-            {
-                "adapter": new.adapter,
-                "delivery_id": new.delivery_id,
-                "signature": new.signature,
-                "headers": new.headers,
-                "body": new.body,
-                "received_at": new.received_at,
-            },
-        )
+        await self._database.writer.insert(_ADD, _row_of(new))
 
     async def outcome(self, adapter: str, delivery_id: str) -> DeliveryState | None:
         """Return what became of a delivery; None if it never arrived."""
@@ -113,9 +103,25 @@ class Deliveries:
         ]
 
 
+def insert_delivery(connection: Connection, new: Delivery) -> None:
+    """Store a delivery inside the caller's commit; one that is known changes nothing."""
+    connection.execute(_ADD, _row_of(new))
+
+
 def settle(connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
     """Record a delivery's outcome inside the caller's commit."""
     connection.execute(_SETTLE, {"of": seq, "state": state, "reason": reason})
+
+
+def _row_of(new: Delivery) -> dict[str, Any]:
+    return {
+        "adapter": new.adapter,
+        "delivery_id": new.delivery_id,
+        "signature": new.signature,
+        "headers": new.headers,
+        "body": new.body,
+        "received_at": new.received_at,
+    }
 
 
 def _delivery_of(row: Row[Any]) -> Delivery:

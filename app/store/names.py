@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Naming, Renamed
 from app.store.database import Database
-from app.store.tables import checkout, place, post, repository, surface
+from app.store.tables import checkout, place, post, repository, schedule, surface
 
 
 class Names:
@@ -113,6 +113,8 @@ def _move(connection: Connection, renamed: Renamed) -> None:
         (place, place.c.name),
         (surface, surface.c.external),
         (post, post.c.external),
+        (schedule, schedule.c.external),
+        (schedule, schedule.c.place),
     ):
         there = func.substr(column, 1, len(old) + 1) == f"{old}:"
         changed: ColumnElement[Any] = literal(new) + func.substr(column, len(old) + 1)

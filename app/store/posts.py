@@ -12,8 +12,9 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
+from app.core.schedules.types import PauseReason
 from app.store.database import Database
-from app.store.tables import post, surface
+from app.store.tables import post, schedule, surface
 from app.store.values import content_of, content_row, post_of
 
 UNSENT = ("new", "closing")
@@ -137,14 +138,18 @@ class Posts:
                 .values(state="failed", error=error)
                 .returning(post.c.service, post.c.external, post.c.agent)
             ).one()
-            connection.execute(
-                update(surface)
-                .where(
-                    surface.c.service == row.service,
-                    surface.c.external == row.external,
-                    surface.c.agent == row.agent,
+            for table, change in (
+                (surface, {"reachable": False}),
+                (schedule, {"state": "paused", "reason": PauseReason.UNREACHABLE}),
+            ):
+                connection.execute(
+                    update(table)
+                    .where(
+                        table.c.service == row.service,
+                        table.c.external == row.external,
+                        table.c.agent == row.agent,
+                    )
+                    .values(change)
                 )
-                .values(reachable=False)
-            )
 
         await self._database.writer.run(write)

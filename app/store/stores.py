@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.keys import AreaOf, no_area
+from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
@@ -14,6 +16,7 @@ from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
+from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
@@ -23,6 +26,7 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
@@ -36,6 +40,7 @@ class Stores:
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
+    conversations: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     asks: AskStore
@@ -48,6 +53,7 @@ class Stores:
     sealed: SealedStore
     agents: AgentRows
     memory: MemoryStore
+    schedules: ScheduleStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -56,6 +62,7 @@ class Stores:
             deliveries=Deliveries(database),
             decisions=Decisions(database, now, area_of),
             sessions=Sessions(database, now),
+            conversations=ConversationRows(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),
             asks=Asks(database, now, area_of),
@@ -68,4 +75,5 @@ class Stores:
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
+            schedules=ScheduleRows(database, now),
         )

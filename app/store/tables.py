@@ -76,6 +76,8 @@ place = Table(
     Column("archived_at", Float),
     # The place that this one was forked from.
     Column("forked_from", String),
+    # Since when it is being deleted; a start finishes what a crash left of that.
+    Column("deleted_at", Float),
     UniqueConstraint("service", "name"),
 )
 
@@ -373,6 +375,15 @@ agent = Table(
 )
 Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))
 
+# Messages of deleted and cleared conversations, as hashes: an event that comes again is known.
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("mark", String, primary_key=True),
+    Column("at", Float, nullable=False),
+)
+Index("forgotten_at", forgotten.c.at)
+
 # What an agent is asked again and again; each run is a delivery of its own.
 schedule = Table(
     "schedule",
@@ -388,12 +399,15 @@ schedule = Table(
     Column("words", Shown, nullable=False),
     Column("creator_id", String, nullable=False),
     Column("creator_name", String, nullable=False),
+    Column("creator_number", String, nullable=False, server_default=""),
     Column("state", String, nullable=False, server_default="active"),
     # Why it is paused.
     Column("reason", Shown, nullable=False, server_default=""),
     Column("due_at", Float, nullable=False),
     # How many runs failed in a row.
     Column("failures", Integer, nullable=False, server_default="0"),
+    # The message that asked for it.
+    Column("origin", String, nullable=False, unique=True),
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
 )

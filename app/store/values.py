@@ -39,7 +39,7 @@ def session_of(row: Row[Any]) -> Session:
         key=SessionKey(row.service, row.external, row.agent),
         place=PlaceKey(row.place_service, row.place_name),
         state=SessionState(row.state),
-        title=row.title,
+        title=row.named or row.title,
         acp_session_id=row.acp_session_id,
         generation=row.generation,
         mode=row.mode,
@@ -51,6 +51,12 @@ def session_of(row: Row[Any]) -> Session:
         spent=row.spent - row.cleared,
         told=Told(**row.standing) if row.standing else None,
     )
+
+
+def place_of(stored: str | None) -> PlaceKey | None:
+    """Read the key of a place from a column."""
+    service, _, name = (stored or "").partition(":")
+    return PlaceKey(service, name) if name else None
 
 
 def turn_of(row: Row[Any]) -> Turn:

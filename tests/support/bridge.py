@@ -73,6 +73,9 @@ class BridgeProcess:
     forge: Path | None = None
     """Where tokens come from and pull requests go to, if there is such a place."""
 
+    clock: Path | None = None
+    """The file that says what time of day it is, if that is not the real one."""
+
     def __post_init__(self) -> None:
         # Held also while the bridge is dead, so that nobody else gets it; it never listens.
         self._reserved = socket.socket()
@@ -145,6 +148,13 @@ class BridgeProcess:
         """End it politely and return its status."""
         self.terminate()
         return self.wait_dead(seconds)
+
+    def set_clock(self, moment: str) -> None:
+        """Say what time of day it is."""
+        assert self.clock is not None
+        new = self.clock.with_suffix(".new")
+        new.write_text(moment)
+        new.rename(self.clock)
 
     def wait_dead(self, seconds: float = SECONDS) -> int:
         """Wait for its end and return its status."""
@@ -219,6 +229,12 @@ class BridgeProcess:
         with closing(sqlite3.connect(name, uri=True, timeout=SECONDS)) as database:
             return database.execute(query, parameters).fetchall()
 
+    def write(self, statement: str, *parameters: object) -> None:
+        """Change the store from outside."""
+        name = self.data_dir / "bridge.db"
+        with closing(sqlite3.connect(name, timeout=SECONDS)) as database, database:
+            database.execute(statement, parameters)
+
     @contextmanager
     def store_locked(self, how: Literal["immediate", "exclusive"] = "immediate") -> Iterator[None]:
         """Keep everybody else from writing to the store."""
@@ -283,6 +299,7 @@ class BridgeProcess:
             "home": str(home),
             "page": self.page,
             "speed": self.speed,
+            "clock": str(self.clock) if self.clock else "",
             # A bridge that imports for itself is there to be as real as possible.
             "prepared": self.wrapper is None,
             "platform": self.platform.url,

@@ -43,6 +43,8 @@ from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
+from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.turns.agents import LiveAgents
@@ -57,6 +59,7 @@ from app.core.workspaces import Workspace
 from app.server.metrics import Metrics
 from app.store.database import Database
 from app.store.stores import Stores
+from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.memory import ANN, delivery, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
@@ -340,6 +343,8 @@ class Desk:
     manager: SessionManager
     intake: Intake
     ledger: Ledger
+    schedules: ScheduleBook
+    scheduler: Scheduler
     inbound: dict[str, Inbound] = field(default_factory=dict)
 
     async def until(self, seen: Callable[[], bool]) -> None:
@@ -412,6 +417,7 @@ async def open_desk(
             yield desk
         finally:
             async with asyncio.timeout(PATIENCE_SECONDS):
+                await desk.scheduler.close()
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
                 await desk.ledger.close()
@@ -433,6 +439,7 @@ async def running_desk(
         desk.engine.resume()
         desk.ledger.start()
         desk.intake.start()
+        desk.scheduler.start()
         yield desk
 
 
@@ -528,6 +535,16 @@ def _joined(
         },
     )
     engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, of_agent=rules.of_agent)
+    book = ScheduleBook(
+        stores.schedules,
+        CronTimetable(),
+        zone="UTC",
+        clock=clock,
+        outbox=outbox,
+        feed=feed,
+        names=rules.names,
+        changed=lambda adapter: scheduler.change(adapter),
+    )
     manager = SessionManager(
         stores.decisions,
         stores.sessions,
@@ -538,6 +555,7 @@ def _joined(
         feed=feed,
         clock=clock,
         directory=directory(folder),
+        schedules=book,
         names=rules.names,
     )
     dispatcher = Dispatcher(
@@ -567,7 +585,12 @@ def _joined(
             clock=clock,
         ),
     )
+    scheduler = Scheduler(
+        stores.schedules, CronTimetable(), clock, adapters=adapters, deliver=intake.wake
+    )
     desk = Desk(
+        schedules=book,
+        scheduler=scheduler,
         database=database,
         stores=stores,
         clock=clock,

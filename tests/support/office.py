@@ -29,6 +29,7 @@ from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
 from app.core.roster import Colleague, Roster
+from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, Session, TurnRef, TurnState
 from app.core.updates import AskOption, AskRequest, Choice, Choices
@@ -43,6 +44,7 @@ from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
+from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
@@ -131,6 +133,16 @@ class Office:
             clock=clock,
             submit=self.engine.submit,
         )
+        book = ScheduleBook(
+            stores.schedules,
+            CronTimetable(),
+            zone="UTC",
+            clock=clock,
+            outbox=outbox,
+            feed=self.feed,
+            names={},
+            changed=lambda adapter: self.intake.wake(adapter),
+        )
         manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -141,6 +153,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
+            schedules=book,
         )
         dispatcher = Dispatcher(
             stores.decisions,
@@ -167,9 +180,11 @@ class Office:
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
+            schedules=book,
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
+            threads=stores.conversations,
             turns=stores.turns,
             transcript=stores.transcript,
             deliveries=stores.deliveries,

@@ -35,6 +35,8 @@ class SlackWorld:
     speed: float = SPEED
     elsewhere: tuple[str, ...] = ()
     """Agents of the bridge without an app here."""
+    page: bool = False
+    """Whether the agents are on the page too."""
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
@@ -63,6 +65,7 @@ class SlackWorld:
             agents={name: demo(**self.entry) for name in (*self.agents, *self.elsewhere)},
             settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
             speed=self.speed,
+            page=self.page,
         )
         self.bridge.__enter__()
         self.wait_listening()

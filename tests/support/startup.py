@@ -33,7 +33,7 @@ from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
 from app.store.stores import Stores
-from tests.support.clock import FastClock
+from tests.support.clock import DrivenClock, FastClock
 from tests.support.forge import Forge
 from tests.support.hook import HookAdapter
 from tests.support.memory import prepare_store, sync_never
@@ -174,7 +174,9 @@ def main(plan_file: str) -> None:
         )
         if plan["prepared"]:
             prepare_store(configuration.data_dir)
-        with open_resources(configuration, clock=FastClock(plan["speed"]), wrap=wrap) as base:
+        speed, driven = plan["speed"], plan.get("clock")
+        clock = DrivenClock(speed, Path(driven)) if driven else FastClock(speed)
+        with open_resources(configuration, clock=clock, wrap=wrap) as base:
             if plan["prepared"]:
                 sync_never(base.database)
             _watch_commits(base, points)

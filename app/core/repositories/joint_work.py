@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.core import wording
 from app.core.ports import Checkouts, Forge
+from app.core.repositories import wording
 from app.core.repositories.clones import Ask
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
@@ -18,12 +18,14 @@ from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import Session, SessionState
+from app.core.wording import PULL_REQUEST
 from app.core.workspaces import Checkout, Repository, branch_ref, link_number
 from app.errors import RepositoryError
 
 DIFF_CHARACTERS = 60_000
 """Part of a diff in a prompt: some 1,500 lines; the agent reads the rest in its clone."""
-AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED, SessionState.QUEUED}
+AT_WORK = {SessionState.WORKING, SessionState.WAITING}
+"""States in which an agent may be changing its clone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,16 @@ class JointWork:
         for theirs in self._colleagues(session, target):
             if theirs.branch != mine.branch or theirs.sent in {"", mine.sent}:
                 continue
-            followed = await self._clones.follow(session, mine, theirs)
+            try:
+                followed = await self._clones.follow(session, mine, theirs)
+            except RepositoryError as error:  # an old state is better than no answer
+                return Joined((str(error),), told=str(error))
             if followed.state == "current":
                 continue
             name = self._name_of(self._agent_of(theirs))
             words = wording.CAUGHT_UP if followed.state == "updated" else wording.FELL_BEHIND
             note = words.format(agent=name, branch=mine.branch, commit=followed.commit[:12])
-            origin = f"the new commits of {mine.branch}"
+            origin = wording.NEW_COMMITS.format(branch=mine.branch)
             return Joined((note,), ((origin, followed.log),) if followed.log else ())
         return Joined()
 
@@ -186,7 +191,7 @@ class JointWork:
             if head is not None:
                 by = next((each for each in known if each.branch == head.name), None)
                 author = "" if by is None else self._name_of(self._agent_of(by))
-                name = head.name or wording.PULL_REQUEST
+                name = head.name or PULL_REQUEST
                 return Reviewed(name, head.commit, head.base, author, readonly=not head.branch)
         for each in known:
             if each.branch != own and each.sent:
@@ -209,4 +214,5 @@ class JointWork:
         diff = self._redact(compared.diff)
         if len(diff) > DIFF_CHARACTERS:
             diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
-        return Joined((note,), ((f"the diff of {found.name} to {compared.base}", diff),))
+        origin = wording.DIFF.format(name=found.name, base=compared.base)
+        return Joined((note,), ((origin, diff),))

@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+BEGINNING = 1000
+"""Characters of a message that are read: more than a line that asks for a review has."""
+
 _ASKS = re.compile(
     r"""\s*
-    (?:@\S+(?:\ \S+){0,2}?[,:]?\s+)*  # mentions; a name for people may have several words
+    (?:@\S+(?:\ \S+){0,2}?[,:]?\s+){0,3}  # mentions; a name for people may have several words
     (?:(?:please|pls|can\ you|could\ you|would\ you|hey|hi|now|then)[,:]?\s+){0,3}
     (?:re-?)?review\b
     (?P<rest>[^\n]*)
@@ -49,7 +52,7 @@ class ReviewRequest:
 def find_review(texts: Iterable[str]) -> ReviewRequest | None:
     """Find the first of some messages that asks for a review; None if none does."""
     for text in texts:
-        asks = _ASKS.match(text)
+        asks = _ASKS.match(text[:BEGINNING])
         if asks is None or _CHANGES.search(asks["rest"]) or not _OBJECT.match(asks["rest"]):
             continue
         number = _NUMBER.search(asks["rest"])

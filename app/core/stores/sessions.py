@@ -13,7 +13,6 @@ from app.core.types import (
     Message,
     Overheard,
     Session,
-    Thread,
     Turn,
     TurnRef,
     TurnState,
@@ -49,18 +48,6 @@ class SessionStore(Protocol):
 
     async def counts(self) -> Mapping[str, int]:
         """Count the sessions of each agent that were not removed."""
-        ...
-
-    async def threads(self, *, limit: int) -> Sequence[Thread]:
-        """List places, the one where something happened last first."""
-        ...
-
-    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
-        """List the places whose title or recent text has all these words, most recent first."""
-        ...
-
-    async def thread(self, place: PlaceKey) -> Thread | None:
-        """Read one place as the list shows it."""
         ...
 
     async def repositories(self, *, limit: int) -> Sequence[str]:

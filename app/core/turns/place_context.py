@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
+from app.core.schedules.runs import RUN
 from app.core.stores.sessions import TranscriptStore
 from app.core.turns.prompt import Said
 from app.core.types import Earlier, Entry, File, Message, Session, Turn
@@ -94,7 +95,8 @@ class Surroundings:
         if adapter is None or not messages:
             return ()
         async with asyncio.timeout(PLATFORM_SECONDS):
-            found = await adapter.earlier(turn.surface, messages[0].message_id)
+            said = (each.message_id for each in messages if not each.message_id.startswith(RUN))
+            found = await adapter.earlier(turn.surface, next(said, ""))
         if not found:
             return ()
         names = [each.message_id for each in found]

@@ -14,6 +14,7 @@ from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
 from app.store.commits.asks import close_asks, target_of
+from app.store.commits.schedules import count_runs
 from app.store.commits.words import forget_words
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
 from app.store.tables import ASK_HOLDS, ASK_IS_OPEN, ask, heard, session, turn
@@ -210,7 +211,8 @@ def end_turn(
     """End a turn and its asks, with or without a process; return the posts."""
     posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
-    return posts + _present(finish_post(connection, turn_post_key(turn_id), content))
+    posts += _present(finish_post(connection, turn_post_key(turn_id), content))
+    return posts + count_runs(connection, turn_id, state, now)
 
 
 def _close_turn(

@@ -1,0 +1,191 @@
+"""Makes, lists and changes schedules, on behalf of people in a place or of the operator.
+
+Who may do so was checked before; a run is checked again when it is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+from uuid import uuid4
+
+from app.core import wording as general
+from app.core.feed import Feed
+from app.core.inbound import Heard
+from app.core.keys import PlaceKey, SessionKey
+from app.core.outbox import Outbox
+from app.core.ports import Clock
+from app.core.retry import persist
+from app.core.schedules import wording
+from app.core.schedules.command import ScheduleCommand, read
+from app.core.schedules.runs import RUN, to_delivery
+from app.core.schedules.store import ScheduleStore
+from app.core.schedules.timing import find_next, first_times
+from app.core.schedules.types import NewSchedule, PauseReason, Schedule, Timetable
+from app.errors import Conflict, NotFound
+
+MOST = 10
+"""Schedules of one agent in one place: enough for a team, few enough to read."""
+
+Change = Literal["remove", "pause", "resume"]
+
+
+class ScheduleBook:
+    """The schedules of all places."""
+
+    def __init__(
+        self,
+        store: ScheduleStore,
+        timetable: Timetable,
+        *,
+        zone: str,
+        clock: Clock,
+        outbox: Outbox,
+        feed: Feed,
+        names: Mapping[str, str],
+        changed: Callable[[str], None],
+    ) -> None:
+        """Keep schedules; `zone` is that of rules without one, `names` are agents' for people.
+
+        `changed` is told the adapter whose due times or deliveries are others now.
+        """
+        self.zone = zone
+        self._store = store
+        self._timetable = timetable
+        self._clock = clock
+        self._outbox = outbox
+        self._feed = feed
+        self._names = names
+        self._changed = changed
+
+    def all(self) -> Sequence[Schedule]:
+        """List every schedule, in the order in which they were made."""
+        return self._store.all()
+
+    def in_place(self, place: PlaceKey) -> Sequence[Schedule]:
+        """List the schedules of a place."""
+        return [each for each in self._store.all() if each.place == place]
+
+    def made_by(self, origin: str) -> Schedule | None:
+        """Return the schedule that a message made."""
+        return self._store.made_by(origin)
+
+    def find(self, number: int) -> Schedule:
+        """Return a schedule.
+
+        Raises:
+            NotFound: there is none of this number.
+        """
+        found = self._store.get(number)
+        if found is None:
+            raise NotFound("schedule", number)
+        return found
+
+    def check(self, expression: str, zone: str) -> tuple[float, ...]:
+        """Return the next times of a rule; a zone that is empty is the bridge's own.
+
+        Raises:
+            Conflict: it makes no sense, never happens, or is too often.
+        """
+        return first_times(self._timetable, expression, zone or self.zone, self._clock.now())
+
+    async def obey(self, text: str, heard: Heard, agents: Sequence[str]) -> str:
+        """Carry out a command that a person sent in a place; returns what to say."""
+        command = read(text)
+        match command:
+            case None | ScheduleCommand(act="help"):
+                return wording.how()
+            case ScheduleCommand(act="list"):
+                here = self.in_place(heard.place)
+                return wording.listed([(each, self._name(each)) for each in here])
+            case ScheduleCommand(act="create"):
+                return await self._create(command, heard, agents)
+        try:
+            schedule = self.find(command.number)
+        except NotFound:
+            schedule = None
+        if schedule is None or schedule.place != heard.place:
+            return wording.UNKNOWN.format(number=command.number)
+        match command.act:
+            case "remove" | "pause" | "resume":
+                return await self._change(schedule, command.act)
+            case _:
+                await self.run(schedule, name=f"{RUN}{schedule.id}:{heard.message_id}")
+                return wording.RUNS.format(number=schedule.id)
+
+    async def change(self, number: int, change: Change, *, by: str) -> None:
+        """Change a schedule on behalf of the operator, and tell its place.
+
+        Raises:
+            NotFound: there is none of this number.
+            Conflict: it has no further times.
+        """
+        schedule = self.find(number)
+        words = await self._change(schedule, change)
+        post = await self._store.tell(schedule, wording.BY.format(by=by, words=words))
+        self._outbox.send(post)
+        self._feed.notify_place(schedule.place)
+
+    async def run(self, schedule: Schedule, *, name: str = "") -> None:
+        """Run a schedule now; its due times stay as they are."""
+        name = name or f"{RUN}{schedule.id}:{uuid4().hex}"
+        delivery = to_delivery(schedule, name, missed=0, now=self._clock.now())
+        await persist(self._clock, self._store.run, delivery)
+        self._changed(schedule.key.adapter)
+
+    async def _create(self, command: ScheduleCommand, heard: Heard, agents: Sequence[str]) -> str:
+        """Make a schedule for each agent that a message is meant for."""
+        if not agents:
+            return general.WHICH_AGENT
+        try:
+            times = self.check(command.expression, command.zone)
+        except Conflict as error:
+            return wording.refused(str(error))
+        if not command.words:
+            return wording.refused(wording.NO_WORDS)
+        if heard.speaker.kind != "person":
+            return wording.refused(wording.FROM_BOT)
+        return "\n".join([await self._add(command, heard, each, times) for each in agents])
+
+    async def _add(
+        self, command: ScheduleCommand, heard: Heard, agent: str, times: Sequence[float]
+    ) -> str:
+        name = self._names.get(agent, agent)
+        new = NewSchedule(
+            key=SessionKey(heard.place.service, heard.external, agent),
+            place=heard.place,
+            expression=command.expression,
+            zone=command.zone or self.zone,
+            words=command.words,
+            creator=heard.speaker,
+            due_at=times[0],
+            origin=origin_of(heard.place, heard.message_id, agent),
+        )
+        made = await persist(self._clock, self._store.add, new, most=MOST)
+        if made is None:
+            return wording.refused(wording.TOO_MANY.format(agent=name, most=MOST))
+        self._changed(made.key.adapter)
+        return wording.made(made, name, times)
+
+    async def _change(self, schedule: Schedule, change: Change) -> str:
+        match change:
+            case "remove":
+                await persist(self._clock, self._store.remove, schedule.id)
+                words = wording.REMOVED.format(number=schedule.id)
+            case "pause":
+                await persist(self._clock, self._store.pause, schedule.id, PauseReason.PERSON)
+                words = wording.PAUSED.format(number=schedule.id)
+            case "resume":
+                due = find_next(self._timetable, schedule, self._clock.now())
+                await persist(self._clock, self._store.resume, schedule.id, due)
+                words = wording.resumed(self.find(schedule.id))
+        self._changed(schedule.key.adapter)
+        return words
+
+    def _name(self, schedule: Schedule) -> str:
+        return self._names.get(schedule.key.agent, schedule.key.agent)
+
+
+def origin_of(place: PlaceKey, message_id: str, agent: str) -> str:
+    """Name the message that asks an agent's schedule of a place."""
+    return f"{place}:{message_id}:{agent}"

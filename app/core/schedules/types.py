@@ -1,0 +1,83 @@
+"""Values of schedules: what is kept of one, what is asked for, and when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.types import Speaker
+
+ScheduleState = Literal["active", "paused"]
+
+
+class PauseReason(StrEnum):
+    """Why a schedule is paused."""
+
+    PERSON = "person"
+    FAILURES = "failures"
+    UNREACHABLE = "unreachable"
+    ABSENT = "absent"
+    NO_TIMES = "no_times"
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule that a person asks for."""
+
+    key: SessionKey
+    place: PlaceKey
+    expression: str
+    zone: str
+    words: str
+    creator: Speaker
+    due_at: float
+    origin: str
+    """Names the message that asked for it: asked for twice, it is made once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What an agent is asked again and again."""
+
+    id: int
+    key: SessionKey
+    """The conversation where it runs."""
+    place: PlaceKey
+    expression: str
+    zone: str
+    words: str
+    creator: Speaker
+    """The person whose rights every run needs."""
+    state: ScheduleState
+    reason: str
+    """The code of why it is paused; empty if it is not."""
+    due_at: float
+    failures: int = 0
+    """How many runs failed in a row."""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is due of a schedule: one run, however many times have passed."""
+
+    at: float
+    """The latest time that has passed."""
+    missed: int
+    """How many times passed without a run, the latest among them if the run is late."""
+    next_at: float
+
+
+class Timetable(Protocol):
+    """Works out the times of cron expressions."""
+
+    def times(self, expression: str, zone: str, after: float) -> Iterator[float]:
+        """Yield the times after a moment, in seconds since 1970, strictly increasing.
+
+        Raises:
+            Conflict: the expression or the zone makes no sense, in words.
+        """
+        ...

@@ -1,0 +1,170 @@
+"""Stores schedules; a run and the next due time are one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.inbound import Delivery
+from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import NewPost, PostContent
+from app.core.schedules.types import NewSchedule, PauseReason, Schedule
+from app.core.types import Entry, Speaker
+from app.store.database import Database
+from app.store.inbox import insert_delivery
+from app.store.posts import insert_post
+from app.store.tables import place, schedule
+from app.store.transcript import insert_in_place
+
+_IS_ACTIVE = schedule.c.state == "active"
+
+
+class ScheduleRows:
+    """The schedule port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def all(self) -> Sequence[Schedule]:
+        """List every schedule, in the order in which they were made."""
+        return self._read(select(schedule).order_by(schedule.c.id))
+
+    def get(self, schedule_id: int) -> Schedule | None:
+        """Read one schedule."""
+        return next(iter(self._read(select(schedule).where(schedule.c.id == schedule_id))), None)
+
+    def made_by(self, origin: str) -> Schedule | None:
+        """Read the schedule that a message made."""
+        return next(iter(self._read(select(schedule).where(schedule.c.origin == origin))), None)
+
+    def due(self, now: float) -> Sequence[Schedule]:
+        """List the active schedules whose time has come, the longest due first."""
+        query = select(schedule).where(_IS_ACTIVE, schedule.c.due_at <= now)
+        return self._read(query.order_by(schedule.c.due_at, schedule.c.id))
+
+    def next_due(self) -> float | None:
+        """Tell when the next active schedule is due."""
+        row = self._database.one(select(func.min(schedule.c.due_at).label("at")).where(_IS_ACTIVE))
+        return None if row is None else row.at
+
+    async def add(self, new: NewSchedule, *, most: int) -> Schedule | None:
+        """Make a schedule, or return the one of the same origin; None if there are too many."""
+
+        def write(connection: Connection) -> Schedule | None:
+            same = select(schedule).where(schedule.c.origin == new.origin)
+            if (row := connection.execute(same).first()) is not None:
+                return _schedule_of(row)
+            there = connection.execute(
+                select(func.count()).where(
+                    schedule.c.service == new.place.service,
+                    schedule.c.place == new.place.name,
+                    schedule.c.agent == new.key.agent,
+                )
+            ).scalar_one()
+            if there >= most:
+                return None
+            added = insert(schedule).values({**_row_of(new), "created_at": self._now()})
+            return _schedule_of(connection.execute(added.returning(*schedule.c)).one())
+
+        return await self._database.writer.run(write)
+
+    async def begin(self, due: Schedule, next_at: float, run: Delivery) -> bool:
+        """Store the run that is due and move the due time."""
+
+        def write(connection: Connection) -> bool:
+            there = select(place.c.id).where(
+                place.c.service == due.place.service, place.c.name == due.place.name
+            )
+            if connection.execute(there).first() is None:
+                connection.execute(delete(schedule).where(schedule.c.id == due.id))
+                return False
+            moved = connection.execute(
+                update(schedule)
+                .where(schedule.c.id == due.id, _IS_ACTIVE, schedule.c.due_at == due.due_at)
+                .values(due_at=next_at)
+            )
+            if moved.rowcount:
+                insert_delivery(connection, run)
+            return bool(moved.rowcount)
+
+        return await self._database.writer.run(write)
+
+    async def run(self, run: Delivery) -> None:
+        """Store a run besides the due times."""
+        await self._database.writer.run(lambda connection: insert_delivery(connection, run))
+
+    async def remove(self, schedule_id: int) -> None:
+        """End a schedule."""
+        await self._write(delete(schedule).where(schedule.c.id == schedule_id))
+
+    async def pause(self, schedule_id: int, reason: PauseReason) -> None:
+        """Pause a schedule."""
+        change = update(schedule).where(schedule.c.id == schedule_id, _IS_ACTIVE)
+        await self._write(change.values(state="paused", reason=reason))
+
+    async def resume(self, schedule_id: int, due_at: float) -> None:
+        """Let a schedule run again from a time on, and forget its failures."""
+        change = update(schedule).where(schedule.c.id == schedule_id, schedule.c.state == "paused")
+        await self._write(change.values(state="active", reason="", failures=0, due_at=due_at))
+
+    async def tell(self, about: Schedule, words: str) -> int:
+        """Tell the place of a schedule something; return the post to send."""
+
+        def write(connection: Connection) -> int:
+            now = self._now()
+            there = select(place.c.id).where(
+                place.c.service == about.place.service, place.c.name == about.place.name
+            )
+            if (place_id := connection.execute(there).scalar()) is not None:
+                insert_in_place(connection, place_id, Entry("notice", words), now)
+            content = PostContent(kind="notice", note=words)
+            new = NewPost(f"schedule:{about.id}:{uuid4().hex}", about.key, content)
+            return insert_post(connection, new, now)
+
+        return await self._database.writer.run(write)
+
+    async def _write(self, statement: Any) -> None:
+        await self._database.writer.run(lambda connection: connection.execute(statement))
+
+    def _read(self, query: Any) -> list[Schedule]:
+        with self._database.engine.connect() as connection:
+            return [_schedule_of(row) for row in connection.execute(query)]
+
+
+def _row_of(new: NewSchedule) -> dict[str, Any]:
+    return {
+        "agent": new.key.agent,
+        "service": new.key.service,
+        "external": new.key.external,
+        "place": new.place.name,
+        "expression": new.expression,
+        "zone": new.zone,
+        "words": new.words,
+        "creator_id": new.creator.id,
+        "creator_name": new.creator.name,
+        "creator_number": new.creator.number,
+        "due_at": new.due_at,
+        "origin": new.origin,
+    }
+
+
+def _schedule_of(row: Row[Any]) -> Schedule:
+    return Schedule(
+        id=row.id,
+        key=SessionKey(row.service, row.external, row.agent),
+        place=PlaceKey(row.service, row.place),
+        expression=row.expression,
+        zone=row.zone,
+        words=row.words,
+        creator=Speaker(row.creator_id, row.creator_name, number=row.creator_number),
+        state=row.state,
+        reason=row.reason,
+        due_at=row.due_at,
+        failures=row.failures,
+        created_at=row.created_at,
+    )
