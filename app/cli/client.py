@@ -20,7 +20,9 @@ from app.config import Configuration, ensure_secrets
 from app.config.agents import NAME
 from app.core.types import SessionState
 from app.errors import BridgeError, NotFound
+from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.local_socket import SOCKET_HOST, socket_path
+from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
     AgentDetail,
     AgentOut,
@@ -213,6 +215,44 @@ class Client:
                 return found
             after = int(page.next)
 
+    async def conversations(self, **wanted: str | int | bool | None) -> list[ConversationOut]:
+        """List or search conversations, the one used last first."""
+        query = {name: value for name, value in wanted.items() if value is not None}
+        return (await self._get(Page[ConversationOut], "/conversations", query)).items
+
+    async def conversation(self, number: int) -> ConversationOut:
+        """Read a conversation with its sessions."""
+        return await self._get(ConversationOut, f"/conversations/{number}")
+
+    async def change_conversation(self, number: int, **what: str | bool) -> ConversationOut:
+        """Rename, pin or archive a conversation."""
+        answer = await self._request("PATCH", f"/conversations/{number}", json=what)
+        return self._read(ConversationOut, answer)
+
+    async def clear_conversation(self, number: int) -> ConversationOut:
+        """Delete what was said in a conversation."""
+        answer = await self._request("POST", f"/conversations/{number}/clear", timeout=REMOVAL)
+        return self._read(ConversationOut, answer)
+
+    async def fork_conversation(self, number: int, after: int | None) -> ConversationOut:
+        """Copy a conversation into a new thread."""
+        where = {} if after is None else {"after": after}
+        return await self._send(ConversationOut, f"/conversations/{number}/fork", where)
+
+    async def contents(self, number: int) -> ContentsOut:
+        """Read what would be deleted with a conversation."""
+        return await self._get(ContentsOut, f"/conversations/{number}/contents")
+
+    async def delete_conversation(self, number: int, *, discard: bool) -> None:
+        """Delete a conversation."""
+        query = {"discard": discard}
+        await self._request("DELETE", f"/conversations/{number}", params=query, timeout=REMOVAL)
+
+    async def export(self, number: int, form: str) -> str:
+        """Export a whole conversation."""
+        path = f"/conversations/{number}/export"
+        return (await self._request("GET", path, params={"format": form})).text
+
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.
 
@@ -241,6 +281,23 @@ class Client:
     async def login_link(self) -> str:
         """Make a link that logs in the person who opens it first."""
         return (await self._send(LinkOut, "/login-links", {})).url
+
+    async def schedules(self, agent: str | None) -> list[ScheduleOut]:
+        """List schedules, of one agent or of all."""
+        query = {} if agent is None else {"agent": agent}
+        return (await self._get(Page[ScheduleOut], "/schedules", query)).items
+
+    async def add_schedule(self, new: NewSchedule) -> ScheduleOut:
+        """Make a schedule."""
+        return await self._send(ScheduleOut, "/schedules", new.model_dump(exclude_none=True))
+
+    async def change_schedule(self, schedule: int, change: str) -> ScheduleOut:
+        """Pause, resume or run a schedule."""
+        return await self._send(ScheduleOut, f"/schedules/{schedule}/{change}", {})
+
+    async def remove_schedule(self, schedule: int) -> None:
+        """End a schedule."""
+        await self._request("DELETE", f"/schedules/{schedule}")
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

@@ -18,9 +18,11 @@ class TextUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtUpdate:
-    """A piece of the agent's thinking."""
+    """A piece of the agent's thinking, or of what a sub-agent says."""
 
     text: str
+    parent: str | None = None
+    """The call whose sub-agent says it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
-from app.server.page.view.views import path_of
+from app.server.titles import path_of
 from app.services import find_area, find_repository
 from app.timetable import machine_zone
 

@@ -7,19 +7,24 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
 
-from app.core.conversations import Contents
 from app.core.stores.conversations import Wanted
 from app.core.types import Entry, Thread
 from app.errors import NotFound
+from app.server.conversation_shapes import (
+    ChangedConversation,
+    ContentsOut,
+    ConversationOut,
+    ExportedEntry,
+    ExportOut,
+    NewFork,
+)
 from app.server.exporting import Exported, file_name, write_markdown
 from app.server.login import SignedInRoute, Visitor, visitor
-from app.server.page.view.listing import title_of
-from app.server.page.view.views import path_of
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import EntryOut, Page, SessionOut
+from app.server.titles import title_of
 from app.services import label_of
 from app.services.web import events
 
@@ -27,7 +32,6 @@ ROWS = 1_000
 """Rows per read of an export."""
 QUERY_WORDS = 8
 """Words of a query that count."""
-TITLE_CHARACTERS = 300
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
@@ -39,121 +43,6 @@ router = APIRouter(
     dependencies=[Depends(visitor)],
     responses=RESPONSES,
 )
-
-
-class ConversationOut(BaseModel):
-    """A conversation: a place with the sessions of its agents."""
-
-    id: int
-    service: str
-    thread: str
-    title: str
-    link: str
-    """Where it is on its platform, if it is on one."""
-    path: str
-    """Its page."""
-    repository: str
-    """Where its agents work: `owner/name`, `folder:/path`, `none`, or empty if that is open."""
-    pinned: bool
-    archived: bool
-    forked_from: str | None
-    updated_at: float
-    found: str = ""
-    """The text that a search found."""
-    sessions: list[SessionOut]
-
-    @classmethod
-    def of(cls, parts: Parts, thread: Thread) -> ConversationOut:
-        """Show a conversation."""
-        return cls(
-            id=thread.number,
-            service=thread.place.service,
-            thread=thread.place.name,
-            title=title_of(thread),
-            link=thread.link,
-            path=path_of(thread.place),
-            repository=thread.repository,
-            pinned=thread.pinned,
-            archived=thread.archived,
-            forked_from=str(thread.forked_from) if thread.forked_from else None,
-            updated_at=thread.last.at,
-            found=thread.found,
-            sessions=[
-                SessionOut.of(each, parts.name_of(each.key.agent)) for each in thread.sessions
-            ],
-        )
-
-
-class ChangedConversation(BaseModel):
-    """What to change: a title that agents do not change, on top of the list, out of the list."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-    title: str | None = Field(default=None, min_length=1, max_length=TITLE_CHARACTERS)
-    pinned: bool | None = None
-    archived: bool | None = None
-
-
-class NewFork(BaseModel):
-    """Where to fork: after this row of the transcript, else at the end."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    after: int | None = Field(default=None, ge=1)
-
-
-class UnshippedOut(BaseModel):
-    """A clone with work that is nowhere else."""
-
-    repository: str
-    branch: str
-    held: str
-
-
-class ContentsOut(BaseModel):
-    """What is deleted with a conversation."""
-
-    title: str
-    messages: int
-    turns: int
-    posts: int
-    """What the bridge posted on a platform; it stays there."""
-    schedules: int
-    files: list[str]
-    """Names of attachments and of files that agents made."""
-    disk_bytes: int
-    """What its workspaces, clones and homes take on disk."""
-    unshipped: list[UnshippedOut]
-
-    @classmethod
-    def of(cls, found: Contents) -> ContentsOut:
-        """Show what would be deleted."""
-        return cls(
-            title=title_of(found.thread),
-            messages=found.held.messages,
-            turns=found.held.turns,
-            posts=found.held.posts,
-            schedules=found.held.schedules,
-            files=[url.partition("/")[2] for url in found.held.uploads],
-            disk_bytes=found.disk_bytes,
-            unshipped=[
-                UnshippedOut(repository=each.repository, branch=each.branch, held=each.held)
-                for each in found.unshipped
-            ],
-        )
-
-
-class ExportedEntry(EntryOut):
-    """One row of a transcript, and the agent it is of."""
-
-    agent: str | None
-
-
-class ExportOut(BaseModel):
-    """A whole conversation."""
-
-    conversation: ConversationOut
-    transcript: list[ExportedEntry]
 
 
 @router.get("/conversations")
@@ -182,13 +71,13 @@ async def list_conversations(
         if words
         else parts.threads.list(wanted, limit=limit)
     )
-    return Page(items=[ConversationOut.of(parts, each) for each in found])
+    return Page(items=[ConversationOut.of(each, parts.name_of) for each in found])
 
 
 @router.get("/conversations/{number}")
 async def read_conversation(parts: PartsOf, number: Number) -> ConversationOut:
     """Read a conversation with its sessions."""
-    return ConversationOut.of(parts, await parts.talks.find(number))
+    return ConversationOut.of(await parts.talks.find(number), parts.name_of)
 
 
 @router.patch("/conversations/{number}")
@@ -203,7 +92,7 @@ async def change_conversation(
         await parts.talks.pin(place, pinned=new.pinned)
     if new.archived is not None:
         await parts.talks.archive(place, archived=new.archived)
-    return ConversationOut.of(parts, await parts.talks.read(place))
+    return ConversationOut.of(await parts.talks.read(place), parts.name_of)
 
 
 @router.post("/conversations/{number}/clear")
@@ -211,7 +100,7 @@ async def clear_conversation(parts: PartsOf, who: Who, number: Number) -> Conver
     """Delete what was said, and let the agents start over; the files they work on stay."""
     place = (await parts.talks.find(number)).place
     await parts.talks.clear(place, who.name)
-    return ConversationOut.of(parts, await parts.talks.read(place))
+    return ConversationOut.of(await parts.talks.read(place), parts.name_of)
 
 
 @router.post("/conversations/{number}/fork", status_code=201)
@@ -219,7 +108,7 @@ async def fork_conversation(parts: PartsOf, number: Number, new: NewFork) -> Con
     """Copy a conversation up to a row into a new thread of the page."""
     place = (await parts.talks.find(number)).place
     made = await parts.talks.fork(place, events.SERVICE, after=new.after)
-    return ConversationOut.of(parts, await parts.talks.read(made))
+    return ConversationOut.of(await parts.talks.read(made), parts.name_of)
 
 
 @router.post("/sessions/{number}/fork", status_code=201)
@@ -288,7 +177,7 @@ def write_json(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
         for each in entries
     ]
     return ExportOut(
-        conversation=ConversationOut.of(parts, thread), transcript=rows
+        conversation=ConversationOut.of(thread, parts.name_of), transcript=rows
     ).model_dump_json(indent=2)
 
 

@@ -40,6 +40,7 @@ from app.store.tables import (
     delivery,
     forgotten,
     heard,
+    memory_note,
     message,
     place,
     post,
@@ -215,6 +216,10 @@ def _forget(connection: Connection, scope: _Scope, now: float) -> None:
     )
     forget_words(connection)
     connection.execute(delete(ask).where(ask.c.session.in_(scope.sessions)))
+    proposed = memory_note.c.state == "proposed"
+    connection.execute(
+        delete(memory_note).where(memory_note.c.session.in_(scope.sessions), proposed)
+    )
     connection.execute(delete(post).where(or_(scope.posted, post.c.turn.in_(turns))))
     connection.execute(delete(message).where(message.c.place.in_(scope.places)))
     connection.execute(delete(transcript).where(scope.said))

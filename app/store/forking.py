@@ -90,6 +90,7 @@ class _Fork:
                 "named": title,
                 "repository": origin.repository,
                 "holder": origin.holder,
+                "predecessor": origin.predecessor,
                 "forked_from": str(where),
             },
         )
@@ -160,6 +161,7 @@ class _Fork:
                     "surface": self._surfaces[made],
                     "state": row.state if ended else TurnState.CANCELLED,
                     "prompt": row.prompt,
+                    "system": row.system,
                     "error": row.error,
                     "created_at": row.created_at,
                     "ended_at": row.ended_at or self._now,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY
+from tests.support.github import GithubWorld
+from tests.support.linear import LinearWorld
+from tests.support.nursery import nursery
+from tests.support.slack import SlackWorld
 from tests.support.variants import quick
 from tests.support.world import World
 
-SPEED = 100.0
-"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.6 seconds."""
+SPEED = 300.0
+"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.2 seconds."""
 ZONES = {
     "Berlin": (
         "30 2 * * * Europe/Berlin",
@@ -74,6 +81,19 @@ def reach(world: World, moment: str, *, due: list[str]) -> None:
     assert runs(world) == wanted
 
 
+def run(world: World, *words: str) -> str:
+    """Run a command next to the bridge, as its operator does; returns what it prints."""
+    bridge = world.bridge
+    home = {"AGENT_BRIDGE_ENV_FILE": os.devnull, "HOME": str(bridge.folder / "person")}
+    known = {"PATH": os.environ["PATH"], "DATA_DIR": str(bridge.data_dir), **home}
+    secret = {"BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN, "BRIDGE_SECRET_KEY": SECRET_KEY}
+    agents = {"AGENTS_JSON": json.dumps(bridge.agents), "PORT": str(bridge.port)}
+    environment = {**known, **secret, **agents}
+    done = nursery().run(*words, environment=environment, cwd=bridge.folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def announced(world: World) -> list[str]:
     """List what the place was told when runs began."""
     posts = world.platform.shown("notice")
@@ -124,9 +144,58 @@ def test_each_due_time_runs_once_over_kills_downtime_and_changes_of_the_clocks(
         world.bridge.set_clock(autumn[0])
         world.settle(lambda: len(runs(world)) == 6)
         [(due,)] = world.bridge.rows("select due_at from schedule")
+        [listed] = json.loads(run(world, "schedules", "list", "--json"))
+        run(world, "schedules", "remove", "1")
+        assert world.bridge.rows("select id from schedule") == []
 
     assert runs(world)[-1] == (name(autumn[0]), "done")
+    assert (listed["words"], listed["next"]) == ("say tick", due)
     assert due == datetime.fromisoformat(autumn[1]).timestamp()
     assert len({run for run, _ in runs(world)}) == 6
     assert all(post.text == "tick" for post in world.turns("t1"))
     assert len(world.turns("t1")) == len(announced(world)) == 6
+
+
+def test_a_schedule_runs_in_a_slack_thread_that_it_began(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} schedule \u201c0 9 * * 1-5\u201d say tick")
+        world.wait_answer(thread, "Schedule 1 for claude: say tick")
+        world.say(f"{world.at('claude')} schedule run 1", thread=thread, who=world.bob)
+
+        world.wait_answer(thread, "tick")
+        world.settle()
+
+        said = [message.words for message in world.answers(thread)]
+        [(prompt,)] = world.bridge.rows("select prompt from turn")
+    assert said[1:3] == ["Schedule 1 runs now.", said[2]]
+    assert said[2].startswith("Schedule 1 by Ann (0 9 * * 1-5 ")
+    assert said[3] == "tick"
+    assert "could not be read" not in prompt
+
+
+def test_a_schedule_runs_on_an_issue_on_github(tmp_path: Path) -> None:
+    with GithubWorld(tmp_path) as world:
+        issue = world.issue()
+        world.github.comment("ann", issue, '@claude-bridge schedule "0 9 * * 1-5" say tick')
+        world.wait_for(issue, "Schedule 1 for")
+        world.github.comment("ann", issue, "@claude-bridge schedule run 1")
+
+        world.wait_for(issue, "Schedule 1 by ann")
+        world.settled()
+
+        assert [each.body for each in world.visible(issue)][-1].startswith("@ann\n\ntick")
+        assert world.turns() == 1
+
+
+def test_a_schedule_runs_in_a_session_on_linear(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("say begun")
+        world.wait_end(session)
+        world.linear.reply(session, world.ann, 'schedule "0 9 * * 1-5" say tick')
+        world.linear.wait(lambda: "Schedule 1 for" in str(session.activities))
+        world.linear.reply(session, world.ann, "schedule run 1")
+
+        world.linear.wait(lambda: session.of_type("response")[-1].body == "tick")
+
+        assert "Schedule 1 by Ann" in str(session.activities)
+        assert world.linear.faults == []

@@ -19,11 +19,11 @@ from app.core.types import OPEN_TURN_STATES, Session, Turn
 from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
-from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
-from app.server.page.view.views import path_of, stoppable
+from app.server.page.view.views import stoppable
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
+from app.server.titles import headline, path_of
 from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0

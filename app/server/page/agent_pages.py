@@ -31,9 +31,9 @@ from app.server.page.view.agents import (
     Program,
     Shown,
 )
-from app.server.page.view.listing import headline
 from app.server.page.view.personas import FileLine
 from app.server.parts import AgentCard, Parts
+from app.server.titles import headline
 from app.services import PAGE, label_of, registered_services
 from app.services.service import Service, Setup
 

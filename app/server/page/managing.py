@@ -14,17 +14,17 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from app.core.keys import PlaceKey
 from app.core.stores.conversations import Wanted
 from app.errors import Conflict, NotFound
-from app.server.conversations_api import TITLE_CHARACTERS, export
+from app.server.conversation_shapes import TITLE_CHARACTERS
+from app.server.conversations_api import export
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries
 from app.server.page.actions import FormRoute
 from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
 from app.server.page.view import render
-from app.server.page.view.listing import headline
 from app.server.page.view.managing import Asked, Managed
-from app.server.page.view.views import path_of
 from app.server.parts import Parts, PartsOf
+from app.server.titles import headline, path_of
 from app.services import label_of
 from app.services.web import events
 

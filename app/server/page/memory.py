@@ -14,8 +14,8 @@ from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
 from app.server.page.view import render
 from app.server.page.view.agents import MemoryNote
-from app.server.page.view.views import path_of
 from app.server.parts import Parts, PartsOf
+from app.server.titles import path_of
 
 pages = APIRouter(include_in_schema=False, route_class=SignedInRoute)
 forms = APIRouter(include_in_schema=False, route_class=FormRoute)

@@ -16,8 +16,8 @@ from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
 from app.server.page.view import render
 from app.server.page.view.personas import Editor, Kept, Prompt
-from app.server.page.view.views import path_of
 from app.server.parts import Parts, PartsOf
+from app.server.titles import path_of
 
 _REFUSED: Final = (FileRefused, Conflict, NotFound)
 

@@ -15,7 +15,7 @@ from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
-from app.server.page.view.listing import archived_list, found_list, thread_list, title_of
+from app.server.page.view.listing import archived_list, found_list, thread_list
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
     NOTHING,
@@ -36,6 +36,7 @@ from app.server.page.view.views import (
 )
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
+from app.server.titles import title_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 

@@ -19,8 +19,9 @@ from app.server.page.view import render
 from app.server.page.view.blocks import Call
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import MORE_STEPS, STEPS
-from app.server.page.view.views import Cast, Missing, Page, Place, path_of
+from app.server.page.view.views import Cast, Missing, Page, Place
 from app.server.parts import Parts, PartsOf
+from app.server.titles import path_of
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""

@@ -20,8 +20,9 @@ from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Cast, path_of
+from app.server.page.view.views import Cast
 from app.server.parts import Parts
+from app.server.titles import path_of
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""

@@ -31,6 +31,8 @@ class Said:
     to: tuple[str, ...] = ()
     repeats: Mapping[str, int | None] | None = None
     """The earlier message that was sent again with it."""
+    schedule: int | None = None
+    """The schedule that it is a run of."""
     home: str = LOG
 
 

@@ -10,8 +10,7 @@ from app.core.conversations import Contents
 from app.core.files.names import size_words
 from app.core.types import Thread
 from app.core.workspaces import Unshipped
-from app.server.page.view.listing import title_of
-from app.server.page.view.views import path_of
+from app.server.titles import path_of, title_of
 
 Asked = Literal["manage", "clear", "fork", "delete"]
 

@@ -26,17 +26,19 @@ from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.managing import Managed
 from app.server.page.view.personas import Editor, Prompt
+from app.server.page.view.schedules import ScheduleForm, ScheduleLine
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Changes, Piece, Workspace
+from app.server.titles import in_path
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"execute": "run", "switch_mode": "mode", "other": "tool"}
 _COMMAND = re.compile(r"(Run )?`([^`]+)`")
 """A title that agents write around a command; backticks in a command itself stay."""
-_APART = ("changes", "agents")
+_APART = ("changes", "managed", "agents")
 """The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
@@ -185,6 +187,12 @@ def files(shown: Workspace, folder: Folder) -> str:
 def crew(shown: Crew) -> str:
     """Render the page with all agents."""
     return _environment().get_template("crew.html").render(crew=shown, on="/agents")
+
+
+def schedules(crew: Crew, lines: Sequence[ScheduleLine], form: ScheduleForm) -> str:
+    """Render the page with all schedules."""
+    template = _environment().get_template("schedules.html")
+    return template.render(crew=crew, lines=lines, form=form, on="/schedules")
 
 
 def agent(crew: Crew, shown: Shown) -> str:
@@ -387,7 +395,7 @@ def source_of(file: Mapping[str, str]) -> str:
     folder, _, name = file.get("url", "").partition("/")
     if not (folder.isalnum() and name) or "/" in name:
         return ""
-    return f"/uploads/{folder}/{views.in_path(name)}"
+    return f"/uploads/{folder}/{in_path(name)}"
 
 
 def _size(file: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
+from app.server.titles import path_of
 
 COLOURS = 8
 """Colours of agents in the style sheet."""
@@ -28,7 +28,6 @@ MARKS: Mapping[Dot, str] = {
     "": "Done",
 }
 READY = Availability()
-_UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
 STOPPABLE = {
     SessionState.WORKING,
@@ -327,16 +326,6 @@ class Page:
     picked: str = ""
     repository: str = ""
     """Where a new thread works if nothing is chosen; empty for a scratch folder."""
-
-
-def path_of(place: PlaceKey) -> str:
-    """Return the path of a thread's page."""
-    return f"/t/{place.service}/{in_path(place.name)}"
-
-
-def in_path(name: str) -> str:
-    """Escape a name for use in a path."""
-    return _UNSAFE.sub(lambda sign: "".join(f"%{byte:02X}" for byte in sign[0].encode()), name)
 
 
 def tokens(used: int | None, size: int | None) -> str:

@@ -119,7 +119,7 @@ async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Of
     answers = [await desk.http.get(address) for address in addresses]
 
     assert {address.partition("?")[0].rpartition("/")[2] for address in addresses} == {
-        *assets().keys() - {"changes.css", "changes.js", "agents.css", "agents.js"}
+        *assets().keys() - {"changes.css", "changes.js", "agents.css", "agents.js", "managed.css"}
     }
     assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
     assert {answer.status_code for answer in answers} == {200}
