@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
@@ -22,11 +21,10 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.retry import persist
 from app.core.session_manager import SessionManager
-from app.core.stores.conversations import ConversationStore, Copied, Holdings
+from app.core.stores.conversations import Contents, ConversationStore, Copied, Holdings
 from app.core.stores.sessions import SessionStore
 from app.core.turns.agents import LiveAgents
 from app.core.types import Thread
-from app.core.workspaces import Unshipped, WorkspaceView
 from app.errors import Conflict, NotFound
 
 logger = logging.getLogger(__name__)
@@ -68,20 +66,6 @@ class Traces(Protocol):
 
 
 Pause = Callable[[PlaceKey], AbstractAsyncContextManager[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What is deleted with a conversation, and what is left elsewhere."""
-
-    thread: Thread
-    held: Holdings
-    disk_bytes: int
-    """What its sessions take on disk: workspaces, clones and homes."""
-    unshipped: tuple[Unshipped, ...]
-    """Work that is nowhere else."""
-    workspaces: tuple[WorkspaceView, ...]
-    """Where its agents work; what was pushed and a person's own folder stay."""
 
 
 class Conversations:

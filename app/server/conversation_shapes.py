@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.core.stores.conversations import Contents
 from app.core.types import Thread
 from app.server.shapes import EntryOut, SessionOut
 from app.server.titles import path_of, title_of
-
-if TYPE_CHECKING:
-    from app.core.conversations import Contents
 
 TITLE_CHARACTERS = 300
 

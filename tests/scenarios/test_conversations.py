@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from tests.support import canary
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
+from tests.support.studio import REPOSITORY, studio
 
 
 @pytest.fixture(scope="module")
@@ -258,3 +260,27 @@ def test_an_event_of_a_deleted_conversation_that_comes_again_begins_nothing(
     api.post("/send", data={**sent, "id": "cd" * 16, "text": "say new"})
 
     assert bridge.ended(bridge.session("gone"))["title"] == "say new"
+
+
+def test_work_that_is_nowhere_else_is_named_and_deleted_only_if_that_is_said(
+    tmp_path: Path,
+) -> None:
+    word = "sandpiper-canary"
+    # Its agent has made a folder read-only, as caches of build tools are.
+    locked = "run mkdir ro && touch ro/x && chmod 500 ro"
+    with studio(tmp_path, entry={"ship": "none"}) as here:
+        here.tell(f"write {word}.txt {word}\nrun git add . && git commit -qm {word}\n{locked}")
+        bridge = here.world.bridge
+        (place,) = read(bridge.http, "/conversations")["items"]
+        path = f"/api/v1/conversations/{place['id']}"
+        (work,) = read(bridge.http, f"/conversations/{place['id']}/contents")["unshipped"]
+
+        refused = bridge.http.delete(path)
+
+        assert (work["repository"], "1 commit" in work["held"]) == (REPOSITORY, True)
+        assert refused.status_code == 409
+        assert "nowhere else" in refused.json()["detail"]
+        assert canary.find(bridge.data_dir, word)
+        assert bridge.http.delete(path, params={"discard": "true"}).status_code == 204
+        assert canary.find(bridge.data_dir, word) == []
+        assert list(bridge.data_dir.glob("gates/*")) == []

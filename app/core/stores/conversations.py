@@ -9,6 +9,7 @@ from typing import Protocol
 from app.core.keys import PlaceKey
 from app.core.notes import Note
 from app.core.types import Thread
+from app.core.workspaces import Unshipped, WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,20 @@ class Holdings:
     """Addresses of files that no other conversation names."""
     shared: frozenset[str] = frozenset()
     """Folders of files that others name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is deleted with a conversation, and what is left elsewhere."""
+
+    thread: Thread
+    held: Holdings
+    disk_bytes: int
+    """What its sessions take on disk: workspaces, clones and homes."""
+    unshipped: tuple[Unshipped, ...]
+    """Work that is nowhere else."""
+    workspaces: tuple[WorkspaceView, ...]
+    """Where its agents work; what was pushed and a person's own folder stay."""
 
 
 @dataclass(frozen=True, slots=True)

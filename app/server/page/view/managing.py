@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.conversations import Contents
 from app.core.files.names import size_words
+from app.core.stores.conversations import Contents
 from app.core.types import Thread
 from app.core.workspaces import Unshipped
 from app.server.titles import path_of, title_of
