@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from app import logs
 from app.agents.isolation import homes_root
+from app.agents.prices import read_prices
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.users import give
@@ -295,6 +296,7 @@ class Joined:
             terms=self._per_agent(terms_of),
             look=self.progress.look,
             availability=self.availability,
+            estimate=read_prices(configuration.data_dir).estimate,
         )
 
     @cached_property

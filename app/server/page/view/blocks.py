@@ -200,6 +200,8 @@ class Head:
     home: str
     cost: float | None = None
     currency: str = ""
+    estimated: bool = False
+    """Whether the cost was worked out from the tokens."""
 
 
 @dataclass(slots=True)
