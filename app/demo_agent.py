@@ -1,18 +1,22 @@
 """The demo agent: a real ACP agent on stdio that follows plain lines instead of a model.
 
 It is one stdlib file that imports nothing of the package and little else, so that it starts at
-once. Two rules must not be broken: a line inside a `<data` block is never obeyed, and everything
-that is said is in `$HOME/.agent-bridge-demo/<session>.jsonl` before it is sent.
+once. Two rules must not be broken: a line inside a `<data` block or an `<instructions` block is
+never obeyed, and everything that is said is in `$HOME/.agent-bridge-demo/<session>.jsonl` before
+it is sent.
 
 Commands, each on its own line, also after a mention, in any case; other text gets an answer:
 
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
-    give NAME.ENDING TEXT
+    give NAME.ENDING TEXT           note TEXT          instructions
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
+`instructions` repeats what this session was told of the agent itself, in prompts and as its system
+prompt.
 `give` puts a file for people into the folder that AGENT_BRIDGE_OUTGOING names.
+`note` is what it says when it is asked after its turn what is worth keeping.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
@@ -28,7 +32,8 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
-`exit-at-start`, `mute-tell` (`tell` is the last thing it does that can be seen).
+`exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
+`mute-tell` (`tell` is the last thing it does that can be seen).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -82,12 +87,13 @@ STOP_LOOKS = 50  # a second: even a busy machine stops a process by then
 LATE_SECONDS = 0.05  # surely after the answer was read
 SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
 FILLER = ("The quick brown fox jumps over the lazy dog. " * 23)[:1000]
+WORTH_KEEPING = "[The bridge asks;"  # how the question begins what to remember of a turn
 MENTION = re.compile(r"^((<@[^<>]+>|@[\w.\-\[\]]+)[,:]?(\s+|$))+")
 TEXT, NAME, NUMBER, NOTHING = r".+", r"\S+", r"\d{1,12}", ""  # shapes of an argument
 COMMANDS = {
-    **dict.fromkeys(("say", "plan", "run"), TEXT),
+    **dict.fromkeys(("say", "plan", "run", "note"), TEXT),
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
-    **dict.fromkeys(("recall", "fail", "crash", "hang"), NOTHING),
+    **dict.fromkeys(("recall", "instructions", "fail", "crash", "hang"), NOTHING),
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
     "hold": NAME,
@@ -235,6 +241,9 @@ class Turn:
             self.update("agent_message_chunk", content=text_block("Too late."))
 
     def _obey(self) -> None:
+        if self.prompt.startswith(WORTH_KEEPING):
+            self.say("\n".join(f"- {note}" for note in self._notes()) or "nothing")
+            return
         if not any(record["role"] == "user" for record in self.before):
             self.update("session_info_update", title=title_of(self.session.records))
         for words in list(filter(None, spoken(self.prompt))) or [[]]:
@@ -245,6 +254,12 @@ class Turn:
                     act(argument)
                 except (OSError, ValueError) as problem:
                     self.say(f"That failed: {problem}")
+
+    def _notes(self) -> list[str]:
+        """List what the last turn was told to note."""
+        asked = [record["text"] for record in self.before if record["role"] == "user"]
+        lines = (line for text in asked[-1:] for words in spoken(text) for line in words)
+        return [line.split(None, 1)[1] for line in lines if line.lower().startswith("note ")]
 
     def _command(self, line: str) -> tuple[Callable[[str], None], str] | None:
         word, argument = (*line.split(None, 1), "")[:2]
@@ -479,6 +494,13 @@ class Turn:
         told = [line for prompt in prompts for words in spoken(prompt) for line in words]
         self.say("\n- ".join(["You told me:" if told else "You told me nothing yet.", *told]))
 
+    def _do_instructions(self, _: str) -> None:
+        records = self.session.records
+        prompts = [record["text"] for record in records if record["role"] == "user"]
+        told = [block for prompt in prompts for block in instructed(prompt)]
+        system = [record["text"] for record in records if record["role"] == "system"][-1:]
+        self.say("\n\n".join([*system, *told]) or "I have no instructions.")
+
     def _do_limit(self, seconds: str) -> None:
         earlier = [record for record in self.before if record["role"] != "session"]
         if earlier[-1:] == [{"role": "limit", "text": seconds}]:
@@ -494,6 +516,9 @@ class Turn:
 
     def _do_crash(self, _: str) -> None:
         os._exit(70)
+
+    def _do_note(self, text: str) -> None:
+        self.say(f"Noted: {text}")
 
     def _do_hang(self, _: str) -> None:
         self.think("Hanging, as I was told to.")
@@ -639,6 +664,7 @@ class Agent:
         able = params.get("clientCapabilities") or {}
         self.wire.takes_forms = (able.get("elicitation") or {}).get("form") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
+        offered += ["systemPrompt"] * ("system-prompt" in FAULTS)
         return {
             "protocolVersion": 1,
             "agentInfo": {"name": "demo", "title": "Demo agent (no model)", "version": VERSION},
@@ -652,6 +678,8 @@ class Agent:
 
     def _on_session_new(self, params: Json) -> Json:
         session = self._open(new_id("demo"), params)
+        if system := params.get("systemPrompt"):
+            session.remember("system", "\n\n".join(block["text"] for block in system["content"]))
         return {"sessionId": session.name, **session.settings()}
 
     def _on_session_load(self, params: Json) -> Json:
@@ -706,6 +734,9 @@ class Agent:
     def _open(self, name: str, params: Json) -> Session:
         if not os.path.isabs(params["cwd"]):
             raise WireError(INVALID_PARAMS, "cwd must be an absolute path.")
+        system = params.get("systemPrompt")
+        if system and ("system-prompt" not in FAULTS or system["mode"] != "append"):
+            raise WireError(INVALID_PARAMS, "The demo agent cannot apply this systemPrompt.")
         self.sessions[name] = Session(name, params["cwd"])
         return self.sessions[name]
 
@@ -763,15 +794,21 @@ def new_id(prefix: str) -> str:
 
 
 def outside_data(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines outside of data blocks; one that never ends hides all that follows."""
-    inside = False
+    """Yield the lines outside of blocks; one that never ends hides all that follows."""
+    end = ""
     for line in lines:
-        if inside:
-            inside = line != "</data>"
-        elif line.startswith("<data"):
-            inside = True
+        if end:
+            end = "" if line == end else end
+        elif line.startswith(("<data", "<instructions")):
+            end = "</data>" if line.startswith("<data") else "</instructions>"
         else:
             yield line
+
+
+def instructed(prompt: str) -> Iterator[str]:
+    """Yield the text of each block of instructions in a prompt."""
+    for block in re.split(r"^<instructions[^\n]*\n", prompt, flags=re.MULTILINE)[1:]:
+        yield block.partition("\n</instructions>")[0]
 
 
 def spoken(prompt: str) -> Iterator[list[str]]:

@@ -9,6 +9,7 @@
     ├── SpeakerUnknown          a platform cannot tell now who speaks, nor be told anything
     ├── NotFound                a session, turn, ask or agent that does not exist
     ├── Conflict                the thing asked for no longer fits the state it is in
+    ├── FileRefused             an agent's file has a name or a text that it must not have
     ├── AgentError              something between the bridge and an agent process
     │   ├── AgentNotStarted     its process could not be started
     │   ├── AgentDied           its process ended during a call
@@ -100,6 +101,15 @@ class AgentRemoved(BridgeError):
 
 class Conflict(BridgeError):
     """The thing asked for no longer fits the state it is in."""
+
+
+class FileRefused(BridgeError):
+    """An agent's file has a name or a text that it must not have; says what to do."""
+
+    def __init__(self, path: str, problem: str, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{path!r} {problem}. {remedy}")
 
 
 class AgentError(BridgeError):

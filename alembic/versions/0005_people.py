@@ -1,4 +1,4 @@
-"""Agents as people: whose turn it is in a place, conversations that are managed, schedules."""
+"""Agents as people: hand-over, managed conversations, schedules, and what agents remember."""
 
 import sqlalchemy as sa
 
@@ -12,11 +12,20 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("place", sa.Column("holder", sa.String))
+    op.add_column("place", sa.Column("predecessor", sa.String))
     op.add_column("place", sa.Column("named", sa.Text))
     op.add_column("place", sa.Column("pinned_at", sa.Float))
     op.add_column("place", sa.Column("archived_at", sa.Float))
     op.add_column("place", sa.Column("forked_from", sa.String))
+    op.add_column("place", sa.Column("deleted_at", sa.Float))
+    op.create_table(
+        "forgotten",
+        sa.Column("mark", sa.String, primary_key=True),
+        sa.Column("at", sa.Float, nullable=False),
+    )
+    op.create_index("forgotten_at", "forgotten", ["at"])
     op.add_column("session", sa.Column("standing", sa.JSON))
+    op.add_column("turn", sa.Column("system", sa.Text, nullable=False, server_default=""))
     op.create_table(
         "schedule",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -39,3 +48,27 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("schedule_due", "schedule", ["state", "due_at"])
+    op.create_table(
+        "memory_note",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("agent", sa.String, nullable=False),
+        sa.Column("session", sa.Integer, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("ask", sa.Integer),
+        sa.Column("at", sa.Float, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("memory_note_state", "memory_note", ["state", "id"])
+    op.create_index("memory_note_ask", "memory_note", ["ask"])
+    op.create_table(
+        "memory_day",
+        sa.Column("agent", sa.String, primary_key=True),
+        sa.Column("day", sa.String, primary_key=True),
+        sa.Column("version", sa.String, nullable=False),
+    )
+    op.execute(
+        "create virtual table memory_text using fts5"
+        "(agent unindexed, day unindexed, number unindexed, text,"
+        " tokenize = 'unicode61 remove_diacritics 2')"
+    )

@@ -67,19 +67,29 @@ class Begun:
     offers: Offers
     how: Literal["new", "resumed", "loaded", "lost"]
     capabilities: AgentCapabilities
+    instructed: bool = False
+    """Whether the agent took the system prompt."""
 
 
 class Handshake:
     """Opens one conversation in one workspace."""
 
     def __init__(
-        self, peer: AgentPeer, launch: AgentLaunch, workspace: Path, timeouts: AgentTimeouts
+        self,
+        peer: AgentPeer,
+        launch: AgentLaunch,
+        workspace: Path,
+        timeouts: AgentTimeouts,
+        system: str = "",
     ) -> None:
+        """Prepare; `system` is for an agent that takes a system prompt."""
         self._peer = peer
         self._launch = launch
         self._cwd = f"{workspace.absolute()}{'/' if launch.trailing_slash else ''}"
         self._timeouts = timeouts
         self._capabilities = AgentCapabilities()
+        self._system = system
+        self._instructs = False
 
     async def begin(self, known: str | None) -> Begun:
         """Initialize the agent and open a conversation, the known one if there is one.
@@ -107,9 +117,8 @@ class Handshake:
             "clientInfo": CLIENT,
         }
         async with self._peer.step("initialize", self._timeouts.initialize):
-            answer = InitializeResponse.model_validate(
-                await self._peer.transport.request("initialize", words)
-            )
+            raw = await self._peer.transport.request("initialize", words)
+            answer = InitializeResponse.model_validate(raw)
         if answer.protocol_version != PROTOCOL_VERSION:
             raise AgentMisbehaved(
                 self._peer.name,
@@ -117,6 +126,7 @@ class Handshake:
             )
         offered = answer.agent_capabilities or AgentCapabilities()
         self._capabilities = drop_failed(offered, await self._card(answer))
+        self._instructs = bool(self._system) and takes_system_prompt(raw)
         return answer
 
     async def authenticate(self) -> None:
@@ -143,13 +153,18 @@ class Handshake:
             AgentLoginNeeded: it needs a login first.
             AgentError: it did not answer, or not as it should.
         """
+        words: dict[str, Any] = {}
+        if self._instructs:
+            # Only here: agents keep it with the conversation, and ignore another one later.
+            content = [{"type": "text", "text": self._system}]
+            words["systemPrompt"] = {"mode": "append", "content": content}
         async with self._peer.step("session/new", self._timeouts.new):
-            answer = await self._ask("session/new")
+            answer = await self._ask("session/new", **words)
         session_id = string(answer.get("sessionId"))
         if session_id is None:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
-        return Begun(session_id, Offers.of(answer), how, self._capabilities)
+        return Begun(session_id, Offers.of(answer), how, self._capabilities, self._instructs)
 
     def ways_back(self) -> Iterator[Restored]:
         """List the ways to restore a conversation, the best first."""
@@ -185,7 +200,7 @@ class Handshake:
         self._peer.audience.session_id = None
         return None
 
-    async def _ask(self, method: str, **params: str) -> Json:
+    async def _ask(self, method: str, **params: Any) -> Json:
         """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
         words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
         if self._launch.meta:
@@ -209,6 +224,12 @@ class Handshake:
                     "it does not support the transport of the tool server %s", server.name
                 )
         return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in usable]
+
+
+def takes_system_prompt(answer: object) -> bool:
+    """Tell from an agent's raw greeting, of which the SDK drops this part."""
+    offered = mapping(mapping(answer).get("agentCapabilities"))
+    return mapping(offered.get("sessionCapabilities")).get("systemPrompt") is not None
 
 
 def drop_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:

@@ -42,6 +42,8 @@ class Opened:
 
     session: AcpSession
     how: Literal["new", "resumed", "loaded", "lost"]
+    instructed: bool = False
+    """Whether it took the system prompt."""
 
 
 class AcpLauncher:
@@ -71,7 +73,14 @@ class AcpLauncher:
         self._hosts: dict[int, SessionHosts] = {}
         """The hosts that each session tried; lost when the bridge ends."""
 
-    async def open(self, session: Session, workspace: Workspace, listener: AgentListener) -> Opened:
+    async def open(
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
+    ) -> Opened:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -85,11 +94,11 @@ class AcpLauncher:
         with bind(agent=launch.name, session=str(session.key)):
             await self._wait_until_settled(launch, session)
             try:
-                return await self._start_session(launch, session, workspace, listener)
+                return await self._start_session(launch, session, workspace, listener, system)
             except NotRestored as failure:
                 logger.warning("starting without the old conversation: %s", failure)
             blank = replace(session, acp_session_id=None)
-            opened = await self._start_session(launch, blank, workspace, listener)
+            opened = await self._start_session(launch, blank, workspace, listener, system)
             return replace(opened, how="lost")
 
     async def close(self) -> None:
@@ -106,7 +115,12 @@ class AcpLauncher:
             await self._clock.sleep(missing)
 
     async def _start_session(
-        self, launch: AgentLaunch, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        launch: AgentLaunch,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        system: str,
     ) -> Opened:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
@@ -125,9 +139,8 @@ class AcpLauncher:
         self._peers[child.marker] = peer
         self._admit(launch, workspace.folder, peer, child)
         try:
-            begun = await Handshake(peer, launch, workspace.folder, self._timeouts).begin(
-                session.acp_session_id
-            )
+            handshake = Handshake(peer, launch, workspace.folder, self._timeouts, system)
+            begun = await handshake.begin(session.acp_session_id)
             conversation = AcpSession(peer, begun, self._timeouts)
             await conversation.configure(mode=None, model=session.model or launch.model)
             await conversation.choose(launch.options)
@@ -137,7 +150,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return Opened(conversation, begun.how)
+        return Opened(conversation, begun.how, begun.instructed)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

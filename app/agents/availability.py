@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.agents.catalog import AgentProgram
+from app.agents.files import OWN, SHARED, AgentFiles
 from app.agents.isolation import home_of
 from app.config import AgentEntry, Configuration
 from app.config.names import is_secret
 from app.core import wording
 from app.core.availability import AgentCheck, passed, unmet
+from app.errors import FileRefused
 
+FILES: Final = "files"
+"""The name of the check of an agent's files."""
 CHECK_COMMAND: Final = "Check its command in AGENTS_JSON."
 CHECK_STORED: Final = "Check its command."
 _CLOSED: Final = "closed, "
+_CORRECT: Final = "Correct them on the agent's page, or in the folder agents of DATA_DIR."
 _REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridge."
 
 
@@ -63,6 +68,23 @@ def check_key(
         return unmet("key", f"{' and '.join(wanted)} is not set.", program.login)
     remedy = wording.LOG_IN_OR_SET.format(agent=entry.name, key=wanted[0])
     return unmet("key", wording.NOT_LOGGED_IN, remedy, "login_needed")
+
+
+def check_files(files: AgentFiles, agent: str) -> Iterator[AgentCheck]:
+    """Check the files of an agent, and those for all agents; they are used all the same."""
+    problems: dict[str, str] = {}
+    for owner, names in ((agent, OWN), (None, SHARED)):
+        for name in names:
+            try:
+                found = files.read(owner, name)
+            except FileRefused as refused:
+                problems[name] = f"It {refused.problem}. {refused.remedy}"
+            else:
+                if found is not None and found.problem:
+                    problems[name] = found.problem
+    if problems:
+        words = " ".join(f"{name}: {problem}" for name, problem in problems.items())
+        yield unmet(FILES, f"its files have a problem. {words}", _CORRECT)
 
 
 def check_isolation(words: str) -> AgentCheck:

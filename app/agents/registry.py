@@ -110,8 +110,8 @@ class Registry:
             NotFound: there is no such agent.
         """
         entry = self.get(agent)
-        if entry.display_name is not None:
-            return entry.display_name
+        if given := entry.display_name or entry.own_name:
+            return given
         program = self.program(agent)
         drivers = Counter(other.driver for other in self)
         return program.title if program and drivers[entry.driver] == 1 else entry.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
@@ -55,6 +56,11 @@ class Tree:
                 return os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
         except OSError:
             return None
+
+    def entry(self, path: PurePosixPath) -> Entry | None:
+        """Return what is at a path itself; None if nothing is there."""
+        found = self.stat(path)
+        return None if found is None else Entry(path.name, found)
 
     def files(self, path: PurePosixPath) -> Iterator[PurePosixPath]:
         """List the plain files at a path: itself, or all below it."""
@@ -120,6 +126,28 @@ class Tree:
                 os.fchown(file, self._user, self._user)
             if like is not None:
                 os.utime(file, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+    def replace(self, path: PurePosixPath, content: bytes) -> None:
+        """Write a file at once: readers and crashes see the old content or the new.
+
+        Raises:
+            OSError: it cannot be written, or its folder was exchanged meanwhile.
+        """
+        fresh = f".{path.name}.new"
+        with self._folder(path.parent, make=True) as folder:
+            with suppress(FileNotFoundError):
+                os.unlink(fresh, dir_fd=folder)
+            file = os.open(fresh, _NEW, 0o600, dir_fd=folder)
+            with open(file, "wb") as target:  # noqa: PTH123 - a descriptor
+                target.write(content)
+                target.flush()
+                os.fsync(file)
+                written = os.fstat(file)
+            os.replace(fresh, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        found = self.stat(path)
+        if found is None or not os.path.samestat(found, written):
+            raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
 
     def make_folder(self, path: PurePosixPath) -> None:
         """Create a folder and its parents."""

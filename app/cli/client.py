@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -19,6 +20,7 @@ from app.config import Configuration, ensure_secrets
 from app.config.agents import NAME
 from app.core.types import SessionState
 from app.errors import BridgeError, NotFound
+from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
@@ -26,8 +28,11 @@ from app.server.shapes import (
     AgentOut,
     AskOut,
     EntryOut,
+    FileDetail,
+    FileOut,
     LinkOut,
     NewSession,
+    NoteOut,
     Page,
     SessionDetail,
     SessionOut,
@@ -138,6 +143,26 @@ class Client:
         """Let requests without a name go to an agent."""
         return await self._send(AgentOut, f"{_agent_path(name)}/default", {})
 
+    async def files(self, agent: str | None) -> list[FileOut]:
+        """List the files of an agent; None for those of all agents."""
+        return (await self._get(Page[FileOut], _files_path(agent))).items
+
+    async def file(self, agent: str | None, path: str) -> FileDetail:
+        """Read a file."""
+        return await self._get(FileDetail, f"{_files_path(agent)}/{quote(path)}")
+
+    async def write_file(self, agent: str | None, path: str, text: str) -> None:
+        """Write a file."""
+        await self._request("PUT", f"{_files_path(agent)}/{quote(path)}", json={"text": text})
+
+    async def delete_file(self, agent: str | None, path: str) -> None:
+        """Delete a file."""
+        await self._request("DELETE", f"{_files_path(agent)}/{quote(path)}")
+
+    async def undo_file(self, agent: str | None, path: str) -> FileDetail:
+        """Undo the last change of a file."""
+        return await self._send(FileDetail, f"{_files_path(agent)}/{quote(path)}/undo", {})
+
     async def reload_agents(self) -> list[AgentOut]:
         """Let the bridge read the file with its agents again; returns those it has then."""
         answer = await self._request("POST", "/agents/reload", timeout=REMOVAL)
@@ -152,6 +177,16 @@ class Client:
             if page.next is None:
                 return count
             query["before"] = page.next
+
+    async def notes(self, agent: str, words: str) -> list[NoteOut]:
+        """List what an agent remembers, or what of it has all these words."""
+        path = f"{_agent_path(agent)}/memory"
+        return (await self._get(Page[NoteOut], path, {"q": words})).items
+
+    async def remove_note(self, agent: str, day: str, note: str) -> None:
+        """Remove one note of an agent."""
+        path = f"{_agent_path(agent)}/memory/{quote(day, safe='')}/{quote(note, safe='')}"
+        await self._request("DELETE", path)
 
     async def probe(self, agent: str) -> AgentOut:
         """Have an agent checked now."""
@@ -179,6 +214,44 @@ class Client:
             if page.next is None:
                 return found
             after = int(page.next)
+
+    async def conversations(self, **wanted: str | int | bool | None) -> list[ConversationOut]:
+        """List or search conversations, the one used last first."""
+        query = {name: value for name, value in wanted.items() if value is not None}
+        return (await self._get(Page[ConversationOut], "/conversations", query)).items
+
+    async def conversation(self, number: int) -> ConversationOut:
+        """Read a conversation with its sessions."""
+        return await self._get(ConversationOut, f"/conversations/{number}")
+
+    async def change_conversation(self, number: int, **what: str | bool) -> ConversationOut:
+        """Rename, pin or archive a conversation."""
+        answer = await self._request("PATCH", f"/conversations/{number}", json=what)
+        return self._read(ConversationOut, answer)
+
+    async def clear_conversation(self, number: int) -> ConversationOut:
+        """Delete what was said in a conversation."""
+        answer = await self._request("POST", f"/conversations/{number}/clear", timeout=REMOVAL)
+        return self._read(ConversationOut, answer)
+
+    async def fork_conversation(self, number: int, after: int | None) -> ConversationOut:
+        """Copy a conversation into a new thread."""
+        where = {} if after is None else {"after": after}
+        return await self._send(ConversationOut, f"/conversations/{number}/fork", where)
+
+    async def contents(self, number: int) -> ContentsOut:
+        """Read what would be deleted with a conversation."""
+        return await self._get(ContentsOut, f"/conversations/{number}/contents")
+
+    async def delete_conversation(self, number: int, *, discard: bool) -> None:
+        """Delete a conversation."""
+        query = {"discard": discard}
+        await self._request("DELETE", f"/conversations/{number}", params=query, timeout=REMOVAL)
+
+    async def export(self, number: int, form: str) -> str:
+        """Export a whole conversation."""
+        path = f"/conversations/{number}/export"
+        return (await self._request("GET", path, params={"format": form})).text
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.
@@ -306,6 +379,10 @@ def _agent_path(name: str) -> str:
     if not NAME.fullmatch(name):
         raise NotFound("agent", name)
     return f"/agents/{name}"
+
+
+def _files_path(agent: str | None) -> str:
+    return "/files" if agent is None else f"{_agent_path(agent)}/files"
 
 
 def _open(path: str) -> httpx.AsyncClient:

@@ -16,6 +16,7 @@ import typer
 
 from app.cli.agents.commands import agents
 from app.cli.asking import Allow
+from app.cli.conversations.commands import conversations
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
 from app.cli.schedule_commands import schedules
 from app.core.types import SessionState
@@ -37,9 +38,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP,
 )
-sessions = typer.Typer(help="Show conversations.", no_args_is_help=True, rich_markup_mode=None)
+sessions = typer.Typer(
+    help="Show the work of agents in conversations.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
+app.add_typer(conversations, name="conversations")
 app.add_typer(schedules, name="schedules")
 
 

@@ -257,6 +257,12 @@ class AgentEntry(BaseModel):
     """Where its entry is: in the settings, which only the operator changes, or in the store."""
     former: tuple[str, ...] = ()
     """Names it had: their webhook paths still lead to it."""
+    own_name: str = ""
+    """The name in its IDENTITY.md; the entry's counts more."""
+    own_emoji: str = ""
+    """The emoji there; the entry's counts more."""
+    own_colour: str = ""
+    """The colour there."""
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
     """The program that speaks ACP, with its arguments."""
     driver: str | None = None
@@ -269,6 +275,8 @@ class AgentEntry(BaseModel):
     """The emoji people see with its name."""
     description: Text | None = None
     """What it is good at."""
+    prompt: Text | None = None
+    """What it is told about itself when a session begins, unless it has an IDENTITY.md."""
     visible: bool = True
     """Whether it is offered where people choose an agent; its name always reaches it."""
     env: Environment = Field(default_factory=nothing)
@@ -289,6 +297,9 @@ class AgentEntry(BaseModel):
     """What happens when it does something without asking that the rules leave to people: its turn
     ends, or people are told. By default `stop` with services beyond the page and `tell` with the
     page alone, unless the entry names a mode in which it does not ask."""
+    memory: Literal["off", "ask", "auto"] = "off"
+    """Whether it is asked at the end of a turn what is worth remembering: `ask` lets people decide
+    on each note, `auto` keeps notes of conversations that hold no words of strangers."""
     home: Home = "own"
     """Its HOME: its own, the user's, or a folder."""
     sandbox: Literal["auto", "bubblewrap", "none"] = "auto"
@@ -350,7 +361,7 @@ def suffix(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-_OUTSIDE = ("name", "id", "source", "former")
+_OUTSIDE = ("name", "id", "source", "former", "own_name", "own_emoji", "own_colour")
 EXTENDS = "extends"
 """The key that names an entry to take other keys from."""
 KEYS: tuple[str, ...] = (
@@ -358,7 +369,6 @@ KEYS: tuple[str, ...] = (
     EXTENDS,
 )
 WITHOUT_EFFECT: tuple[str, ...] = (
-    "prompt",
     "tool_exposure",
     "agents_allow",
     "agents_deny",

@@ -150,6 +150,10 @@ class Adapter(ABC):
         """Tell whether other agents can answer in a conversation as well."""
         return True
 
+    def mention(self, name: str) -> str:
+        """Return how people and agents address the agent in text; empty while that is unknown."""
+        return f"@{name}"
+
     async def absence(self, heard: Heard) -> str | None:
         """Say why the agent cannot answer in the place of a message; None if it can.
 

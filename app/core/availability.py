@@ -16,7 +16,16 @@ from app.core.ports import Clock
 State = Literal["ready", "unavailable", "login_needed", "limited"]
 
 _WORST_FIRST: Final[tuple[State, ...]] = ("unavailable", "login_needed", "limited")
-_ORDER: Final = ("command", "isolation", "key", "initialize", "login", "limit", "last turn")
+_ORDER: Final = (
+    "command",
+    "isolation",
+    "key",
+    "files",
+    "initialize",
+    "login",
+    "limit",
+    "last turn",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,14 @@
-"""Recognises commands: the whole message after the mention, never only its first word; pure."""
+"""Recognises commands: the whole message after the mention, never only its first word; pure.
+
+Only `agent NAME` and `schedule "WHEN"` may have words after them: they are for an agent.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from app.core.schedules import command as schedule_command
 
@@ -15,6 +21,9 @@ _CHOICES = {
 }
 _NAMED = {"mode", "model", "repo"}
 _NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule"}
+_AGENT = re.compile(r"(!?)agent(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
+_AFTER_NAME = ",: \t\r\n"
+_NO_AGENTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +34,19 @@ class Command:
     argument: str = ""
     always: bool = False
     """Whether it applies to more than the place: `repo OWNER/NAME always`."""
+    words: str = ""
+    """What `agent` has after the name, for that agent."""
 
 
-def parse(text: str) -> Command | None:
+def parse(text: str, agents: Mapping[str, str] = _NO_AGENTS) -> Command | None:
     """Read a message as a command, or None if it is words for the agent.
 
-    A command with `!` and a wrong argument is not meant for an agent: it gets help.
+    A command with `!` and a wrong argument is not meant for an agent: it gets help. `agents` are
+    the ids of agents by what people call them, in lower case.
     """
     line = text.strip()
+    if (named := _AGENT.fullmatch(line)) is not None:
+        return _hand_over(named[2] or "", agents, is_meant=bool(named[1]))
     if schedule_command.read(line.removeprefix("!")) is not None:
         return Command("schedule", line.removeprefix("!"))
     words = line.removeprefix("!").split()
@@ -55,3 +69,16 @@ def _command(words: list[str]) -> Command | None:
     if name in _NAMED and argument:
         return Command(name, argument)
     return Command(name) if name in _PLAIN and not argument else None
+
+
+def _hand_over(rest: str, agents: Mapping[str, str], *, is_meant: bool) -> Command | None:
+    """Read who takes over, and the words for it; the longest name counts.
+
+    More than one word after a name that no agent has are words: "agent smith is wrong".
+    """
+    for called in sorted(agents, key=len, reverse=True):
+        words = rest[len(called) :]
+        if rest[: len(called)].casefold() == called and not words[:1].strip(_AFTER_NAME):
+            return Command("agent", agents[called], words=words.lstrip(_AFTER_NAME).rstrip())
+    is_name = len(rest.split()) <= 1
+    return Command("agent", rest) if is_name else Command("help") if is_meant else None

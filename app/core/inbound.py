@@ -87,6 +87,8 @@ class Heard:
     """The message whose words these are, if they were said before."""
     rejects: int | None = None
     """The open ask that the speaker rejects with these words."""
+    hands_over: str = ""
+    """The agent that the place belongs to from now on, if it is handed over with these words."""
     schedule: int | None = None
     """The schedule that it is a run of."""
     announcement: str = ""
@@ -207,6 +209,7 @@ class Effect:
         "mode",
         "model",
         "listen",
+        "hold",
         "verbosity",
         "repository",
         "remember",
@@ -216,10 +219,13 @@ class Effect:
 
     `tell` says something in the conversations that wait for a session.
 
-    `repository` is the place's, `remember` that of new places in the same area.
+    `repository` is the place's, `remember` that of new places in the same area. `hold` gives the
+    place to an agent, `listen` takes it back.
     """
     session: int | None = None
     value: str = ""
+    told: str = ""
+    """What people call the agent that holds the place, where the transcript has to say so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ class NoteCode(StrEnum):
     RATED_GOOD = "rated_good"
     RATED_BAD = "rated_bad"
     SCHEDULE_FAILED = "schedule_failed"
+    RENAMED = "renamed"
+    CLEARED = "cleared"
+    FORKED = "forked"
+    FORKED_WHOLE = "forked_whole"
 
 
 @dataclass(frozen=True, slots=True)

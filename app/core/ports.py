@@ -17,7 +17,9 @@ from app.core.workspaces import (
     Author,
     Changes,
     Clone,
+    Compared,
     Diff,
+    Followed,
     Gathered,
     Head,
     Judged,
@@ -144,14 +146,26 @@ class OpenedSession(Protocol):
         """`lost`: there was a conversation, but the agent could not restore it."""
         ...
 
+    @property
+    def instructed(self) -> bool:
+        """Whether it took the system prompt."""
+        ...
+
 
 class AgentLauncher(Protocol):
     """Starts agents."""
 
     async def open(
-        self, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
     ) -> OpenedSession:
         """Start the agent's process and its conversation, resuming an earlier one if there is one.
+
+        `system` is its system prompt, if it takes one.
 
         Raises:
             AgentError: it could not be started or did not answer.
@@ -236,6 +250,34 @@ class Checkouts(Protocol):
         """
         ...
 
+    async def compare(
+        self, repository: Repository, agent: str, head: str, base: str
+    ) -> Compared | None:
+        """Show what a commit or a ref of the remote changes in the base, or the default branch.
+
+        None if either does not exist.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        ...
+
+    async def check_out(self, clone: Clone, commit: str) -> None:
+        """Check out another commit in a clone for reading; changes in it are dropped.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        ...
+
+    async def follow(self, clone: Clone, commit: str) -> Followed:
+        """Bring the branch of a clone up to the remote, unless it has this commit already.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        ...
+
     async def rename(self, old: Repository, new: Repository) -> None:
         """Keep the mirror and clones of a repository that has a new name."""
         ...
@@ -310,6 +352,14 @@ class Forge(Protocol):
 
     async def head(self, session: Session) -> Head | None:
         """Return the head of a session whose place is a pull request; None for other places."""
+        ...
+
+    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+        """Return the head of a pull request; None if there is none of this number.
+
+        Raises:
+            RepositoryError: the host does not say.
+        """
         ...
 
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:

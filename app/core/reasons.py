@@ -10,6 +10,8 @@ class Reason(StrEnum):
 
     MENTIONED = "mentioned"
     REPLY = "reply"
+    HANDED_OVER = "handed_over"
+    HOLDER = "holder"
     ONLY_AGENT = "only_agent"
     ALL_LISTEN = "all_listen"
     LATEST = "latest"

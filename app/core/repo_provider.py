@@ -20,6 +20,7 @@ from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
+from app.core.repositories.joint_work import Joined, JointWork
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
@@ -31,6 +32,7 @@ from app.core.workspaces import (
     Repository,
     Shipped,
     Target,
+    Unshipped,
     Work,
     Workspace,
     WorkspaceView,
@@ -56,6 +58,7 @@ class RepoProvider:
         directory: Directory,
         names: NameStore | None = None,
         variables: Mapping[Target, Mapping[str, str]] | None = None,
+        joint: JointWork | None = None,
     ) -> None:
         self._folders = folders
         self._clones = clones
@@ -65,6 +68,7 @@ class RepoProvider:
         self._directory = directory
         self._names = names
         self._variables = variables or {}
+        self._joint = joint
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
@@ -101,6 +105,23 @@ class RepoProvider:
                 readonly=readonly,
                 variables=self._variables.get(target, {}),
             )
+
+    async def join(self, session: Session, target: Target, texts: Sequence[str]) -> Joined:
+        """Prepare a session's clone for a turn, as far as other agents have a part in its work.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        target = self._follow_rename(target)
+        if self._joint is None or not isinstance(target, Repository):
+            return Joined()
+        async with self._alone(session.id):
+            ask = partial(self._ask, session.id)
+            return await self._joint.join(session, target, texts, ask)
+
+    def is_to_open(self, session: Session, target: Target) -> bool:
+        """Tell whether a session has to work elsewhere than before."""
+        return isinstance(target, Repository) and self._clones.is_to_open(session)
 
     async def bring(self, session: Session, files: Sequence[File]) -> Sequence[Path]:
         """Copy files next to a session's workspace and return their paths.
@@ -207,6 +228,20 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def unshipped(self, session: Session) -> Sequence[Unshipped]:
+        """List the clones of a session with work that is nowhere else."""
+        found: list[Unshipped] = []
+        for record in await self._clones.all():
+            if record.session != session.id:
+                continue
+            try:
+                held = await self._clones.unshipped(session, record)
+            except RepositoryError as error:
+                held = str(error)
+            if held:
+                found.append(Unshipped(record.repository.name, record.branch, held))
+        return found
 
     async def reap(self, *, before: float) -> Sequence[str]:
         """Remove clones and homes unused since a time; returns which were kept, and why.

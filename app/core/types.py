@@ -109,6 +109,12 @@ class PlaceView:
     verbosity: Verbosity | None = None
     repository: str | None = None
     """What was chosen here: `owner/name`, `folder:<path>` or `none`."""
+    holder: str | None = None
+    """The agent that the place was handed over to."""
+    predecessor: str | None = None
+    """The agent whose branch the holder goes on with."""
+    is_fork: bool = False
+    """Whether what was said here at first was copied from another place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,14 @@ class TurnRef:
 
     session: int
     turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an agent was told of itself: a digest for each part, in one of its conversations."""
+
+    acp_session_id: str
+    parts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,8 @@ class Session:
     """Whether its last turn failed."""
     spent: float = 0.0
     """Dollars since a person last said go on."""
+    told: Told | None = field(default=None, compare=False)
+    """What the agent was last told of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,13 @@ class Thread:
     """Where its agents work, as it was chosen or cloned: `owner/name`, `folder:<path>`, `none`."""
     found: str = ""
     """The text that a search found in it."""
+    number: int = 0
+    """What names it to people and programs."""
+    named: str = ""
+    """The title that a person gave it."""
+    pinned: bool = False
+    archived: bool = False
+    forked_from: PlaceKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +196,8 @@ class Turn:
     held: bool = False
     stopped: bool = False
     prompt: str = ""
+    system: str = ""
+    """The system prompt that its agent was started with for this turn."""
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""

@@ -164,9 +164,9 @@ class Choices:
     options: tuple[Option, ...] = ()
 
 
-AskKind = Literal["permission", "question", "pause", "repository", "offer"]
-"""The bridge itself asks the last three: whether a turn should go on, where it should work, and
-whether one should begin."""
+AskKind = Literal["permission", "question", "pause", "repository", "offer", "memory"]
+"""The bridge itself asks the last four: whether a turn should go on, where it should work, whether
+one should begin, and whether an agent may keep a note."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ MINUS = "\N{MINUS SIGN}"
 PICKS_REPOSITORY = "Waiting for someone to pick a repository."
 PICKS_UP = "The bridge restarted; {agent} is picking up where it left off."
 FOLDER_IN_USE = "Waiting for another session that is working in this folder."
+FORK_TITLE = "{title} (fork)"
 FROM_TRANSCRIPT = "{agent} could not restore its conversation, so it got the transcript instead."
 PARKED = "Waiting for an answer to the question above."
 RAN_UNASKED = "Ran without asking: {what}."
@@ -119,7 +120,18 @@ SILENCES: dict[str, str] = {
     Reason.NONE_HERE: "no agent was mentioned and none is here yet",
     Reason.SEVERAL_HERE: "several agents are here and none was mentioned",
 }
-NOT_HERE = "{agent} is not available here{why}."
+NOT_HERE = "{agent} is not available here: {why}."
+NOT_CONNECTED = (
+    "it is not connected to {service} yet. Connect it on the page under Agents, or see "
+    "`agent-bridge manifest {service} {name}`"
+)
+NOT_KNOWN = "there is no such agent"
+WHO_TAKES_OVER = "Send `agent NAME` to hand this conversation over, or `agent NAME your words`."
+NO_SUCH_AGENT = "No agent is called {name}. Send `agent NAME` with one of these:"
+TAKES_OVER = "• {agent} (`{name}`): {state}"
+HAS_THE_PLACE = "{state}, answers here"
+NOT_HERE_BECAUSE = "not here: {why}"
+TOOK_OVER = "{agent} takes over. It answers messages here that mention no agent."
 DID_NOT_ACT = "{agent} did not act: {why}."
 AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another agent."
 REMOVED_AT_WORK = (
@@ -189,6 +201,7 @@ HELP = """\
 Send a command as its own message, after a mention or with `!` in front.
 `stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
+`agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
 `repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team
 `schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · `schedule remove N`"""
@@ -220,6 +233,18 @@ NOTES = {
     NoteCode.SCHEDULE_FAILED: (
         "Schedule {about} is paused because it failed three times in a row. Once the cause is "
         "gone, send `schedule resume {about}`."
+    ),
+    NoteCode.RENAMED: "{by} renamed this conversation to “{about}”.",
+    NoteCode.CLEARED: (
+        "{by} cleared this conversation: what was said before is deleted, and the agents here "
+        "start over. The files they work on stay."
+    ),
+    NoteCode.FORKED: (
+        "Forked from “{about}”. {by} continues from the transcript above, in a folder of its own."
+    ),
+    NoteCode.FORKED_WHOLE: (
+        "Forked from “{about}”, with what the agents remember of it. "
+        "They work in folders of their own."
     ),
 }
 

@@ -180,6 +180,10 @@ class Head:
     """Empty where only its author may push: a fork."""
     commit: str
     """What to read then: a commit, or a full ref name such as `refs/pull/7/head`."""
+    base: str = ""
+    """The branch that it is proposed for."""
+    name: str = ""
+    """The name of its branch, wherever that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +247,28 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What came of bringing a branch's new commits into a clone."""
+
+    state: Literal["current", "updated", "behind"]
+    """`behind` if changes in the clone are in the way."""
+    commit: str = ""
+    """The last commit of the branch."""
+    log: str = ""
+    """The new commits, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A commit and what it changes."""
+
+    commit: str
+    base: str
+    """The branch that it is compared to."""
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
     """One part of what a session changed, as `git diff` writes it."""
 
@@ -261,6 +287,16 @@ class Shipped:
     pushed: Pushed | None = None
     note: str = ""
     """What people must know about it: why it was not pushed, what it conflicts with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unshipped:
+    """A clone with work that is nowhere else."""
+
+    repository: str
+    branch: str
+    held: str
+    """What it holds, or why that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

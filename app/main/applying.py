@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
-from app.agents.archive import archive_home
+from app.agents.archive import archive
 from app.agents.isolation import Shelter
 from app.config import AgentRecord, Configuration
 from app.core import wording
@@ -26,6 +27,16 @@ LATE_SECONDS = 60.0
 """After this time no event for a removed agent is under way any more."""
 DRAIN_SECONDS = 10.0
 """How long the last messages to an agent that is being removed may take to be answered."""
+
+_LABELS: Final[Mapping[str, object]] = {
+    "name": "",
+    "former": (),
+    "default": False,
+    "source": "environment",
+    "own_name": "",
+    "own_emoji": "",
+    "own_colour": "",
+}
 
 
 class AppliedChanges:
@@ -74,6 +85,11 @@ class AppliedChanges:
                 await self._joined.live.renew(agent)
         await self._replace_adapters(before, configuration)
         self._tasks.start(self._look(), name="probe")
+
+    def relabel(self, configuration: Configuration) -> None:
+        """Show agents under other labels; their processes and adapters stay."""
+        self._base.registry.replace(configuration, self._base.registry.records)
+        self._applied(())
 
     async def _part(self, before: Configuration, now: Configuration) -> None:
         """Let adapters that go hear nothing new, and decide on what they have heard."""
@@ -130,13 +146,14 @@ class AppliedChanges:
             await self._probe()
 
     async def clear(self, agent: str) -> None:
-        """Settle what waits for an agent that is gone, and archive its home; safe to repeat."""
+        """Settle what waits for an agent that is gone, and archive what it left; repeatable."""
         words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.name(agent))
         for session in self._base.stores.agents.open_sessions(agent):
             await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)
+        await self._joined.memory.forget(agent)
         await asyncio.to_thread(
-            archive_home, self._base.configuration.data_dir, agent, self._base.clock.now()
+            archive, self._base.configuration.data_dir, agent, self._base.clock.now()
         )
         self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
 
@@ -152,5 +169,4 @@ def _terms(configuration: Configuration, agent: str) -> object:
     entry = configuration.agents.get(agent)
     if entry is None:
         return None
-    labels = {"name": "", "former": (), "default": False, "source": "environment"}
-    return entry.model_copy(update=labels), configuration.keys[agent]
+    return entry.model_copy(update=_LABELS), configuration.keys[agent]

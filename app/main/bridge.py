@@ -133,6 +133,8 @@ class Bridge:
             ledger=self._joined.ledger,
             feed=self.feed,
             sessions=base.stores.sessions,
+            threads=base.stores.conversations,
+            conversations=self._joined.conversations,
             turns=base.stores.turns,
             transcript=base.stores.transcript,
             deliveries=base.stores.deliveries,
@@ -146,16 +148,23 @@ class Bridge:
             missing=missing_agents(base.configuration),
             workspaces=self._joined.workspaces,
             picker=self._joined.picker,
+            files=self._joined.files,
+            relabel=self._relabel,
             progress=self._joined.progress,
             installs=self._installs,
             troubles=self._troubles,
             availability=self.availability,
             probe=self.checkups.probe,
+            memory=self._joined.memory,
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
         )
+
+    async def _relabel(self, agent: str) -> None:
+        await self.changes.relabel()
+        self.checkups.check_files(agent)
 
     def _troubles(self) -> dict[str, str]:
         """Say what keeps agents from receiving messages, for the page."""
@@ -174,8 +183,10 @@ class Bridge:
             await self._joined.outbox.start()
             # And before agents that are gone would begin to work.
             await self.changes.settle()
+            await self._joined.conversations.finish()
             self._joined.engine.resume()
             self._joined.ledger.start()
+            self._joined.memory.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
@@ -203,6 +214,7 @@ class Bridge:
         await self._joined.engine.drain(grace=0)
         await self._joined.progress.close()
         await self._joined.ledger.close()
+        await self._joined.memory.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.warden.close()

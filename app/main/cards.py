@@ -36,7 +36,8 @@ def cards_of(
             isolation=shelters[entry.id].words,
             checkout=checkout_words(program),
             limits=shelters[entry.id].limit_words,
-            emoji=entry.emoji or "",
+            emoji=entry.emoji or entry.own_emoji,
+            colour=entry.own_colour,
             visible=entry.visible,
             examples=program.examples if program else (),
             services=tuple(

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.agents.archive import restore_home
+from app.agents.archive import restore
 from app.agents.enrolling import SINGLE, enrol
 from app.agents.isolation import shelter_all
+from app.agents.labelling import label
 from app.config import AgentEntry, AgentRecord, AgentsSource, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
@@ -173,7 +174,7 @@ class AgentChanges:
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
-        await asyncio.to_thread(restore_home, self._base.configuration.data_dir, gone.id)
+        await asyncio.to_thread(restore, self._base.configuration.data_dir, gone.id)
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 
@@ -213,7 +214,7 @@ class AgentChanges:
         async with self._lock:
             reader = self._reader.with_agents_anew()
             records = self._base.registry.records
-            given = await asyncio.to_thread(reader.read, records)
+            given = label(await asyncio.to_thread(reader.read, records), self._base.files)
             enrolled = tuple(enrol(given, records))
             before, self._reader = self._reader, reader
             try:
@@ -221,6 +222,13 @@ class AgentChanges:
             except BaseException:
                 self._reader = before
                 raise
+
+    async def relabel(self) -> None:
+        """Show agents as their identity files now say; nothing else changes."""
+        async with self._lock:
+            registry, files = self._base.registry, self._base.files
+            configuration = await asyncio.to_thread(label, registry.configuration, files)
+            self._applied.relabel(configuration)
 
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
@@ -287,6 +295,9 @@ class AgentChanges:
             raise Conflict(_OF_SETTINGS[self._base.configuration.agents_source].format(name=name))
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
+    def _read(self, records: Sequence[AgentRecord]) -> Configuration:
+        return label(self._reader.read(records), self._base.files)
+
     def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:
         """Return all records, these in place of those with the same ids."""
         known = {record.id: record for record in self._base.registry.records}
@@ -299,7 +310,7 @@ class AgentChanges:
         """
         stored = self._base.stores.agents
         records = tuple(each for each in self._with(*changed) if each.id != instead_of)
-        configuration = await asyncio.to_thread(self._reader.read, records)
+        configuration = await asyncio.to_thread(self._read, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
         registry, gone = self._base.registry, {each.id for each in changed if not each.present}
         registry.leaving |= gone

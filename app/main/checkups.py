@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from app.agents.availability import check_entry, check_isolation
+from app.agents.availability import FILES, check_entry, check_files, check_isolation
 from app.core.availability import (
     AgentCheck,
     Availabilities,
@@ -166,7 +166,13 @@ class Checkups:
             registry = self._base.registry
             entry, program = registry.get(agent), registry.program(agent)
             self._found.note(agent, *check_entry(registry.configuration, entry, program))
+            self.check_files(agent)
             self._seen[agent] = self._terms(agent)
+
+    def check_files(self, agent: str) -> None:
+        """Note what is wrong with an agent's files."""
+        self._found.forget(agent, FILES)
+        self._found.note(agent, *check_files(self._base.files, agent))
 
     def _forget_findings(self, agent: str) -> None:
         self._found.forget(agent, "command", "key", "initialize", "login", "limit")

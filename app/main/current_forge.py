@@ -48,6 +48,10 @@ class CurrentForge:
         """Return the head of a session whose place is a pull request."""
         return None if self.forge is None else await self.forge.head(session)
 
+    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+        """Return the head of a pull request."""
+        return None if self.forge is None else await self.forge.pull(repository, agent, number)
+
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         """Say why pushes to a branch need a person's approval; empty if they do not."""
         return "" if self.forge is None else await self.forge.guard(repository, agent, branch)

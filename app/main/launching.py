@@ -43,10 +43,16 @@ class LateLauncher:
             return self._launcher
 
     async def open(
-        self, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
     ) -> OpenedSession:
         """Start the agent's process and its session."""
-        return await (await self.prepare()).open(session, workspace, listener)
+        launcher = await self.prepare()
+        return await launcher.open(session, workspace, listener, system=system)
 
     async def close(self) -> None:
         """Stop every process that is still starting or stopping."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from app import logs
 from app.agents.admission import Admission
 from app.agents.enrolling import open_registry
+from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
+from app.agents.labelling import label
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable, raise_file_limit
 from app.children.network.outside import Outside
@@ -49,6 +51,7 @@ class Resources:
     admission: Admission
     clock: Clock
     metrics: Metrics
+    files: AgentFiles
     outside: Outside | None = None
     """What agents with their own network connect to, if not the internet."""
 
@@ -87,7 +90,9 @@ def open_resources(
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
+            files = AgentFiles(configuration.data_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
+            registry.replace(label(registry.configuration, files), registry.records)
             vault.register(*registry.configuration.secret_values())
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
@@ -101,6 +106,7 @@ def open_resources(
                 admission=Admission(registry, shelters),
                 clock=clock,
                 metrics=Metrics(),
+                files=files,
                 outside=outside,
             )
         finally:

@@ -26,7 +26,7 @@ from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
-from app.server.page.view.views import path_of
+from app.server.titles import path_of
 from app.services import find_area, find_repository
 from app.timetable import machine_zone
 
@@ -158,6 +158,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
         turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
         idle_seconds=idle_seconds(configuration, agent),
         ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
+        memory=entry.memory,
         unasked=_unasked(configuration, entry, program),
         mode=entry.mode or (program.ask_mode if program else None),
         confines_commands=program.quirks.confines_commands if program else False,

@@ -13,16 +13,21 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import logs
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
+from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
+from app.children.traces import Traces
 from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -30,14 +35,18 @@ from app.core.folders import Folders
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Forge
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.joint_work import JointWork
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.repositories.shared_clones import SharedClones
+from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
@@ -133,7 +142,13 @@ class Joined:
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
+            remember=self.memory.start,
         )
+
+    @cached_property
+    def memory(self) -> MemoryKeeper:
+        """Keeps what agents remember."""
+        return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -173,8 +188,11 @@ class Joined:
 
     def _give(self, path: Path, agent: str) -> None:
         """Give a path to an agent that has its own user."""
+        give(path, self._user_of(agent))
+
+    def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
-        give(path, shelter.user if shelter else None)
+        return shelter.user if shelter else None
 
     @cached_property
     def workspaces(self) -> RepoProvider:
@@ -189,7 +207,27 @@ class Joined:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
+            joint=JointWork(
+                SharedClones(
+                    self._clones,
+                    self.checkouts,
+                    stores.checkouts,
+                    self._shipping,
+                    self._base.clock,
+                ),
+                self.checkouts,
+                self._base.vault.redact,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=self.forge,
+                name_of=self._name_of,
+            ),
         )
+
+    def _name_of(self, agent: str) -> str:
+        """Return what people call an agent, present or removed."""
+        return self._names.get(agent) or self._base.registry.name(agent)
 
     @cached_property
     def _folders(self) -> Folders:
@@ -204,20 +242,19 @@ class Joined:
     @cached_property
     def _clones(self) -> Clones:
         stores = self._stores
-        shipping = Shipping(
-            self._per_agent(ship_of),
-            self._per_agent(author_of),
-            self.forge,
-        )
         return Clones(
             self._folders.root,
             self.checkouts,
             stores.checkouts,
             stores.transcript,
-            shipping,
+            self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
         )
+
+    @cached_property
+    def _shipping(self) -> Shipping:
+        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
 
     @cached_property
     def progress(self) -> WorkProgress:
@@ -255,6 +292,11 @@ class Joined:
             of_agent=self._per_agent(max_processes),
         )
 
+    @property
+    def files(self) -> AgentFiles:
+        """Keeps the files of agents."""
+        return self._base.files
+
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
@@ -279,8 +321,13 @@ class Joined:
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
             surroundings=Surroundings(
-                stores.transcript, self.adapters, base.vault, messages=configuration.place_context
+                stores.transcript,
+                self.adapters,
+                base.vault,
+                messages=configuration.place_context,
+                name_of=self._name_of,
             ),
+            personas=AgentPersonas(self.files, base.registry, self.adapters),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -294,6 +341,7 @@ class Joined:
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
@@ -368,6 +416,16 @@ class Joined:
         return self._per_agent(display_name)
 
     @cached_property
+    def _roster(self) -> Roster:
+        return Roster(self._list_colleagues, self._base.registry.removed, self.availability.of)
+
+    def _list_colleagues(self) -> list[Colleague]:
+        return [
+            Colleague(entry.id, entry.name, self._names[entry.id], entry.visible)
+            for entry in self._base.registry
+        ]
+
+    @cached_property
     def picker(self) -> RepositoryPicker:
         """Offers and checks where new conversations can work."""
         return RepositoryPicker(
@@ -391,7 +449,7 @@ class Joined:
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
-            removed=self._base.registry.removed,
+            roster=self._roster,
         )
 
     @cached_property
@@ -428,6 +486,33 @@ class Joined:
             adapters=self.adapters.values(),
             directory=self._directory,
             clock=self._base.clock,
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Manages whole conversations."""
+        stores, data = self._stores, self._configuration.data_dir
+        traces = Traces(
+            self._folders.root,
+            data / "gates",
+            homes_root(self._configuration),
+            self.uploads,
+            base_homes=data / "homes",
+            user_of=self._user_of,
+        )
+        return Conversations(
+            stores.conversations,
+            stores.sessions,
+            self.manager,
+            self.live,
+            self.workspaces,
+            traces,
+            ended=self.engine.ended,
+            pause=self.intake.pause,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            names=self._names,
         )
 
     @cached_property

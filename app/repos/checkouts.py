@@ -14,10 +14,20 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.workspaces import Changes, Clone, Diff, Gathered, Opened, Repository, Target
+from app.core.workspaces import (
+    Changes,
+    Clone,
+    Compared,
+    Diff,
+    Followed,
+    Gathered,
+    Opened,
+    Repository,
+    Target,
+)
 from app.errors import GitFailed, RepositoryError
+from app.repos import branches, differences
 from app.repos import clone as clones
-from app.repos import differences
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
 from app.repos.in_place import find_programs
@@ -185,6 +195,32 @@ class GitCheckouts:
             return None
         await self._mirrors.complete_merge(repository, agent, onto, commit, seen_from=mirror)
         return commit, await conflicts(self._git, mirror, onto, commit)
+
+    async def compare(
+        self, repository: Repository, agent: str, head: str, base: str
+    ) -> Compared | None:
+        """Show what a commit or a ref of the remote changes in the base; None if it is missing.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        return await branches.compare(self._git, self._mirrors, repository, agent, head, base)
+
+    async def check_out(self, clone: Clone, commit: str) -> None:
+        """Check out another commit in a clone for reading; changes in it are dropped.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        await branches.check_out(self._inside(clone), commit)
+
+    async def follow(self, clone: Clone, commit: str) -> Followed:
+        """Bring the branch of a clone up to the remote, unless it has this commit already.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        return await branches.follow(self._inside(clone), self._git, self._mirrors, clone, commit)
 
     async def rename(self, old: Repository, new: Repository) -> None:
         """Keep the mirror and the clones of a repository that was renamed or moved."""

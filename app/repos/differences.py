@@ -31,7 +31,7 @@ name=objects; path "$@"
 """
 
 # The agent's configuration must not change the form of what is parsed.
-_FORM: Final = (
+FORM: Final = (
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--submodule=short"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--find-renames"),
 )
@@ -61,7 +61,7 @@ async def count(inside: Inside, since: str) -> Changes | None:
     try:
         async with _with_new_files(inside, _index_of(inside)) as more:
             counted = await inside.git(
-                *("diff", *_FORM, "--numstat", since, "--"),
+                *("diff", *FORM, "--numstat", since, "--"),
                 seconds=QUICK_SECONDS,
                 limit=DIFF_BYTES,
                 more=more,
@@ -126,7 +126,7 @@ async def _diff(
 ) -> Diff:
     async def shown(*form: str) -> str:
         written = await inside.git(
-            *(*where, "diff", *_FORM, *form, *what, "--", "."),
+            *(*where, "diff", *FORM, *form, *what, "--", "."),
             seconds=QUICK_SECONDS,
             limit=DIFF_BYTES,
             more=more,

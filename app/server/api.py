@@ -25,7 +25,9 @@ from app.server.shapes import (
     CheckOut,
     DeliveryOut,
     EntryOut,
+    HandoverOut,
     NewAnswer,
+    NewHandover,
     NewMessage,
     NewSession,
     NewTitle,
@@ -34,6 +36,7 @@ from app.server.shapes import (
     SessionDetail,
     SessionOut,
     SessionTurn,
+    TurnDetail,
     UnfinishedOut,
 )
 from app.services.web import events
@@ -114,9 +117,9 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
 
 @router.patch("/sessions/{session_id}")
 async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
-    """Rename a session."""
-    _session(parts, session_id)
-    await parts.sessions.rename(session_id, new.title)
+    """Rename the conversation of a session; agents do not change that title."""
+    place = _session(parts, session_id).place
+    await parts.talks.rename(place, new.title, OPERATOR[1])
     return _session_out(parts, _session(parts, session_id))
 
 
@@ -129,12 +132,21 @@ async def remove_session(parts: PartsOf, session_id: Number) -> None:
 @router.post("/sessions/{session_id}/messages", status_code=202)
 async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTurn:
     """Send a message to a session; while a turn runs it waits for the next one."""
-    session = _session(parts, session_id)
-    if session.key.service != events.SERVICE:
-        raise Conflict(f"this session is on {session.key.service}; send messages there")
+    thread, session = _thread_of(parts, session_id), _session(parts, session_id)
     parts.require_present(session.key.agent)
-    accepted = await _say(parts, session.key.agent, session.key.external, new.text)
+    accepted = await _say(parts, session.key.agent, thread, new.text)
     return _session_turn(parts, _session(parts, session_id), accepted)
+
+
+@router.post("/sessions/{session_id}/handover", status_code=202)
+async def hand_over(parts: PartsOf, session_id: Number, new: NewHandover) -> HandoverOut:
+    """Hand the conversation of a session over to another agent, with words for it or without."""
+    thread = _thread_of(parts, session_id)
+    agent = parts.find_agent(new.agent).id
+    accepted = await _say(parts, agent, thread, new.text or f"agent {new.agent}", hands_over=agent)
+    session = parts.sessions.find(events.session_key(thread, agent))
+    shown = None if session is None else _session_turn(parts, session, accepted)
+    return HandoverOut(agent=new.agent, thread=thread, session=shown)
 
 
 @router.post("/sessions/{session_id}/cancel")
@@ -142,6 +154,15 @@ async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
     """Stop the running turn; queued messages are held."""
     await parts.manager.stop(session_id)
     return _session_out(parts, _session(parts, session_id))
+
+
+@router.get("/sessions/{session_id}/turns/{turn_id}")
+async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> TurnDetail:
+    """Read a turn with its prompt, exactly as it was sent."""
+    turn = parts.turns.turn(turn_id)
+    if turn is None or turn.session != _session(parts, session_id).id:
+        raise NotFound("turn", turn_id)
+    return TurnDetail.of(turn)
 
 
 @router.get("/sessions/{session_id}/transcript")
@@ -236,6 +257,14 @@ def _session(parts: Parts, session_id: int) -> Session:
     return session
 
 
+def _thread_of(parts: Parts, session_id: int) -> str:
+    """Return the thread of a session on the page; other services take messages themselves."""
+    key = _session(parts, session_id).key
+    if key.service != events.SERVICE:
+        raise Conflict(f"this session is on {key.service}; send messages there")
+    return key.external
+
+
 def _session_out(parts: Parts, session: Session) -> SessionOut:
     return SessionOut.of(session, parts.name_of(session.key.agent))
 
@@ -254,7 +283,13 @@ def _repository(parts: Parts, session: Session) -> str | None:
 
 
 async def _say(
-    parts: Parts, agent: str, thread: str, text: str, *, repository: str = ""
+    parts: Parts,
+    agent: str,
+    thread: str,
+    text: str,
+    *,
+    repository: str = "",
+    hands_over: str = "",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
     said = events.Said(
@@ -265,6 +300,7 @@ async def _say(
         mentions=(agent,),
         title=text.splitlines()[0][:80],
         repository=repository,
+        hands_over=hands_over,
     )
     try:
         async with asyncio.timeout(SETTLE_SECONDS):

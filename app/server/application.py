@@ -8,7 +8,18 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
-from app.server import agents_api, api, install, login, page, problems, schedules_api
+from app.server import (
+    agents_api,
+    api,
+    conversations_api,
+    files_api,
+    install,
+    login,
+    memory_api,
+    page,
+    problems,
+    schedules_api,
+)
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
@@ -55,6 +66,9 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     login.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
+    application.include_router(files_api.router)
+    application.include_router(memory_api.router)
+    application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -9,18 +9,22 @@ from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
 
+from app.agents.files import AgentFiles
 from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
+from app.core.memory.keeper import MemoryKeeper
 from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.updates import Choices
@@ -48,6 +52,8 @@ class AgentCard:
     limits: str = ""
     """How much of the machine one of its sessions may use."""
     emoji: str = ""
+    colour: str = ""
+    """The name of its colour, if it chose one."""
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
@@ -135,6 +141,10 @@ class AgentChanger(Protocol):
         ...
 
 
+async def _leave(_agent: str) -> None:
+    """Change nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -147,6 +157,7 @@ class Parts:
     ledger: Ledger
     feed: Feed
     sessions: SessionStore
+    threads: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     deliveries: DeliveryStore
@@ -160,11 +171,15 @@ class Parts:
     ready: Callable[[], Awaitable[Sequence[Check]]]
     installs: Installations
     picker: RepositoryPicker
+    files: AgentFiles
     schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
+    memory: MemoryKeeper
+    relabel: Callable[[str], Awaitable[None]] = _leave
+    """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None
@@ -173,6 +188,7 @@ class Parts:
     offers: Callable[[str], Choices] = lambda _agent: Choices()
     """Returns what an agent offered when it was last tried."""
     changes: AgentChanger | None = None
+    conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
 
@@ -186,6 +202,17 @@ class Parts:
         if self.changes is None:
             raise Conflict("agents cannot be changed here")
         return self.changes
+
+    @property
+    def talks(self) -> Conversations:
+        """What manages whole conversations.
+
+        Raises:
+            Conflict: they cannot be managed here.
+        """
+        if self.conversations is None:
+            raise Conflict("conversations cannot be managed here")
+        return self.conversations
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

@@ -17,6 +17,7 @@ from app.errors import (
     ConfigurationError,
     Conflict,
     DeliveryUnreadable,
+    FileRefused,
     NotFound,
     StoreUnavailable,
 )
@@ -28,6 +29,7 @@ STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
     (AgentRemoved, HTTPStatus.GONE),
     (ConfigurationError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Conflict, HTTPStatus.CONFLICT),
+    (FileRefused, HTTPStatus.UNPROCESSABLE_ENTITY),
     (DeliveryUnreadable, HTTPStatus.UNPROCESSABLE_ENTITY),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )

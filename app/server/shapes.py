@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from app.agents.files import LOG_BYTES, AgentFile, Version
 from app.core.availability import Availability, State
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.inbound import DeliveryLine
@@ -42,6 +43,13 @@ class NewMessage(_In):
     """A further message to an agent."""
 
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
+
+
+class NewHandover(_In):
+    """The agent that takes a conversation over, and what to send to it at once, if anything."""
+
+    agent: str
+    text: str | None = Field(default=None, min_length=1, max_length=TEXT_CHARACTERS)
 
 
 class NewTitle(_In):
@@ -131,6 +139,71 @@ class AgentOut(BaseModel):
     """Where its entry is; one of the environment is changed there."""
 
 
+class FileOut(BaseModel):
+    """One file of an agent, or of all agents."""
+
+    path: str
+    size: int
+    changed_at: float
+    problem: str = ""
+    """What is wrong with a file that was changed by hand."""
+
+    @classmethod
+    def of(cls, file: AgentFile) -> FileOut:
+        """Show a file without its text."""
+        return cls(path=file.path, size=file.size, changed_at=file.changed_at, problem=file.problem)
+
+
+class VersionOut(BaseModel):
+    """An earlier state of a file."""
+
+    number: int
+    size: int
+    written_at: float
+    gone: bool
+    """Whether there was no such file."""
+
+
+class FileDetail(BaseModel):
+    """A file with its text, and what it was before."""
+
+    path: str
+    text: str = ""
+    digest: str = ""
+    """Changes with the text; empty if there is no such file any more."""
+    problem: str = ""
+    versions: list[VersionOut] = []
+
+    @classmethod
+    def of(cls, path: str, file: AgentFile | None, versions: Sequence[Version]) -> FileDetail:
+        """Show a file; None if there is none any more."""
+        kept = [
+            VersionOut(number=v.number, size=v.size, written_at=v.written_at, gone=v.gone)
+            for v in versions
+        ]
+        if file is None:
+            return cls(path=path, versions=kept)
+        return cls(
+            path=path, text=file.text, digest=file.digest, problem=file.problem, versions=kept
+        )
+
+
+class NewText(BaseModel):
+    """The text of a file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(max_length=LOG_BYTES)
+    expected: str = ""
+    """The digest of the text to replace; without one, any text is replaced."""
+
+
+class WantedVersion(_In):
+    """The version to bring back, by default the last."""
+
+    version: int | None = Field(default=None, ge=1)
+
+
 class AgentDetail(AgentOut):
     """An agent with its entry."""
 
@@ -138,6 +211,19 @@ class AgentDetail(AgentOut):
     """The keys of its entry as in AGENTS_JSON, but `env` is the list of its variables' names."""
     credentials: dict[str, list[str]]
     """Which fields are stored for it, by service; those of the settings are not listed."""
+
+
+class NoteOut(BaseModel):
+    """One thing that an agent remembers."""
+
+    id: str
+    """Tells the notes of a day apart; another one once the note is changed."""
+    day: str
+    time: str
+    """When it was noted, in UTC; empty if a person wrote it by hand."""
+    session: int | None
+    """The session it came from."""
+    text: str
 
 
 class NewAgent(BaseModel):
@@ -172,6 +258,34 @@ class NewName(_In):
     """Another name for an agent."""
 
     to: str
+
+
+class TurnDetail(BaseModel):
+    """A turn with what its agent was told."""
+
+    id: int
+    session: int
+    state: str
+    error: str = ""
+    continued: bool = False
+    """Whether an earlier attempt may have reached the agent."""
+    prompt: str = ""
+    """The prompt as it was sent; empty before."""
+    system_prompt: str = ""
+    """The system prompt, if the agent was started for this turn and takes one."""
+
+    @classmethod
+    def of(cls, turn: Turn) -> TurnDetail:
+        """Show a turn."""
+        return cls(
+            id=turn.id,
+            session=turn.session,
+            state=turn.state,
+            error=turn.error,
+            continued=turn.continued,
+            prompt=turn.prompt,
+            system_prompt=turn.system,
+        )
 
 
 class TurnOut(BaseModel):
@@ -220,6 +334,15 @@ class SessionTurn(SessionOut):
     turn: int | None
     repository: str | None = None
     """Where it works: `owner/name`, `folder:/path` or `none`."""
+
+
+class HandoverOut(BaseModel):
+    """Who a conversation belongs to now."""
+
+    agent: str
+    thread: str
+    session: SessionTurn | None = None
+    """The session of that agent, once it has one there."""
 
 
 class SessionDetail(SessionTurn):

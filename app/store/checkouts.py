@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select, update
+from sqlalchemy import Row, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from app.core.keys import PlaceKey
 from app.core.workspaces import Changes, Checkout, Judged, Opened, Repository
 from app.store.database import Database
-from app.store.tables import checkout
+from app.store.tables import checkout, place, session, surface
 
 _LATEST = (
     select(checkout)
@@ -24,6 +25,24 @@ _OF_BRANCH = (
     .where(checkout.c.way == "branch")
     .order_by(checkout.c.session.desc())
     .limit(1)
+)
+
+_HERE = (
+    select(surface.c.session)
+    .join(place, place.c.id == surface.c.place)
+    .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
+)
+_LAST = (
+    select(checkout.c.session, func.max(checkout.c.number).label("number"))
+    .group_by(checkout.c.session)
+    .subquery()
+)
+_IN_PLACE = (
+    select(checkout)
+    .join(session, session.c.id == checkout.c.session)
+    .join(_LAST, (_LAST.c.session == checkout.c.session) & (_LAST.c.number == checkout.c.number))
+    .where(checkout.c.session.in_(_HERE))
+    .order_by(session.c.updated_at.desc(), session.c.id.desc())
 )
 
 
@@ -42,6 +61,12 @@ class CheckoutRows:
         """List the clones that still exist."""
         query = select(checkout).where(checkout.c.state != "gone").order_by(checkout.c.session)
         return [_checkout_of(row) for row in await self._database.all(query)]
+
+    def in_place(self, where: PlaceKey) -> Sequence[Checkout]:
+        """List the last clone of each session of a place, the last used session first."""
+        named = {"service": where.service, "called": where.name}
+        with self._database.engine.connect() as connection:
+            return [_checkout_of(row) for row in connection.execute(_IN_PLACE, named)]
 
     def of_branch(self, url: str, branch: str) -> int | None:
         """Tell which session made a branch of a repository."""
@@ -91,6 +116,10 @@ class CheckoutRows:
     async def judged(self, session_id: int, number: int, found: Judged) -> None:
         """Record what others say about a clone's proposal."""
         await self._change(session_id, number, checks=found.checks, review=found.review)
+
+    async def moved(self, session_id: int, number: int, commit: str) -> None:
+        """Record which commit a clone for reading shows now."""
+        await self._change(session_id, number, start=commit, commit=commit)
 
     async def gone(self, session_id: int, number: int) -> None:
         """Record that a clone was deleted."""

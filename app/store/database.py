@@ -29,6 +29,11 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 2_000
 """How long a write waits for another process's lock before all waiting writes fail."""
+COMPACTED_BYTES = 512 * 1024 * 1024
+"""The largest file that is rewritten, which takes a few seconds; in a larger one deleted rows are
+overwritten where they are."""
+CHECKPOINTS = 5
+"""How often emptying the log is tried: readers take a fraction of the busy timeout."""
 HEAD_REVISION = "0005"
 """The newest migration; tested against the files, so that alembic need not be imported."""
 FILE_NAME = "bridge.db"
@@ -102,6 +107,14 @@ class Database:
         """
         await self.writer.run(_write_and_remove)
 
+    async def compact(self) -> None:
+        """Leave nothing of deleted rows in the files: rewrite the database and empty its log.
+
+        Raises:
+            StoreUnavailable: the file is in use, or the disk is full.
+        """
+        await self.writer.alone(_compact)
+
     def one(self, statement: Executable, **values: object) -> Row[Any] | None:
         """Read one row in this thread: a point read is cheaper than a thread switch.
 
@@ -122,6 +135,21 @@ class Database:
                 return function(connection)
 
         return await asyncio.to_thread(work)
+
+
+def _compact(connection: Connection) -> None:
+    pages, size = (
+        connection.exec_driver_sql(f"pragma {name}").scalar_one()
+        for name in ("page_count", "page_size")
+    )
+    if pages * size <= COMPACTED_BYTES:
+        connection.exec_driver_sql("vacuum")
+    for _ in range(CHECKPOINTS):
+        # Each waits for readers as long as a write waits for a lock.
+        busy, *_ = connection.exec_driver_sql("pragma wal_checkpoint(truncate)").one()
+        if not busy:
+            return
+    raise StoreUnavailable("its log is being read and could not be emptied")
 
 
 def _write_and_remove(connection: Connection) -> None:
@@ -193,6 +221,7 @@ def _prepare(connection: Any, _record: object) -> None:
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
+        "secure_delete = ON",
         f"busy_timeout = {BUSY_TIMEOUT_MS}",
     ):
         connection.execute(f"pragma {pragma}")

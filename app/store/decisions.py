@@ -25,11 +25,13 @@ from app.store.commits.endings import (
     stop_session,
     tell_waiting,
 )
+from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
 from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
@@ -79,7 +81,9 @@ class Decisions:
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by any adapter."""
         named = {"service": where.service, "name": where.name}
-        return self._database.one(_DECIDED, **named, message=message_id) is not None
+        with self._database.engine.connect() as connection:
+            known = connection.execute(_DECIDED, {**named, "message": message_id}).first()
+            return known is not None or is_forgotten(connection, where, message_id)
 
     def place(self, where: PlaceKey) -> PlaceView:
         """Return who is in a place."""
@@ -88,7 +92,16 @@ class Decisions:
             if row is None:
                 return PlaceView()
             present = connection.execute(_PRESENT, {"of": row.id}).scalars()
-            return PlaceView(tuple(present), row.latest, row.listen, row.verbosity, row.repository)
+            return PlaceView(
+                tuple(present),
+                row.latest,
+                row.listen,
+                row.verbosity,
+                row.repository,
+                row.holder,
+                row.predecessor,
+                is_fork=row.forked_from is not None,
+            )
 
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""
@@ -156,7 +169,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
             "at": now,
         },
     ).rowcount
-    if not fresh or _is_known(connection, place_id, made.heard.message_id):
+    if not fresh or _is_known(connection, place_id, made.heard):
         settle(connection, made.delivery, "done", Reason.DECIDED_BEFORE)
         return Accepted(repeated=True)
     number = _message(connection, place_id, made, now)
@@ -232,10 +245,10 @@ def _note_answers(
         connection.execute(update(transcript).where(transcript.c.id == number).values(data=data))
 
 
-def _is_known(connection: Connection, place_id: int, message_id: str) -> bool:
-    """Tell whether a message is stored; decisions are deleted sooner than messages."""
-    known = connection.execute(_KNOWN, {"where": place_id, "name": message_id})
-    return known.first() is not None
+def _is_known(connection: Connection, place_id: int, said: Heard) -> bool:
+    """Tell whether a message is stored, or was; decisions are deleted sooner than messages."""
+    known = connection.execute(_KNOWN, {"where": place_id, "name": said.message_id})
+    return known.first() is not None or is_forgotten(connection, said.place, said.message_id)
 
 
 def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
@@ -246,6 +259,9 @@ def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
 def _place(connection: Connection, said: Heard) -> int:
     row = _place_row(connection, said.place)
     if row is not None:
+        if row.archived_at is not None or not row.title:
+            renewed = {"archived_at": None, "title": row.title or said.title}
+            connection.execute(update(place).where(place.c.id == row.id).values(renewed))
         return int(row.id)
     new = {
         "service": said.place.service,
@@ -341,7 +357,13 @@ def _apply_to_place(
             return list(settle_choices(connection, place_id, effect.value, by, now).posts)
         case "remember":
             remember(connection, place_id, effect.value, area_of)
+        case "hold":
+            hold(connection, place_id, effect.value)
+            if effect.told:
+                note = Note(NoteCode.HANDED_OVER, by, effect.told)
+                insert_in_place(connection, place_id, Entry("notice", note=note), now)
         case "listen" | "verbosity":
-            change = {effect.kind: effect.value}
+            own = {"holder": None, "predecessor": None} if effect.kind == "listen" else {}
+            change = {effect.kind: effect.value, **own}
             connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []

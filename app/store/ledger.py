@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, TAKE, receiver
 from app.core.consent.record import by_person
 from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.notes import Note, NoteCode
@@ -25,8 +25,10 @@ from app.store.commits.admission import attach
 from app.store.commits.asks import close_ask, open_ask, target_of
 from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
+from app.store.commits.holding import hold
 from app.store.commits.offers import decide_offer
 from app.store.database import Database
+from app.store.memory import decide_note
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
 from app.store.turns import messages_of
@@ -43,7 +45,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "repository", "offer")),
+        ask.c.kind.not_in(("pause", "repository", "offer", "memory")),
     )
     .order_by(ask.c.id)
 )
@@ -215,6 +217,9 @@ def answer_ask(
         turns, more = _decide_pause(connection, row, answer, now)
     elif row.kind == "offer":
         turns, more = decide_offer(connection, row, answer, by, speaker, now)
+    elif row.kind == "memory":
+        decide_note(connection, row.id, keep=answer == TAKE)
+        turns, more = [], []
     else:
         turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
     sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
@@ -271,7 +276,7 @@ def _decide_pause(
     if answer == CANCEL:
         return [], stop_session(connection, row.session, now, parked=False)
     if answer.startswith(HAND_OVER):
-        return _pass_on(connection, row.turn, answer.removeprefix(HAND_OVER), now)
+        return _pass_on(connection, row, answer, now)
     assert answer == GO_ON, "a pause has no other options"
     connection.execute(update(turn).where(turn.c.id == row.turn).values(paused=None))
     if row.call == "budget":
@@ -281,9 +286,10 @@ def _decide_pause(
 
 
 def _pass_on(
-    connection: Connection, turn_id: int, agent: str, now: float
+    connection: Connection, row: Row[Any], answer: str, now: float
 ) -> tuple[list[TurnRef], list[int]]:
-    """End a paused turn and give its messages to another agent of the same place."""
+    """End a paused turn and give its messages, and its place, to another agent."""
+    turn_id, agent = row.turn, answer.removeprefix(HAND_OVER)
     old = connection.execute(
         select(
             surface.c.service, surface.c.external, surface.c.place, session.c.title, place.c.name
@@ -293,7 +299,8 @@ def _pass_on(
         .join(place, place.c.id == surface.c.place)
         .where(turn.c.id == turn_id)
     ).one()
-    posts = end_waiting(connection, turn_id, Note(NoteCode.HANDED_OVER, about=agent), now)
+    note = Note(NoteCode.HANDED_OVER, about=receiver(ask_of(row), agent))
+    posts = end_waiting(connection, turn_id, note, now)
     turns: list[TurnRef] = []
     for said in messages_of(connection, turn_id):
         request = BridgeSessionRequest(
@@ -310,6 +317,7 @@ def _pass_on(
         ref, post = attach(connection, request, old.place, said.number, now)
         turns.append(ref)
         posts.append(post)
+    hold(connection, old.place, agent)
     connection.execute(update(place).where(place.c.id == old.place).values(latest=agent))
     return list(dict.fromkeys(turns)), list(dict.fromkeys(posts))
 
@@ -350,7 +358,9 @@ def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) 
 
 def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
-    if row.kind == "offer":
+    if row.kind == "memory":
+        decide_note(connection, row.id, keep=False)
+    if row.kind in {"offer", "memory"}:
         return posts
     target = target_of(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from app.store.database import Database
 from app.store.posts import UNSENT
-from app.store.tables import decision, delivery, message, post
+from app.store.tables import decision, delivery, forgotten, message, post
 
 LEAST_DAYS = 7
 """A captured delivery can be replayed within this time, so its signature must be kept."""
@@ -39,6 +39,7 @@ async def forget(database: Database, *, now: float, days: float) -> int:
     old = (
         _slice(delivery, delivery.c.received_at < before, delivery.c.state != "new"),
         _slice(decision, decision.c.at < before),
+        _slice(forgotten, forgotten.c.at < before),
         _slice(post, post.c.created_at < before, post.c.state.in_(("done", "failed"))),
     )
     gone = 0

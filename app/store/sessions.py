@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     bindparam,
     case,
@@ -25,25 +23,22 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.schedules.runs import RUN
-from app.core.types import ActivePlace, ProcessRecord, Session, SessionState, Thread
+from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
+from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.tables import (
+    ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
     ask,
-    checkout,
     message,
     place,
     process,
     session,
     surface,
-    transcript,
     turn,
 )
-from app.store.values import entry_of, session_of
-
-SEARCHED_ROWS = 100_000
-"""Rows of the transcript that a search reads: years of a small team, a fraction of a second."""
+from app.store.values import session_of
 
 
 def _some_turn(*states: str) -> Any:
@@ -58,7 +53,7 @@ _STATE: ColumnElement[str] = case(
     (_LIMITED, SessionState.LIMITED),
     (
         # Nothing waits for the answer to an offer.
-        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ask.c.kind != "offer"),
+        exists().where(ask.c.session == session.c.id, ASK_IS_OPEN, ASK_HOLDS),
         SessionState.WAITING,
     ),
     (_some_turn("starting", "prompted"), SessionState.WORKING),
@@ -86,7 +81,8 @@ _FIRST_SURFACE = (
 )
 
 
-def _sessions() -> Select[Any]:
+def select_sessions() -> Select[Any]:
+    """Select sessions with their state, their first key and their place."""
     return (
         select(
             session,
@@ -98,6 +94,7 @@ def _sessions() -> Select[Any]:
             place.c.service.label("place_service"),
             place.c.name.label("place_name"),
             place.c.link,
+            place.c.named,
         )
         .select_from(session)
         .join(surface, surface.c.id == _FIRST_SURFACE)
@@ -105,9 +102,9 @@ def _sessions() -> Select[Any]:
     )
 
 
-_ONE = _sessions().where(session.c.id == bindparam("of"))
+_ONE = select_sessions().where(session.c.id == bindparam("of"))
 _IN_PLACE = (
-    _sessions()
+    select_sessions()
     .where(
         session.c.id.in_(
             select(surface.c.session)
@@ -139,7 +136,7 @@ class Sessions:
             surface.c.external == key.external,
             surface.c.agent == key.agent,
         )
-        row = self._database.one(_sessions().where(session.c.id == named.scalar_subquery()))
+        row = self._database.one(select_sessions().where(session.c.id == named.scalar_subquery()))
         return session_of(row) if row else None
 
     def in_place(self, where: PlaceKey) -> Sequence[Session]:
@@ -158,7 +155,7 @@ class Sessions:
     ) -> Sequence[Session]:
         """List sessions, most recently used first."""
         order = (session.c.updated_at.desc(), session.c.id.desc())
-        query = _sessions().order_by(*order).limit(limit)
+        query = select_sessions().order_by(*order).limit(limit)
         if agent is not None:
             query = query.where(session.c.agent == agent)
         if state is not None:
@@ -173,20 +170,6 @@ class Sessions:
         query = select(session.c.agent, func.count().label("number")).where(there)
         found = await self._database.all(query.group_by(session.c.agent))
         return {row.agent: row.number for row in found}
-
-    async def threads(self, *, limit: int) -> Sequence[Thread]:
-        """List places, most recently active first."""
-        return await self._database.read(lambda connection: _threads(connection, limit))
-
-    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
-        """List the places whose title or recent text has all these words, most recent first."""
-        return await self._database.read(lambda connection: _search(connection, words, limit))
-
-    async def thread(self, where: PlaceKey) -> Thread | None:
-        """Read one place as in the list."""
-        here = (place.c.service == where.service) & (place.c.name == where.name)
-        found = await self._database.read(lambda connection: _threads(connection, 1, here))
-        return found[0] if found else None
 
     async def repositories(self, *, limit: int) -> Sequence[str]:
         """List the repositories and folders that were chosen, most recently used first."""
@@ -266,8 +249,7 @@ class Sessions:
 
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
-        change = update(session).where(session.c.id == session_id).values(closed="removed")
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        await self._database.writer.run(lambda connection: remove_session(connection, session_id))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""
@@ -288,108 +270,6 @@ class Sessions:
             return row.spent - row.cleared, row.spent + grown - row.cleared
 
         return await self._database.writer.run(write)
-
-
-def _threads(
-    connection: Connection, limit: int, which: ColumnElement[bool] | None = None
-) -> list[Thread]:
-    """List places by their last message: one index lookup per place."""
-    said = transcript.alias()
-    last = (
-        select(said.c.id)
-        .where(said.c.place == place.c.id, said.c.kind != "thought")
-        .where(or_(said.c.text != "", said.c.kind == "message"))
-        .order_by(said.c.id.desc())
-        .limit(1)
-        .correlate(place)
-        .scalar_subquery()
-    )
-    cloned = (
-        select(checkout.c.name)
-        .join(session, session.c.id == checkout.c.session)
-        .where(session.c.place == place.c.id)
-        .order_by(checkout.c.session.desc(), checkout.c.number.desc())
-        .limit(1)
-        .correlate(place)
-        .scalar_subquery()
-    )
-    query = (
-        select(
-            transcript,
-            place.c.service,
-            place.c.name,
-            place.c.title,
-            place.c.link,
-            func.coalesce(place.c.repository, cloned, "").label("repository"),
-        )
-        .select_from(place)
-        .join(transcript, transcript.c.id == last)
-        .order_by(transcript.c.id.desc())
-        .limit(limit)
-    )
-    rows = connection.execute(query if which is None else query.where(which)).all()
-    here = [row.place for row in rows]
-    members: dict[PlaceKey, list[Session]] = {}
-    shown = _sessions().where(session.c.place.in_(here), session.c.closed.is_(None))
-    for found in connection.execute(shown.order_by(session.c.id)):
-        member = session_of(found)
-        members.setdefault(member.place, []).append(member)
-    return [_thread_of(row, members) for row in rows]
-
-
-def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
-    key = PlaceKey(row.service, row.name)
-    here = tuple(members.get(key, ()))
-    return Thread(key, row.title, row.link, entry_of(row), here, row.repository)
-
-
-def _search(connection: Connection, words: Sequence[str], limit: int) -> list[Thread]:
-    """Find places by title, and by what people and agents wrote in the newest rows."""
-    newest = select(func.max(transcript.c.id)).scalar_subquery()
-    last = func.max(transcript.c.id)
-    said = (
-        select(transcript.c.place, last.label("row"))
-        .where(transcript.c.id > newest - SEARCHED_ROWS)
-        .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
-        .group_by(transcript.c.place)
-        .order_by(last.desc())
-        .limit(limit)
-    )
-    titles = place.c.title + " " + func.coalesce(session.c.title, "")
-    titled = (
-        select(place.c.id)
-        .outerjoin(session, session.c.place == place.c.id)
-        .where(*_holds(titles, words))
-        .order_by(session.c.updated_at.desc())
-        .limit(limit)
-    )
-    rows = {found.place: found.row for found in connection.execute(said)}
-    which = [*rows, *connection.execute(titled).scalars()]
-    texts = (
-        select(place.c.service, place.c.name, transcript.c.text)
-        .join(place, place.c.id == transcript.c.place)
-        .where(transcript.c.id.in_(rows.values()))
-    )
-    found = {PlaceKey(row.service, row.name): row.text for row in connection.execute(texts)}
-    threads = _threads(connection, limit, place.c.id.in_(which))
-    return [replace(each, found=found.get(each.place, "")) for each in threads]
-
-
-def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Require every word, in any case; SQLite's LIKE ignores the case of ASCII letters alone."""
-    return [
-        column.contains(word, autoescape=True)
-        if word.isascii()
-        else column.op("GLOB", is_comparison=True)(f"*{''.join(map(_in_any_case, word))}*")
-        for word in words
-    ]
-
-
-def _in_any_case(letter: str) -> str:
-    """Write a letter as a set of its forms; a sign that GLOB reads as more is one of a set too."""
-    forms = {letter, letter.lower(), letter.upper(), letter.upper().lower()}
-    shown = "".join(sorted(form for form in forms if len(form) == 1))
-    return f"[{shown}]" if len(shown) > 1 or letter in "*?[" else letter
 
 
 class Processes:

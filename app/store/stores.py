@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
+from app.core.stores.conversations import ConversationStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
+from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
+from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
+from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
@@ -36,6 +40,7 @@ class Stores:
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
+    conversations: ConversationStore
     turns: TurnStore
     transcript: TranscriptStore
     asks: AskStore
@@ -47,6 +52,7 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentRows
+    memory: MemoryStore
     schedules: ScheduleStore
 
     @classmethod
@@ -56,6 +62,7 @@ class Stores:
             deliveries=Deliveries(database),
             decisions=Decisions(database, now, area_of),
             sessions=Sessions(database, now),
+            conversations=ConversationRows(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),
             asks=Asks(database, now, area_of),
@@ -67,5 +74,6 @@ class Stores:
             names=Names(database),
             sealed=SealedRows(database, now),
             agents=AgentRows(database, now),
+            memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
         )

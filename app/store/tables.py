@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     literal_column,
     text,
 )
@@ -67,12 +68,16 @@ place = Table(
     Column("repository", String),
     # The agent that the place was handed over to: it answers what names no agent.
     Column("holder", String),
+    # The agent whose work the holder goes on with.
+    Column("predecessor", String),
     # The title that a person gave it; it stays when agents name their conversations.
     Column("named", Shown),
     Column("pinned_at", Float),
     Column("archived_at", Float),
     # The place that this one was forked from.
     Column("forked_from", String),
+    # Since when it is being deleted; a start finishes what a crash left of that.
+    Column("deleted_at", Float),
     UniqueConstraint("service", "name"),
 )
 
@@ -94,7 +99,7 @@ session = Table(
     Column("spent", Float, nullable=False, server_default="0"),
     Column("reported", Float, nullable=False, server_default="0"),
     Column("cleared", Float, nullable=False, server_default="0"),
-    # What the agent was told of itself in the current conversation: a hash per part.
+    # What the agent was told of itself, and in which of its conversations: a hash per part.
     Column("standing", JSON),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
@@ -134,6 +139,8 @@ turn = Table(
     # The turn that continues its work, if it was parked and then answered.
     Column("successor", Integer),
     Column("prompt", Shown, nullable=False, server_default=""),
+    # The system prompt that its agent was started with for this turn.
+    Column("system", Shown, nullable=False, server_default=""),
     # The last row of the transcript that the prompt included; null before there was a prompt.
     Column("told", Integer),
     Column("error", Shown, nullable=False, server_default=""),
@@ -235,6 +242,11 @@ ask = Table(
 OFFER = "offer-"
 """Starts the message id of an accepted offer; no platform's ids start like this."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
+ASK_HOLDS = and_(
+    ask.c.kind != literal_column("'offer'"),
+    ask.c.kind != literal_column("'memory'"),
+)
+"""A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
 Index("ask_session", ask.c.session, ask.c.answer)
@@ -363,6 +375,15 @@ agent = Table(
 )
 Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))
 
+# Messages of deleted and cleared conversations, as hashes: an event that comes again is known.
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("mark", String, primary_key=True),
+    Column("at", Float, nullable=False),
+)
+Index("forgotten_at", forgotten.c.at)
+
 # What an agent is asked again and again; each run is a delivery of its own.
 schedule = Table(
     "schedule",
@@ -391,3 +412,31 @@ schedule = Table(
     sqlite_autoincrement=True,
 )
 Index("schedule_due", schedule.c.state, schedule.c.due_at)
+
+# What an agent wants to remember: proposed to people, or kept and not yet in its file.
+memory_note = Table(
+    "memory_note",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("session", Integer, nullable=False),
+    Column("text", Shown, nullable=False),
+    # `proposed`, then `kept` or gone; a kept one goes once it is in the file.
+    Column("state", String, nullable=False),
+    Column("ask", Integer),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("memory_note_state", memory_note.c.state, memory_note.c.id)
+Index("memory_note_ask", memory_note.c.ask)
+
+# Which version of an agent's daily logs the search knows; their entries are in `memory_text`.
+memory_day = Table(
+    "memory_day",
+    metadata,
+    Column("agent", String, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("version", String, nullable=False),
+)
+MEMORY_TEXT = "memory_text"
+"""A table of SQLite's full-text search, which `metadata` cannot describe."""

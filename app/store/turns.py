@@ -5,7 +5,7 @@ A turn ends once: a second end changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, type_coerce, update
@@ -76,13 +76,18 @@ _PROMPT = (
         turn.c.state == TurnState.STARTING,
         turn.c.stopped.is_(False),
     )
-    .values(state=TurnState.PROMPTED, prompt=bindparam("prompt"), told=bindparam("told"))
+    .values(
+        state=TurnState.PROMPTED,
+        prompt=bindparam("prompt"),
+        told=bindparam("told"),
+        system=bindparam("system"),
+    )
     .returning(turn.c.session)
 )
 _KNOW = (
     update(session)
     .where(session.c.id == bindparam("of"), session.c.generation == bindparam("in"))
-    .values(acp_session_id=bindparam("acp_session_id"))
+    .values(acp_session_id=bindparam("acp_session_id"), standing=bindparam("standing"))
 )
 
 
@@ -141,17 +146,26 @@ class Turns:
         )
 
     async def prompted(
-        self, turn_id: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+        self,
+        turn_id: int,
+        prompt: str,
+        acp_session_id: str,
+        generation: int,
+        *,
+        told: int = 0,
+        system: str = "",
+        standing: Mapping[str, str] | None = None,
     ) -> bool:
         """Record what the agent is about to be told, before it is sent."""
 
         def write(connection: Connection) -> bool:
-            prompted = {"of": turn_id, "prompt": prompt, "told": told}
+            prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
             row = connection.execute(_PROMPT, prompted).first()
             if row is None:
                 return False
             known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
-            connection.execute(_KNOW, known)
+            kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
+            connection.execute(_KNOW, known | {"standing": kept})
             return True
 
         return await self._database.writer.run(write)

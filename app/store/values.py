@@ -16,7 +16,17 @@ from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note, NoteCode
 from app.core.posts import Fact, MadeFile, Outcome, Post, PostContent, Pushed, ToolLine
-from app.core.types import Entry, File, Message, Session, SessionState, Speaker, Turn, TurnState
+from app.core.types import (
+    Entry,
+    File,
+    Message,
+    Session,
+    SessionState,
+    Speaker,
+    Told,
+    Turn,
+    TurnState,
+)
 from app.core.updates import Ask, AskOption, PlanStep
 
 _CODES = frozenset(NoteCode)
@@ -29,7 +39,7 @@ def session_of(row: Row[Any]) -> Session:
         key=SessionKey(row.service, row.external, row.agent),
         place=PlaceKey(row.place_service, row.place_name),
         state=SessionState(row.state),
-        title=row.title,
+        title=row.named or row.title,
         acp_session_id=row.acp_session_id,
         generation=row.generation,
         mode=row.mode,
@@ -39,7 +49,14 @@ def session_of(row: Row[Any]) -> Session:
         held=bool(row.held),
         failed=row.last_turn == "failed",
         spent=row.spent - row.cleared,
+        told=Told(**row.standing) if row.standing else None,
     )
+
+
+def place_of(stored: str | None) -> PlaceKey | None:
+    """Read the key of a place from a column."""
+    service, _, name = (stored or "").partition(":")
+    return PlaceKey(service, name) if name else None
 
 
 def turn_of(row: Row[Any]) -> Turn:
@@ -54,6 +71,7 @@ def turn_of(row: Row[Any]) -> Turn:
         held=row.held,
         stopped=row.stopped,
         prompt=row.prompt,
+        system=row.system,
         error=wording.note(Note(NoteCode(row.error))) if row.error in _CODES else row.error,
         successor=row.successor,
     )

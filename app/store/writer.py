@@ -44,6 +44,8 @@ class _Unit:
     function: Write[Any] | None = None
     statement: Insert | None = None
     row: Mapping[str, Any] | None = None
+    alone: bool = False
+    """Whether it runs outside of any transaction."""
     result: Any = None
     error: BaseException | None = None
     settled: bool = False
@@ -122,6 +124,18 @@ class Writer:
         self._put(unit)
         await unit.future
 
+    async def alone(self, function: Write[T]) -> T:
+        """Run a function of a connection outside of any transaction, between two commits.
+
+        Raises:
+            StoreUnavailable: it failed.
+        """
+        loop = asyncio.get_running_loop()
+        unit = _Unit(loop, loop.create_future(), function=function, alone=True)
+        self._put(unit)
+        result: T = await unit.future
+        return result
+
     def _put(self, unit: _Unit) -> None:
         with self._wake:
             if self._closing:
@@ -146,7 +160,7 @@ class Writer:
                     self._wake.wait()
                 if not self._waiting:
                     break
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+                batch = self._next_batch()
             try:
                 connection = connection or self._connect()
                 self._commit(connection, batch)
@@ -162,10 +176,24 @@ class Writer:
         if connection is not None:
             connection.close()
 
+    def _next_batch(self) -> list[_Unit]:
+        """Take what is committed together; what runs alone is a batch of its own."""
+        batch = [self._waiting.popleft()]
+        while self._waiting and len(batch) < MAX_BATCH:
+            if batch[0].alone or self._waiting[0].alone:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
     def _connect(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _commit(self, connection: Connection, batch: list[_Unit]) -> None:
+        first = batch[0]
+        if first.alone and first.function is not None:
+            first.result = first.function(connection)
+            first.settled = True
+            return
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
             self._execute(connection, batch)

@@ -30,6 +30,8 @@ def bridge(server: Server) -> Iterator[Running]:
     (server.home / ".ssh").mkdir()
     (server.home / ".ssh" / "id_ed25519").write_text(CANARY)
     (server.folder / "database").mkdir()
+    persona(server).parent.mkdir(parents=True)
+    persona(server).write_text(CANARY)
     server.own(server.folder)
     isolated = server.demo(mode="free", sandbox="bubblewrap")
     entries = {
@@ -40,6 +42,11 @@ def bridge(server: Server) -> Iterator[Running]:
     url = f"sqlite:///{server.folder}/database/elsewhere.db"
     with server.serving(AGENTS_JSON=agents(**entries), DATABASE_URL=url) as bridge:
         yield bridge
+
+
+def persona(server: Server) -> Path:
+    """Return a file that says who an agent is."""
+    return server.data_dir / "agents" / "demo" / "SOUL.md"
 
 
 def shell(bridge: Running, command: str, agent: str = "demo") -> str:
@@ -53,6 +60,7 @@ def test_nothing_of_the_bridge_or_the_person_is_read(bridge: Running, server: Se
     wanted = [
         server.dotenv,
         server.data_dir / "secrets",
+        persona(server),
         server.folder / "database" / "elsewhere.db",
         server.folder / "database" / "elsewhere.db-wal",
         server.home / ".ssh" / "id_ed25519",
@@ -66,10 +74,18 @@ def test_nothing_of_the_bridge_or_the_person_is_read(bridge: Running, server: Se
     seen = shell(bridge, f"{tries}; ls -A /run; echo looked")
 
     # Where the bridge's number is one of the sandbox's own processes, that is what was read.
-    assert len(found) >= 6
-    assert [path for path in wanted[:5] if f"read {path}" in seen] == []
+    assert len(found) >= 7
+    assert [path for path in wanted[:6] if f"read {path}" in seen] == []
     assert "docker.sock" not in seen
     assert "looked" in seen
+
+
+def test_an_agent_cannot_change_who_it_is(bridge: Running, server: Server) -> None:
+    file = persona(server)
+
+    shell(bridge, f"mkdir -p {file.parent}; echo evil > {file}; rm -rf {file.parent}; echo tried")
+
+    assert file.read_text() == CANARY
 
 
 def test_the_bridge_is_neither_signalled_nor_traced(bridge: Running) -> None:

@@ -79,3 +79,30 @@ def test_the_picker_says_whom_a_new_thread_is_for(visit: Visiting) -> None:
 
     expect(window.turns.locator(".who")).to_contain_text("Codex")
     expect(window.log).to_contain_text("to Codex")
+
+
+def test_the_picker_hands_a_thread_over_and_stays(visit: Visiting) -> None:
+    window = visit().open()
+    window.page.locator(".card", has_text="Claude").click()
+    window.say("say I began it")
+    expect(window.turns).to_contain_text(["I began it"])
+
+    window.page.locator("#to").select_option("codex")
+    window.say("recall")
+    expect(window.turns).to_have_count(2)
+    expect(window.turns.last.locator(".who")).to_contain_text("Codex")
+    expect(window.log).to_contain_text("Handed over to Codex.")
+    expect(window.page.locator("#to option").first).to_have_text("Codex")
+    window.say("@claude say only asked")
+    expect(window.turns).to_have_count(3)
+    expect(window.turns.last).to_contain_text("only asked")
+
+    window.say("say still mine")
+    expect(window.turns).to_have_count(4)
+    expect(window.turns.last.locator(".who")).to_contain_text("Codex")
+    window.say("agent Claude say back again")
+    expect(window.turns).to_have_count(5)
+    expect(window.turns.last.locator(".who")).to_contain_text("Claude")
+    expect(window.page.locator("#to option").first).to_have_text("Claude")
+    window.say("agent")
+    expect(window.log).to_contain_text("Codex (codex): ready")

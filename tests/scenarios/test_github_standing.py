@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.server.page.view.views import in_path
+from app.server.titles import in_path
 from tests.scenarios.test_github_life import proposed, run
 from tests.sim.github.state import Issue
 from tests.support.document import parse

@@ -229,6 +229,12 @@ class BridgeProcess:
         with closing(sqlite3.connect(name, uri=True, timeout=SECONDS)) as database:
             return database.execute(query, parameters).fetchall()
 
+    def write(self, statement: str, *parameters: object) -> None:
+        """Change the store from outside."""
+        name = self.data_dir / "bridge.db"
+        with closing(sqlite3.connect(name, timeout=SECONDS)) as database, database:
+            database.execute(statement, parameters)
+
     @contextmanager
     def store_locked(self, how: Literal["immediate", "exclusive"] = "immediate") -> Iterator[None]:
         """Keep everybody else from writing to the store."""

@@ -12,6 +12,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.clock import SystemClock
@@ -35,10 +37,12 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey, SessionKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import AgentListener, AgentSession, Clock
 from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
+from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
@@ -47,6 +51,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
+from app.core.turns.standing import Personas, Standing
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
@@ -138,7 +143,12 @@ class ScriptedLauncher:
         ]
 
     async def open(
-        self, session: Session, workspace: Workspace, listener: AgentListener
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
     ) -> OpenedAgent:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
@@ -158,6 +168,7 @@ class OpenedAgent:
 
     session: AgentSession
     how: Literal["new", "resumed", "loaded", "lost"]
+    instructed: bool = False
 
 
 class ScriptedAgent:
@@ -295,6 +306,7 @@ class Rules:
     ask_seconds: float = 168 * 3600.0
     budget_usd: float | None = None
     resume: bool = False
+    memory: Literal["off", "ask", "auto"] = "off"
     policy: Policy = PRESETS["careful"]
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
@@ -305,6 +317,14 @@ class Rules:
     service: str = "web"
     """Where the agents are."""
     list_repositories: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    personas: Personas = field(default_factory=lambda: Strangers())
+
+
+class Strangers:
+    """Agents that are told nothing of themselves."""
+
+    async def standing(self, _surface: SessionKey) -> Standing:
+        return Standing()
 
 
 @dataclass
@@ -484,6 +504,7 @@ def _joined(
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
         surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
+        personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
         feed=feed,
@@ -497,6 +518,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=Availabilities(clock, vault.redact),
+        memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
                 display_name=rules.names.get(agent, ""),
@@ -507,6 +529,7 @@ def _joined(
                 ask_seconds=rules.ask_seconds,
                 budget_usd=rules.budget_usd,
                 resume=rules.resume,
+                memory=rules.memory,
             )
             for agent in rules.agents
         },
@@ -544,7 +567,10 @@ def _joined(
         untagged="mention",
         clock=clock,
         vault=Vault(),
-        names=rules.names,
+        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
+        roster=Roster(
+            lambda: [Colleague(each, each, rules.names.get(each, each)) for each in rules.agents]
+        ),
     )
     intake = Intake(
         deliveries,

@@ -83,5 +83,12 @@ class Forge:
             return None
         return Head(found["branch"], found["commit"])
 
+    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+        known = self.state()["proposals"]
+        if not 0 < number <= len(known):
+            return None
+        found = known[number - 1]
+        return Head("", f"refs/heads/{found['head']}", found["base"], found["head"])
+
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         return str(self.state()["guards"].get(branch, ""))

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.daily_logs import DailyLogs
+from app.agents.files import AgentFiles
 from app.core.availability import Availabilities, Availability
 from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
@@ -22,9 +24,11 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.keys import PlaceKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
+from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.types import Entry, Session, TurnRef, TurnState
@@ -160,6 +164,12 @@ class Office:
             untagged="mention",
             clock=clock,
             vault=vault,
+            names={card.id: card.display_name for card in CARDS.values()},
+            roster=Roster(
+                lambda: [
+                    Colleague(card.id, card.name, card.display_name) for card in CARDS.values()
+                ]
+            ),
         )
         self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
         self.availability = Availabilities(clock)
@@ -174,6 +184,7 @@ class Office:
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
+            threads=stores.conversations,
             turns=stores.turns,
             transcript=stores.transcript,
             deliveries=stores.deliveries,
@@ -193,6 +204,7 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
+            files=AgentFiles(folder, vault),
             installs=Installations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -200,6 +212,7 @@ class Office:
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
+            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         )
         self._outbox = outbox
         self.http = self.browser()

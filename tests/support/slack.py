@@ -33,6 +33,10 @@ class SlackWorld:
     entry: dict[str, Any] = field(default_factory=dict)
     """How the agents differ from the usual."""
     speed: float = SPEED
+    elsewhere: tuple[str, ...] = ()
+    """Agents of the bridge without an app here."""
+    page: bool = False
+    """Whether the agents are on the page too."""
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
@@ -58,9 +62,10 @@ class SlackWorld:
         self.bridge = BridgeProcess(
             self.folder,
             self.platform,
-            agents={name: demo(**self.entry) for name in self.agents},
+            agents={name: demo(**self.entry) for name in (*self.agents, *self.elsewhere)},
             settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
             speed=self.speed,
+            page=self.page,
         )
         self.bridge.__enter__()
         self.wait_listening()

@@ -161,7 +161,7 @@ async def open_yard(
     )
     checkouts = GitCheckouts(
         data / "gates",
-        {"demo": isolation},
+        {"demo": isolation, "codex": isolation},
         git,
         mirrors,
         tokens=tokens,

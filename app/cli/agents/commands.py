@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -17,6 +18,16 @@ agents = typer.Typer(
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
 ]
+
+
+class FileAction(StrEnum):
+    """What to do with an agent's files."""
+
+    LIST = "list"
+    SHOW = "show"
+    PUT = "put"
+    REMOVE = "remove"
+    UNDO = "undo"
 
 
 @agents.command("list")
@@ -189,6 +200,53 @@ def show_agent(name: Name, *, as_json: Json = False) -> None:
         show(read_configuration(), name, as_json=as_json)
 
 
+@agents.command(
+    "files",
+    epilog=examples(
+        "agents files reviewer",
+        "agents files reviewer put SOUL.md < soul.md",
+        "agents files reviewer undo SOUL.md",
+        "agents files - put USER.md --from user.md",
+    ),
+)
+def agent_files(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the agent; - for all agents.")
+    ],
+    action: Annotated[
+        FileAction, typer.Argument(metavar="ACTION", help="list, show, put, remove or undo.")
+    ] = FileAction.LIST,
+    path: Annotated[str, typer.Argument(metavar="FILE", help="Such as SOUL.md.")] = "",
+    *,
+    source: Annotated[
+        str, typer.Option("--from", metavar="PATH", help="What to put; - reads stdin.")
+    ] = "-",
+    as_json: Json = False,
+) -> None:
+    """Show and change who an agent is and what it is told.
+
+    The files are IDENTITY.md, SOUL.md, AGENTS.md, TOOLS.md, MEMORY.md and memory/YYYY-MM-DD.md;
+    for all agents AGENTS.md, TOOLS.md and USER.md.
+    """
+    with in_one_line():
+        from app.cli.agents import files  # noqa: PLC0415 - 0.6 s
+
+        if action is not FileAction.LIST and not path:
+            raise Conflict(f"`agents files {name} {action}` needs a file, such as SOUL.md")
+        configuration = read_configuration()
+        match action:
+            case FileAction.LIST:
+                files.list_files(configuration, name, as_json=as_json)
+            case FileAction.SHOW:
+                files.show(configuration, name, path)
+            case FileAction.PUT:
+                files.put(configuration, name, path, source)
+            case FileAction.REMOVE:
+                files.remove(configuration, name, path)
+            case FileAction.UNDO:
+                files.undo(configuration, name, path)
+
+
 @agents.command("export", epilog=examples("agents export > agents.json"))
 def export_agents(
     names: Annotated[
@@ -231,6 +289,28 @@ def reload_agents() -> None:
         from app.cli.agents.changing import reload  # noqa: PLC0415 - 0.6 s
 
         reload(read_configuration())
+
+
+@agents.command(
+    "memory", epilog=examples("agents memory claude", "agents memory claude --search staging")
+)
+def remembered(
+    name: Name,
+    *,
+    search: Annotated[str, typer.Option(help="Only notes that have all these words.")] = "",
+    remove: Annotated[
+        str | None, typer.Option(metavar="NOTE", help="Remove this note, named as in the list.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what an agent remembers, the newest first, or remove a note."""
+    with in_one_line():
+        from app.cli.agents.memory import remove_note, show_memory  # noqa: PLC0415 - 0.6 s
+
+        if remove is not None:
+            remove_note(read_configuration(), name, remove)
+        else:
+            show_memory(read_configuration(), name, search, as_json=as_json)
 
 
 def _confirm(question: str) -> bool:

@@ -13,8 +13,9 @@ from typing import Final
 
 from app.acp.card import card_path, read_card
 from app.agents.admission import Admission
-from app.agents.availability import check_command, check_key
+from app.agents.availability import check_command, check_files, check_key
 from app.agents.catalog import AgentProgram, checkout_words, known_agents
+from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED
 from app.agents.registry import Registry
@@ -27,6 +28,7 @@ from app.core.availability import AgentCheck
 from app.core.findings import Finding, ok, problem, warning
 from app.errors import AgentNotStarted, ConfigurationError
 from app.server.shapes import AgentOut
+from app.vault import Vault
 
 VERSION_SECONDS: Final = 10.0
 """An agent in node takes a second or two to print its version; a check may not take longer."""
@@ -72,6 +74,8 @@ async def check_agents(
                 yield finding
             for finding in keys(configuration, entry, program):
                 yield finding
+            for check in check_files(AgentFiles(configuration.data_dir, Vault()), entry.id):
+                yield read(entry, check)
             yield mode(entry, program)
             yield checkout(entry, program)
             yield limits(entry, shelter)

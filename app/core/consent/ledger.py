@@ -69,10 +69,12 @@ class Ledger:
         clock: Clock,
         submit: Callable[[int], None],
         page: Callable[[PlaceKey], str] = lambda _place: "",
+        remember: Callable[[], None] = lambda: None,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
-        `page` returns the address of a place's page.
+        `page` returns the address of a place's page; `remember` writes down notes that people let
+        agents keep.
         """
         self._asks = asks
         self._sessions = sessions
@@ -82,6 +84,7 @@ class Ledger:
         self._clock = clock
         self._submit = submit
         self._page = page
+        self._remember = remember
         self._waiting: dict[int, tuple[TurnRef, asyncio.Future[Ask | None]]] = {}
         self._queues: dict[int, _Queue] = {}
         self._tasks = Tasks("ledger")
@@ -222,6 +225,8 @@ class Ledger:
         for ask_id in asks:
             ref_and_future = self._waiting.get(ask_id)
             ask = self._asks.ask(ask_id)
+            if ask is not None and ask.kind == "memory":
+                self._remember()
             if ref_and_future is None or ask is None or ask.state == "open":
                 continue
             self._feed.notify(ask.session)
@@ -338,7 +343,7 @@ def _free(text: str, ask: Ask) -> str | None:
 
 def _takes_short(ask: Ask) -> bool:
     """Tell whether a yes, a no or a number can answer an ask."""
-    return not ask.free_text and ask.kind != "repository"
+    return not ask.free_text and ask.kind not in {"repository", "memory"}
 
 
 def _short(text: str, ask: Ask) -> str | None:

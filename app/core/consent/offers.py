@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.ask_view import AskFact
 from app.core.consent import wording
-from app.core.updates import AskOption, AskRequest
+from app.core.updates import Ask, AskOption, AskRequest
 from app.markdown.code import fence
 
 OWN: Final = "bridge:"
@@ -45,6 +45,12 @@ def with_colleagues(request: AskRequest, agents: Mapping[str, str]) -> AskReques
         for agent, name in islice(agents.items(), COLLEAGUES)
     )
     return replace(request, options=(*request.options, *offers))
+
+
+def receiver(ask: Ask, agent: str) -> str:
+    """Return what people call the agent that an ask offers to hand over to."""
+    label = next((each.name for each in ask.options if each.id == f"{HAND_OVER}{agent}"), "")
+    return label.removeprefix(wording.GIVE_TO.format(agent="")) or agent
 
 
 def find_allowing(options: Sequence[AskOption]) -> AskOption | None:

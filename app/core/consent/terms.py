@@ -31,5 +31,7 @@ class Terms:
     """The mode in which it works unless people choose another one."""
     confines_commands: bool = False
     """Whether it runs commands in its own sandbox, and asks before one leaves it."""
+    memory: Literal["off", "ask", "auto"] = "off"
+    """Whether it is asked after a turn what to remember, and whether people decide on that."""
     resume: bool = False
     """Whether turns stopped by its provider's limit resume by themselves afterwards."""

@@ -5,7 +5,6 @@ What one message leads to is one commit, and nothing is announced before it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
 from app.core.inbound import (
     Accepted,
-    Answered,
     AskAnswer,
     Changed,
     Corrected,
@@ -26,27 +24,30 @@ from app.core.inbound import (
     Delivery,
     DeliveryState,
     Heard,
-    Rated,
 )
 from app.core.intake.access import Access
+from app.core.intake.answers import Answers
 from app.core.intake.floor import Floor, decide
+from app.core.intake.handover import Handover, hand_to
+from app.core.intake.notices import Whispers, notice, refusal, speak
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
-from app.core.posts import NewPost, PostContent
+from app.core.posts import NewPost
 from app.core.reasons import Reason
 from app.core.retry import persist, retry
+from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
-from app.core.types import BridgeSessionRequest, Session, Speaker, Untagged
-from app.errors import BridgeError, Conflict, PostError, SpeakerUnknown
+from app.core.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
+from app.errors import Conflict, PostError, SpeakerUnknown
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-WHISPER_SECONDS = 10.0
-"""How long a private message may take; nothing depends on it."""
+_NO_AGENTS = Roster()
+
 ASK_AGAIN_SECONDS = 60.0
 """How often a platform that cannot identify a person is asked again."""
 HELD_SECONDS = 6 * 86_400.0
@@ -68,11 +69,25 @@ class Dispatcher:
         clock: Clock,
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
-        removed: Callable[[], Mapping[str, str]] = dict,
+        roster: Roster = _NO_AGENTS,
     ) -> None:
-        """Decide for all adapters; `names` are agents' names for people, `removed` former ones."""
+        """Decide for all adapters; `names` are agents' names for people."""
         self._names = names
-        self._removed = removed
+        self._roster = roster
+        self._removed = roster.removed
+        self._handover = Handover(roster, adapters)
+        self._whispers = Whispers(vault)
+        self.answers = Answers(
+            decisions,
+            manager,
+            ledger,
+            adapters=adapters,
+            access=access,
+            clock=clock,
+            whispers=self._whispers,
+            name_of=lambda agent: names.get(agent) or roster.removed().get(agent, agent),
+        )
+        """Handles what is pressed: answers to asks, and verdicts on what agents said."""
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -88,7 +103,11 @@ class Dispatcher:
         `usual` replaces the general setting; a setting of the place wins over both.
         """
         unmentioned = Heard(place, place.name, "", Speaker("", ""), "")
-        return decide(unmentioned, self._decisions.place(place), usual or self._untagged)
+        return decide(unmentioned, self._view(place), usual or self._untagged)
+
+    def read_command(self, words: str) -> Command | None:
+        """Read words as a command; None if they are for an agent."""
+        return parse(words, self._roster.called())
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
@@ -96,14 +115,16 @@ class Dispatcher:
             return Reason.DECIDED_BEFORE
         adapter = self._adapters[delivery.adapter]
         heard = storable(await self._gather(delivery, adapter, heard))
-        view = self._decisions.place(heard.place)
+        view = self._view(heard.place)
         floor = decide(heard, view, self._untagged)
         last = view.latest
         if floor.reason is Reason.NONE_HERE and last is not None and last in self._removed():
             floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
-        command = None if heard.speaker.kind == "agent" else parse(heard.words)
+        command = None if heard.speaker.kind == "agent" else self.read_command(heard.words)
+        if command is not None and command.name == "agent":
+            return await self._hand_over(command, delivery, heard, view)
         if command is not None:
             return await self._carry_out(command, delivery, heard, floor)
         return await self._hand_on(delivery, heard, floor)
@@ -120,67 +141,21 @@ class Dispatcher:
         try:
             whole = await self._reread(adapter, changed)
         except PostError as error:
-            await self._whisper(adapter, key, changed.speaker, wording.EDIT_UNREAD)
+            await self._whispers.send(adapter, key, changed.speaker, wording.EDIT_UNREAD)
             return "failed", str(error)
         if whole is None:
             return "done", Reason.REPORTED_ELSEWHERE
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
         self._manager.show_correction(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
-            await self._whisper(adapter, key, changed.speaker, wording.TOO_LATE)
-        return None
-
-    async def answer(self, answered: Answered) -> str | None:
-        """Give an answer to the ledger if its speaker may trigger the agent.
-
-        Returns why it does not count, if so.
-        """
-        try:
-            why = await self._refusal_of(answered)
-            if why is None:
-                speaker = await self._name_speaker(answered)
-                await persist(
-                    self._clock,
-                    self._ledger.answer,
-                    answered.ask,
-                    self._ledger.option(answered.ask, answered.option),
-                    speaker.name,
-                    speaker=speaker.id,
-                    on_page=False,
-                )
-        except BridgeError as error:
-            why = str(error)
-        return why
-
-    async def turn_down(self, delivery: Delivery, answered: Answered, why: str) -> None:
-        """Tell the person who answered that it does not count."""
-        key = self._ledger.surface(answered.ask)
-        if key is not None:
-            words = wording.DOES_NOT_COUNT.format(why=why)
-            await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
-
-    async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
-        """Keep a verdict with its turn, if its speaker may trigger the agent; returns why not."""
-        adapter = self._adapters[delivery.adapter]
-        try:
-            why = await self._access.refusal(adapter, rated.speaker, rated.place)
-        except SpeakerUnknown:
-            why = wording.UNCHECKED
-        if why is not None:
-            return why
-        named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
-        ref = await persist(self._clock, self._decisions.rate, delivery.seq, named)
-        if ref is not None:
-            self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
-            key = SessionKey(rated.place.service, rated.external, adapter.agent)
-            await self._whisper(adapter, key, rated.speaker, wording.THANKS)
+            await self._whispers.send(adapter, key, changed.speaker, wording.TOO_LATE)
         return None
 
     async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
         """Record that a message failed, and tell the place; returns the text."""
         words = wording.SEND_AGAIN.format(cause=cause)
-        notice = _notice(delivery, heard, "bridge", words)
-        decision = Decision(delivery.seq, heard, "failed", cause, posts=(notice,))
+        posts = (notice(delivery, heard, "bridge", words),)
+        decision = Decision(delivery.seq, heard, "failed", cause, posts=posts)
         await self._manager.admit(decision)
         return words
 
@@ -198,6 +173,50 @@ class Dispatcher:
             return await self._refuse_in_private(delivery, heard, posts)
         return await self._manager.command(command, delivery, heard, allowed, posts)
 
+    def _view(self, place: PlaceKey) -> PlaceView:
+        """Read who is in a place; an agent that was removed does not hold it."""
+        view = self._decisions.place(place)
+        return replace(view, holder=None) if view.holder in self._removed() else view
+
+    async def _hand_over(
+        self, command: Command, delivery: Delivery, heard: Heard, view: PlaceView
+    ) -> Accepted:
+        """Give the place to an agent, with the words for it if there are any; or list who can."""
+        agent = command.argument
+        if agent not in self._names and agent not in self._removed():
+            return await self._list_agents(agent, delivery, heard, view)
+        heard = replace(heard, mentions=(agent,), hands_over=agent)
+        floor = Floor((agent,), Reason.HANDED_OVER)
+        if command.words or heard.files:
+            said = replace(heard, text=command.words, spoken=None)
+            return await self._hand_on(delivery, said, floor)
+        allowed, posts = await self._admit(delivery, heard, floor)
+        if allowed:
+            words = wording.TOOK_OVER.format(agent=self._names[agent])
+            posts += (speak(delivery, heard, agent, words),)
+        return await self._manager.admit(
+            Decision(
+                delivery.seq,
+                heard,
+                "done" if allowed else "refused",
+                "command agent",
+                posts=posts,
+                effects=hand_to(agent) if allowed else (),
+            )
+        )
+
+    async def _list_agents(
+        self, unknown: str, delivery: Delivery, heard: Heard, view: PlaceView
+    ) -> Accepted:
+        """Tell who can take the place over, to a speaker who may trigger an agent here."""
+        posts = await self._refuse_here(delivery, heard)
+        outcome: DeliveryState = "refused" if posts or unknown else "done"
+        if not posts:
+            words = await self._handover.list(delivery, heard, view.holder, unknown)
+            posts = (notice(delivery, heard, "bridge", words),)
+        decision = Decision(delivery.seq, heard, outcome, "command agent", posts=posts)
+        return await self._manager.admit(decision)
+
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
         try:
@@ -205,13 +224,15 @@ class Dispatcher:
         except Conflict as error:
             return await self._refuse_choice(delivery, heard, str(error))
         allowed, posts = await self._admit(delivery, heard, floor)
+        if heard.hands_over in allowed:
+            effects += hand_to(heard.hands_over, self._names.get(heard.hands_over, ""))
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
         answers = self._answers(heard, here)
         answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
         unclear = self._ledger.find_unclear(waiting, heard.words)
-        posts += tuple(_notice(delivery, heard, *each) for each in unclear.items())
+        posts += tuple(notice(delivery, heard, *each) for each in unclear.items())
         posts += self._reminders(delivery, heard, waiting)
         posts += self._warning(delivery, heard)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
@@ -237,8 +258,8 @@ class Dispatcher:
 
     async def _refuse_choice(self, delivery: Delivery, heard: Heard, why: str) -> Accepted:
         """Start nothing where the repository that came with a message cannot be used."""
-        notice = _notice(delivery, heard, "bridge", why)
-        refused = Decision(delivery.seq, heard, "refused", why, posts=(notice,))
+        posts = (notice(delivery, heard, "bridge", why),)
+        refused = Decision(delivery.seq, heard, "refused", why, posts=posts)
         return await self._manager.admit(refused)
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
@@ -264,14 +285,14 @@ class Dispatcher:
         """Remind people of what an agent needs to know before it can begin."""
         unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
         return tuple(
-            _notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
+            notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
         )
 
     def _warning(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Tell a person who sent a secret what happens to it."""
         if heard.speaker.kind != "person" or not self._vault.contains(heard.text):
             return ()
-        return (_notice(delivery, heard, "secret", wording.EXPOSED),)
+        return (notice(delivery, heard, "secret", wording.EXPOSED),)
 
     async def _admit(
         self, delivery: Delivery, heard: Heard, floor: Floor
@@ -282,16 +303,16 @@ class Dispatcher:
         for agent in floor.agents:
             gone = self._removed().get(agent)
             if gone is not None:
-                say = _notice if heard.mentions else _refusal
+                say = notice if heard.mentions else refusal
                 words = wording.AGENT_REMOVED.format(agent=gone)
                 posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
             adapter = self._adapters.get(adapter_name(heard.place.service, agent))
-            away = await self._absence(adapter, delivery, heard)
+            away = await self._handover.absence(agent, delivery, heard)
             if adapter is None or away is not None:
-                words = wording.NOT_HERE.format(agent=name, why=away or "")
-                posts.append(_notice(delivery, heard, agent, words))
+                words = wording.NOT_HERE.format(agent=name, why=away)
+                posts.append(notice(delivery, heard, agent, words))
                 continue
             if heard.withdrawn:
                 allowed.append(agent)
@@ -300,19 +321,10 @@ class Dispatcher:
             if why is None:
                 allowed.append(agent)
             elif heard.speaker.kind == "person":  # two bots would talk to each other for ever
-                say = _notice if why == wording.UNCHECKED else _refusal
+                say = notice if why == wording.UNCHECKED else refusal
                 words = wording.DID_NOT_ACT.format(agent=name, why=why)
                 posts.append(say(delivery, heard, agent, words))
         return tuple(allowed), tuple(posts)
-
-    async def _absence(
-        self, adapter: Adapter | None, delivery: Delivery, heard: Heard
-    ) -> str | None:
-        """Say why an addressed agent is not in the place itself."""
-        if adapter is None or adapter.service_name == delivery.adapter:
-            return None
-        why = await adapter.absence(heard)
-        return None if why is None else f": {why}"
 
     async def _refuse_in_private(
         self, delivery: Delivery, heard: Heard, posts: Sequence[NewPost]
@@ -322,7 +334,7 @@ class Dispatcher:
         accepted = await self._manager.admit(refused)
         adapter = self._adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
-            await self._whisper(adapter, post.target, heard.speaker, post.content.note)
+            await self._whispers.send(adapter, post.target, heard.speaker, post.content.note)
         return accepted
 
     async def _refuse_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
@@ -332,7 +344,7 @@ class Dispatcher:
         return (
             ()
             if why is None
-            else (_refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
+            else (refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
         )
 
     async def _gather(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> Heard:
@@ -364,20 +376,6 @@ class Dispatcher:
 
         return await retry(self._clock, call, pauses(), on=SpeakerUnknown)
 
-    async def _refusal_of(self, answered: Answered) -> str | None:
-        session = self._ledger.session(answered.ask)
-        adapter = self._adapters.get(session.key.adapter)
-        if adapter is None:
-            agent = session.key.agent
-            name = self._names.get(agent) or self._removed().get(agent, agent)
-            return wording.NO_LONGER_HERE.format(agent=name)
-        return await self._access.refusal(adapter, answered.speaker, session.place)
-
-    async def _name_speaker(self, answered: Answered) -> Speaker:
-        """Look up the name of the person who answered, where the event has only the id."""
-        adapter = self._adapters[self._ledger.session(answered.ask).key.adapter]
-        return await adapter.name_speaker(answered.speaker)
-
     async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
         """Complete a message of which a part changed, if it was ever heard."""
         known = self._decisions.decided(changed.place, changed.message_id)
@@ -387,16 +385,6 @@ class Dispatcher:
         """Tell whether this adapter speaks about an edit: every adapter here hears of it."""
         agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
         return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
-
-    async def _whisper(
-        self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
-    ) -> None:
-        """Send a private message; nothing waits for it, so it is tried once."""
-        try:
-            async with asyncio.timeout(WHISPER_SECONDS):
-                await adapter.whisper(key, speaker, self._vault.redact(words))
-        except Exception as error:  # noqa: BLE001 - it is decided, told or not
-            logger.info("no private message to %s: %s", speaker.id, error)
 
 
 def storable(heard: Heard) -> Heard:
@@ -427,20 +415,3 @@ def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
         files=heard.files,
         descriptive_name=heard.title,
     )
-
-
-def _notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
-    """Say something in the place as the agent that heard the message."""
-    hearer = delivery.adapter.partition(":")[2]
-    target = SessionKey(heard.place.service, heard.external, hearer)
-    content = PostContent(
-        kind="notice", note=words, asker=heard.speaker.id, message_id=heard.message_id
-    )
-    return NewPost(f"notice:{heard.place}:{heard.message_id}:{agent}", target, content)
-
-
-def _refusal(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
-    """Refuse a person once per conversation: a stranger cannot make an agent post forever."""
-    notice = _notice(delivery, heard, agent, words)
-    conversation = SessionKey(heard.place.service, heard.external, agent)
-    return replace(notice, key=f"refusal:{conversation}:{heard.speaker.id}")

@@ -18,7 +18,7 @@ class Floor:
 
 
 def decide(heard: Heard, place: PlaceView, untagged: Untagged) -> Floor:
-    """Give the floor: mention, then reply, then the only agent, then the setting of the place."""
+    """Give the floor: mention, reply, holder, the only agent, then the setting of the place."""
     if heard.speaker.kind == "agent":
         return Floor((), Reason.FROM_AGENT)
     if heard.mentions:
@@ -27,6 +27,8 @@ def decide(heard: Heard, place: PlaceView, untagged: Untagged) -> Floor:
         return Floor((heard.reply_to,), Reason.REPLY)
     if not heard.only_agent_answers:
         return Floor((), Reason.NOT_MENTIONED)
+    if place.holder is not None:
+        return Floor((place.holder,), Reason.HOLDER)
     if len(place.present) == 1:
         return Floor(place.present, Reason.ONLY_AGENT)
     if not place.present:

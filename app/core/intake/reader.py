@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from app.core.adapters import Adapter
 from app.core.inbound import (
@@ -43,6 +44,8 @@ Said = Heard | Changed | Rated | News
 
 DRAIN_SECONDS = 0.05
 """How often the inbox of an agent that is being removed is looked at."""
+PAUSE_SECONDS = 30.0
+"""How long a pause waits for the messages before it."""
 READ_AGAIN_SECONDS = 1.0
 """Pause after a failed read: short enough for people, long enough for the log."""
 
@@ -96,6 +99,25 @@ class Intake:
     async def close(self) -> None:
         """Stop reading; what is unread stays in the inbox."""
         await self._tasks.close()
+
+    @asynccontextmanager
+    async def pause(self, place: PlaceKey) -> AsyncIterator[None]:
+        """Decide on nothing in a place meanwhile; what arrives waits.
+
+        Raises:
+            TimeoutError: a message there has been waiting for its decision for too long.
+        """
+        async with asyncio.timeout(PAUSE_SECONDS):
+            while place in self._places:
+                await self._clock.sleep(DRAIN_SECONDS)
+        self._places[place] = deque()
+        try:
+            yield
+        finally:
+            if self._places[place]:
+                self._tasks.start(self._work(place), name=str(place))
+            else:
+                del self._places[place]
 
     async def take(self, delivery: Delivery) -> None:
         """Store a delivery; it may be acknowledged as soon as this returns.
@@ -243,7 +265,7 @@ class Intake:
                     await self._note(delivery, *unwritten)
                 self._tell(delivery, Accepted())
             case Rated():
-                why = await self._reception.rate(delivery, said)
+                why = await self._reception.answers.rate(delivery, said)
                 if why is not None:
                     await self._note(delivery, "refused", why)
             case News():
@@ -258,7 +280,7 @@ class Intake:
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Take an answer; the person is told if it does not count."""
         try:
-            why = await self._reception.answer(answered)
+            why = await self._reception.answers.answer(answered)
         except Exception as error:
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
@@ -267,7 +289,7 @@ class Intake:
             await self._note(delivery, "done", Reason.ANSWERED)
         else:
             await self._note(delivery, "refused", why)
-            await self._reception.turn_down(delivery, answered, why)
+            await self._reception.answers.turn_down(delivery, answered, why)
 
     async def _do(self, adapter: Adapter, delivery: Delivery, chore: Chore) -> None:
         """Let an adapter do what its platform expects of it."""

@@ -113,10 +113,10 @@ class Clones:
         record = self._records.latest(session.id)
         if record is None or record.repository != target or record.state == "gone":
             record = await self._begin(session, target, record)
-        clone = await self._clone(session, record)
-        if record.state == "ready" and not await self._reopen(session, record, clone, ask):
+        clone = await self.clone(session, record)
+        if record.state == "ready" and not await self.reopen(session, record, clone, ask):
             record = await self._begin(session, target, record)
-            clone = await self._clone(session, record)
+            clone = await self.clone(session, record)
         if record.state == "opening":
             await self._make(session, record, clone, ask)
         return clone.folder
@@ -146,6 +146,11 @@ class Clones:
             return None
         return self._folder(session, record)
 
+    def is_to_open(self, session: Session) -> bool:
+        """Tell whether it was decided that a session works in a clone that is not made yet."""
+        record = self._records.latest(session.id)
+        return record is not None and record.state == "opening"
+
     def redact(self, text: str) -> str:
         """Remove known secrets from a text."""
         return self._vault.redact(text)
@@ -155,7 +160,7 @@ class Clones:
         record = self._records.latest(session.id)
         if record is None or record.state != "ready":
             return ()
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         if not clone.folder.is_dir():
             raise RepositoryError("the folder was cleaned up; the next message opens it again")
         return await self._checkouts.changes(clone, start=record.commit, sent=record.sent)
@@ -166,7 +171,7 @@ class Clones:
         if record is None or record.state != "ready":
             return
         changes = await self._checkouts.count_changes(
-            await self._clone(session, record), record.commit
+            await self.clone(session, record), record.commit
         )
         if changes is not None and changes != record.changes:
             await persist(
@@ -184,7 +189,7 @@ class Clones:
             return Shipped()
         if not record.branch or self._shipping.of(session.key.agent) == "none":
             return Shipped()
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         name = self._shipping.authors[session.key.agent].name
         message = self._vault.redact(commit_message(work, session.key, name))
         gathered = await self._checkouts.gather(clone, message)
@@ -197,12 +202,12 @@ class Clones:
         if commit != record.sent:
             if refusal := await self._checkouts.push(clone, commit):
                 return Shipped(note=wording.NOT_PUSHED.format(problem=refusal))
-            await self._record_sent(record, commit)
+            await self.record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
-        clone = await self._clone(session, record)
+        clone = await self.clone(session, record)
         return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
 
     async def keep(self, session: Session, record: Checkout, held: str) -> str:
@@ -217,7 +222,7 @@ class Clones:
 
     async def remove(self, session: Session, record: Checkout) -> None:
         """Remove a clone."""
-        await self._checkouts.remove(await self._clone(session, record))
+        await self._checkouts.remove(await self.clone(session, record))
         await persist(self._clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
@@ -258,7 +263,7 @@ class Clones:
             opened = await self._checkouts.open(
                 clone,
                 fresh=True,
-                on_sent=lambda commit: self._record_sent(record, commit),
+                on_sent=lambda commit: self.record_sent(record, commit),
                 ask=ask,
             )
             if opened is None:
@@ -268,14 +273,14 @@ class Clones:
                 await self._note(session, said)
             await persist(self._clock, self._records.ready, record.session, record.number, opened)
 
-    async def _reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+    async def reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
         """Open an existing clone; False if it can no longer be used, and tell the place."""
         try:
             async with self._closed_if_it_fails(clone):
                 await self._checkouts.open(
                     clone,
                     fresh=False,
-                    on_sent=lambda commit: self._record_sent(record, commit),
+                    on_sent=lambda commit: self.record_sent(record, commit),
                     ask=ask,
                 )
         except RepositoryError as error:
@@ -292,7 +297,12 @@ class Clones:
             await self._checkouts.close(clone.folder)
             raise
 
-    async def _clone(self, session: Session, record: Checkout) -> Clone:
+    async def clone(self, session: Session, record: Checkout) -> Clone:
+        """Describe a session's clone for git.
+
+        Raises:
+            RepositoryError: there is no longer such an agent.
+        """
         agent = session.key.agent
         return Clone(
             folder=self._folder(session, record),
@@ -308,7 +318,8 @@ class Clones:
     def _folder(self, session: Session, record: Checkout) -> Path:
         return self._root / f"{folder_name(session)}-{record.number}"
 
-    async def _record_sent(self, record: Checkout, commit: str) -> None:
+    async def record_sent(self, record: Checkout, commit: str) -> None:
+        """Record that a commit reached the remote."""
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
     async def _propose(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.inbound import Naming, Renamed
+from app.core.keys import PlaceKey
 from app.core.updates import AskRequest
 from app.core.workspaces import Changes, Checkout, Judged, Opened, Proposed
 
@@ -19,6 +20,10 @@ class CheckoutStore(Protocol):
 
     async def all(self) -> Sequence[Checkout]:
         """List the clones that are still there."""
+        ...
+
+    def in_place(self, place: PlaceKey) -> Sequence[Checkout]:
+        """List the last clone of each session of a place, removed ones too, the last used first."""
         ...
 
     def of_branch(self, url: str, branch: str) -> int | None:
@@ -47,6 +52,10 @@ class CheckoutStore(Protocol):
 
     async def judged(self, session: int, number: int, found: Judged) -> None:
         """Record what others say about a clone's proposal."""
+        ...
+
+    async def moved(self, session: int, number: int, commit: str) -> None:
+        """Record which commit a clone for reading shows now."""
         ...
 
     async def gone(self, session: int, number: int) -> None:

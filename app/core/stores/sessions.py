@@ -13,7 +13,6 @@ from app.core.types import (
     Message,
     Overheard,
     Session,
-    Thread,
     Turn,
     TurnRef,
     TurnState,
@@ -49,18 +48,6 @@ class SessionStore(Protocol):
 
     async def counts(self) -> Mapping[str, int]:
         """Count the sessions of each agent that were not removed."""
-        ...
-
-    async def threads(self, *, limit: int) -> Sequence[Thread]:
-        """List places, the one where something happened last first."""
-        ...
-
-    async def search(self, words: Sequence[str], *, limit: int) -> Sequence[Thread]:
-        """List the places whose title or recent text has all these words, most recent first."""
-        ...
-
-    async def thread(self, place: PlaceKey) -> Thread | None:
-        """Read one place as the list shows it."""
         ...
 
     async def repositories(self, *, limit: int) -> Sequence[str]:
@@ -123,11 +110,21 @@ class TurnStore(Protocol):
         ...
 
     async def prompted(
-        self, turn: int, prompt: str, acp_session_id: str, generation: int, *, told: int = 0
+        self,
+        turn: int,
+        prompt: str,
+        acp_session_id: str,
+        generation: int,
+        *,
+        told: int = 0,
+        system: str = "",
+        standing: Mapping[str, str] | None = None,
     ) -> bool:
         """Record what the agent is about to be told, before the bytes are written.
 
-        `told` is the last row of the transcript that the prompt includes.
+        `told` is the last row of the transcript that the prompt includes, `system` the system
+        prompt that the agent was started with for this turn, `standing` what it then knows of
+        itself, by part.
 
         False if the turn was stopped meanwhile: then nothing may be written.
         """

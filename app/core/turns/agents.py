@@ -17,6 +17,7 @@ from app.core.ports import AgentLauncher, AgentSession, Clock, OpenedSession
 from app.core.repo_provider import RepoProvider
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
+from app.core.turns.standing import Standing, write_system_prompt
 from app.core.types import Session
 from app.core.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
 from app.core.workspaces import Target, Workspace
@@ -49,6 +50,10 @@ class LiveAgent:
     """The mode and the model it was given."""
     busy: bool = True
     idle_since: float = 0.0
+    system: str = ""
+    """The system prompt it was started with, until a turn has recorded it."""
+    told: Mapping[str, str] | None = None
+    """The digests of what its conversation was told of itself; None if nothing."""
     parking: asyncio.Task[None] | None = None
     """Parks it once it has idled long enough."""
 
@@ -93,7 +98,12 @@ class LiveAgents:
         self._tasks = Tasks("agents")
 
     async def take(
-        self, session: Session, target: Target, *, meanwhile: Meanwhile = nullcontext
+        self,
+        session: Session,
+        target: Target,
+        standing: Standing,
+        *,
+        meanwhile: Meanwhile = nullcontext,
     ) -> LiveAgent:
         """Take a session's agent for one turn; start its process if it has none.
 
@@ -105,6 +115,7 @@ class LiveAgents:
         """
         live = self._live.get(session.id)
         usable = live is not None and live.agent.alive and not live.stale
+        usable = usable and not self._workspaces.is_to_open(session, target)
         if live is not None and usable and live.generation == session.generation:
             live.stay()
             live.busy = True
@@ -115,7 +126,8 @@ class LiveAgents:
         await self._pace(session.id, meanwhile)
         async with self._room_for_one(session.key.agent, meanwhile):
             workspace = await self._workspaces.open(session, target)
-            opened = await self._start(session, workspace)
+            system = write_system_prompt(standing)
+            opened = await self._start(session, workspace, system)
             idle_seconds = self._idle_seconds.get(session.key.agent, 0.0)
             live = LiveAgent(
                 opened.session,
@@ -126,16 +138,20 @@ class LiveAgents:
                 workspace,
             )
             live.wishes = (session.mode, session.model)
+            if opened.instructed:
+                live.system, live.told = system, standing.digests()
+            else:
+                live.told = _recall(session, opened.session.acp_session_id)
             self._live[session.id] = live
             self._choices[session.key.agent] = opened.session.choices
         await self._adjust(session.id, live)
         return live
 
-    async def _start(self, session: Session, workspace: Workspace) -> OpenedSession:
+    async def _start(self, session: Session, workspace: Workspace, system: str) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
         between = _BetweenTurns(session, self._sessions, self._vault)
         try:
-            return await self._launcher.open(session, workspace, between)
+            return await self._launcher.open(session, workspace, between, system=system)
         except BaseException:
             await asyncio.shield(self._workspaces.close(session.id))
             raise
@@ -311,6 +327,12 @@ class LiveAgents:
         live.parking = None
         logger.info("session %d is parked", session_id)
         await self.end(session_id)
+
+
+def _recall(session: Session, acp_session_id: str) -> Mapping[str, str] | None:
+    """Return what a conversation was told of its agent, if it is the one that was told last."""
+    told = session.told
+    return told.parts if told is not None and told.acp_session_id == acp_session_id else None
 
 
 class _BetweenTurns:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core import wording
+from app.core.consent.terms import Terms
+from app.core.memory.log import Remembered
+from app.core.repositories.joint_work import Joined
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import Asked, compose
+from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Attachment, Entry, Session, Turn
+from app.core.types import Attachment, Entry, Message, Session, Turn
 from app.core.workspaces import Target
 
 HISTORY_ENTRIES = 60
@@ -31,10 +36,20 @@ class Briefing:
 
 
 async def brief(
-    context: TurnContext, session: Session, turn: Turn, live: LiveAgent, target: Target
+    context: TurnContext,
+    session: Session,
+    turn: Turn,
+    live: LiveAgent,
+    target: Target,
+    standing: Standing,
+    joined: Joined,
 ) -> Briefing:
     """Gather what a turn is about and write its prompt."""
-    history = await _lost_history(context, session, turn) if live.how == "lost" else ()
+    history: tuple[Entry, ...] = ()
+    if live.how == "lost":
+        await _note_loss(context, session, turn)
+    if live.how == "lost" or (live.how == "new" and context.places.place(session.place).is_fork):
+        history = await _read_history(context, session, turn)
     messages = context.turns.messages(turn.id)
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
@@ -48,8 +63,12 @@ async def brief(
             files=paths,
             link=session.link,
             said=around.said,
+            notes=joined.notes,
+            data=joined.data,
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
+            remembered=await _recall(context, session, messages) if begins else (),
+            standing=write_for_prompt(standing, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,
@@ -66,10 +85,26 @@ async def brief(
     )
 
 
-async def _lost_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
-    """Read the conversation that the agent has lost, and note the loss in the transcript."""
+async def _recall(
+    context: TurnContext, session: Session, messages: Sequence[Message]
+) -> tuple[Remembered, ...]:
+    """Find what the agent noted in other conversations about what is said now."""
+    agent = session.key.agent
+    if context.terms.get(agent, Terms()).memory == "off":
+        return ()
+    words = " ".join((session.title, *(message.text for message in messages)))
+    found = await context.memory.recall(agent, words)
+    return tuple(replace(each, text=context.vault.redact(each.text)) for each in found)
+
+
+async def _note_loss(context: TurnContext, session: Session, turn: Turn) -> None:
+    """Note in the transcript that the agent has lost its conversation."""
     notice = Entry("notice", _lost(context, session), session=session.id, turn=turn.id)
     await persist(context.clock, context.transcript.append, [notice])
+
+
+async def _read_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
+    """Read the conversation that the agent has lost, or that was forked without it."""
     said = await context.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
     # Redacted again: text that a tool call had cut in two is joined here for the first time.
     return tuple(replace(each, text=context.vault.redact(each.text)) for each in said)

@@ -64,6 +64,8 @@ class EmbeddedTurnEngine:
             self._busy[session_id] = self._tasks.start(
                 self._serve(session_id), name=f"session {session_id}"
             )
+        elif (run := self._running.get(session_id)) is not None:
+            run.hurry()
 
     async def cancel(self, session_id: int) -> None:
         """Stop a session's running turn, if it has one."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
 from app.core.schedules.runs import RUN
 from app.core.stores.sessions import TranscriptStore
 from app.core.turns.prompt import Said
-from app.core.types import Earlier, File, Message, Session, Turn
+from app.core.types import Earlier, Entry, File, Message, Session, Turn
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -46,8 +46,13 @@ class Surroundings:
         vault: Vault,
         *,
         messages: int,
+        name_of: Callable[[str], str] = str,
     ) -> None:
-        """Gather at most this many messages, the last ones."""
+        """Gather at most this many messages, the last ones.
+
+        `name_of` returns what people call an agent.
+        """
+        self._name_of = name_of
         self._transcript = transcript
         self._adapters = adapters
         self._vault = vault
@@ -67,7 +72,7 @@ class Surroundings:
                 logger.warning("cannot read the earlier messages of %s: %s", turn.surface, error)
                 said.append(Said("bridge", NOT_READ))
         said += [Said(each.speaker.name, each.text) for each in earlier if each.text]
-        said += [Said(entry.speaker, entry.text) for entry in overheard.entries]
+        said += [Said(self._speaker(entry), entry.text) for entry in overheard.entries]
         redact = self._vault.redact
         return PlaceContext(
             said=tuple(
@@ -78,6 +83,9 @@ class Surroundings:
             files=tuple(file for each in earlier for file in each.files)[-FILES:],
             upto=overheard.upto,
         )
+
+    def _speaker(self, entry: Entry) -> str:
+        return entry.speaker if entry.session is None else self._name_of(entry.speaker)
 
     async def _read_earlier(
         self, session: Session, turn: Turn, messages: Sequence[Message]

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from app.core.keys import SessionKey
+from app.core.memory.log import Remembered
+from app.core.memory.wording import NOTES, quote
 from app.core.types import Entry, Message
 from app.core.updates import Ask
 from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
 
+_OWN_DATA = ("your own request", "your own notes", NOTES, "the transcript of this conversation")
+"""Data blocks that bring nothing new to the agent."""
 OUTGOING = (
     "Put files for the user, such as a report or a picture, into the folder {}; everything there "
     "is sent when your turn ends."
@@ -46,10 +50,18 @@ class Asked:
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
     """Where the agent puts files for people; set only when its conversation begins."""
+    standing: str = ""
+    """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
+    remembered: tuple[Remembered, ...] = ()
+    """What the agent noted elsewhere about this; set only when a conversation begins."""
     said: Sequence[Said] = ()
     """What others said here and the agent has not been told yet."""
+    notes: Sequence[str] = ()
+    """What the bridge tells the agent about the work of others."""
+    data: Sequence[tuple[str, str]] = ()
+    """What belongs to these notes, each with its origin."""
     history: Sequence[Entry] = ()
     """The conversation so far, if the agent could not restore it."""
     continued: bool = False
@@ -61,13 +73,19 @@ class Asked:
 def compose(asked: Asked) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
+    if asked.standing:
+        parts.append(asked.standing)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
+    if asked.remembered:
+        parts.append(_block(NOTES, quote(asked.remembered)))
     if asked.history:
         parts.append(_format_history(asked.history))
     if asked.said:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
         parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
+    parts.extend(f"[{_one_line(note)}]" for note in asked.notes)
+    parts.extend(_data(_MARKS.sub("_", origin), text) for origin, text in asked.data)
     parts.extend(
         _data("what came with the message", message.context)
         for message in asked.messages
@@ -82,6 +100,12 @@ def compose(asked: Asked) -> str:
         return "\n".join([command[1], *parts[0 if begins else 1 :]])
     parts.append(_quote(words) if asked.continued else words)
     return "\n".join(parts)
+
+
+def holds_words_of_others(prompt: str) -> bool:
+    """Tell whether a prompt brought more than words of people who may direct the agent."""
+    own = sum(prompt.count(f'<data from="{origin}"') for origin in _OWN_DATA)
+    return prompt.count('<data from="') > own
 
 
 def _first_line(asked: Asked) -> str:
@@ -179,6 +203,7 @@ def _block(origin: str, text: str) -> str:
 
 
 _END = re.compile("</data", re.IGNORECASE)
+_MARKS = re.compile(r'["<>\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _BROKEN = r"<\\/data"
 
 

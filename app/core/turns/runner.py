@@ -28,6 +28,7 @@ from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
 from app.core.turns.pauses import TurnPauses
 from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
+from app.core.turns.reflection import Reflection
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session, Turn, TurnState
 from app.core.updates import (
@@ -65,6 +66,7 @@ class TurnRun:
             self._terms.budget_usd, session, context.sessions, context.clock, name=self._name
         )
         self._watches = Tasks(f"turn {turn.id}")
+        self._reflection: Reflection | None = None
         self._where = ""
         """What to say about the repository it works on, if anything."""
         self._shipped = Shipped()
@@ -100,6 +102,7 @@ class TurnRun:
                 await self._pause(question, note=wording.PICKS_REPOSITORY)
             else:
                 await self._finish(end)
+                await self._reflect()
         finally:
             await self._context.live.give_back(self._session.id)
             self._context.look(self._session.id)
@@ -116,6 +119,11 @@ class TurnRun:
             self._course.cancel()
         elif before in PROMPTED and self._live is not None:
             await self._live.agent.cancel()
+
+    def hurry(self) -> None:
+        """Make way for the next turn, if this one is over but for its memory."""
+        if self._reflection is not None:
+            self._reflection.hurry()
 
     def leave(self) -> None:
         """Note the shutdown: a cancellation from now on does not come from the turn itself."""
@@ -248,11 +256,18 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
+        standing = await context.personas.standing(self._turn.surface)
+        texts = [each.text for each in context.turns.messages(self._turn.id)]
+        joined = await context.workspaces.join(self._session, display.target, texts)
+        display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, meanwhile=self._slot.lend
+            self._session, display.target, standing, meanwhile=self._slot.lend
         )
-        briefing = await brief(context, self._session, self._turn, live, display.target)
+        briefing = await brief(
+            context, self._session, self._turn, live, display.target, standing, joined
+        )
         display.add(briefing.note)
+        digests = standing.digests()
         committed = await persist(
             context.clock,
             context.turns.prompted,
@@ -261,8 +276,13 @@ class TurnRun:
             live.agent.acp_session_id,
             live.generation,
             told=briefing.told,
+            system=live.system,
+            standing=digests,
         )
-        return live, briefing if committed else None
+        if not committed:
+            return live, None
+        live.told, live.system = digests, ""
+        return live, briefing
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver the work of a turn that is done; a stop stops this as well."""
@@ -309,6 +329,16 @@ class TurnRun:
         model = session.model or context.live.choices(session).model
         has_cost = bool(self._router.outcome().cost)
         return complete(usage, has_cost=has_cost, model=model, estimate=context.estimate)
+
+    async def _reflect(self) -> None:
+        """Let the agent note what it wants to remember of a turn that is done."""
+        turns, live = self._context.turns, self._live
+        ended = turns.turn(self._turn.id)
+        if self._terms.memory == "off" or live is None or ended is None:
+            return
+        if ended.state is TurnState.DONE and turns.next_turn(self._session.id) is None:
+            self._reflection = Reflection(self._context, self._session, self._turn, self._terms)
+            await self._reflection.run(live.agent)
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""

@@ -14,6 +14,7 @@ from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.keys import PlaceKey
+from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Clock, Counters
 from app.core.posts import Verbosity
@@ -24,6 +25,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits.costs import Estimate
 from app.core.turns.place_context import Surroundings
+from app.core.turns.standing import Personas
 from app.core.types import Session
 from app.vault import Vault
 
@@ -43,6 +45,7 @@ class TurnContext:
     attachments: Attachments
     outgoing: Outgoing
     surroundings: Surroundings
+    personas: Personas
     ledger: Ledger
     outbox: Outbox
     feed: Feed
@@ -64,6 +67,8 @@ class TurnContext:
     """What the operator has set for each agent."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
+    memory: MemoryKeeper
+    """What agents remember across conversations."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
     estimate: Estimate = lambda _model, _tokens: None

@@ -11,7 +11,10 @@ from app.server.page import (
     assets,
     browse,
     file_names,
+    managing,
+    memory,
     menu,
+    personas,
     repositories,
     routes,
     schedules,
@@ -35,5 +38,6 @@ def install(application: FastAPI) -> None:
         browse,
     ):
         application.include_router(part.router)
-    for router in (agents.pages, agents.forms, schedules.pages, schedules.forms):
+    own = (personas, memory, agents, managing, schedules)
+    for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -15,16 +15,15 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.core.commands import parse
 from app.core.types import OPEN_TURN_STATES, Session, Turn
 from app.errors import AgentError, Conflict, StoreUnavailable
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
-from app.server.page.view.listing import headline
 from app.server.page.view.mentions import Names
-from app.server.page.view.views import path_of, stoppable
+from app.server.page.view.views import stoppable
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
+from app.server.titles import headline, path_of
 from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
@@ -107,7 +106,8 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
     names = queries.cast_of(parts).names
-    mentions = await _find_agents(parts, names, text, _field(form, "to"), thread)
+    picked = _field(form, "to")
+    mentions = await _find_agents(parts, names, text, picked, thread)
     repository = await _find_repository(parts, form, thread, mentions)
     try:
         files = await uploads.keep(parts.uploads, sent)
@@ -124,6 +124,7 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
         repository=repository,
         files=files,
         rejects=_number(form, "rejects"),
+        hands_over=picked if thread and mentions == (picked,) else "",
         title=headline(names.after(text)) or text or files[0].name,
     )
 
@@ -228,7 +229,9 @@ async def _find_agents(
     if not thread:
         return (await queries.usual_agent(parts),)
     # A command without a mention is for the whole thread.
-    return () if parse(names.after(text)) else queries.listeners(parts, events.place_key(thread))
+    if parts.dispatcher.read_command(names.after(text)) is not None:
+        return ()
+    return queries.listeners(parts, events.place_key(thread))
 
 
 def _read_id(form: FormData) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +11,11 @@ from typing import Any, Final
 from fastapi.responses import HTMLResponse
 
 from app.agents.catalog import AgentProgram, known_agents
+from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
 from app.core.types import SessionState
 from app.errors import AgentRemoved, ConfigurationError, NotFound
+from app.server.files_api import list_with_problems
 from app.server.login import Visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
@@ -28,8 +31,9 @@ from app.server.page.view.agents import (
     Program,
     Shown,
 )
-from app.server.page.view.listing import headline
+from app.server.page.view.personas import FileLine
 from app.server.parts import AgentCard, Parts
+from app.server.titles import headline
 from app.services import PAGE, label_of, registered_services
 from app.services.service import Service, Setup
 
@@ -40,6 +44,10 @@ LATEST: Final = 50
 CHANGES: Final = 500
 """Changes that can be undone: the last of each field, as long as the bridge runs."""
 NAME: Final = "name"
+SHARED_BASE: Final = "/agent-files"
+"""The pages of the files of all agents."""
+LOGS_SHOWN: Final = 14
+"""Daily logs that the page of an agent lists: two weeks."""
 
 
 @dataclass(slots=True)
@@ -79,6 +87,7 @@ async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
             )
             for card in parts.agents.values()
         ),
+        files=await _list_files(parts, None),
         removed=tuple(parts.changes.removed()) if parts.changes is not None else (),
         csrf=who.csrf,
         assets=addresses(),
@@ -126,6 +135,7 @@ async def show_agent(
             for each in registered_services()
         ),
         titles=await _titles(parts, card.id),
+        files=await _list_files(parts, card.id, name),
         problems=problems or {},
     )
     return to_html(render.agent(crew, shown), 422 if problems else 200)
@@ -201,6 +211,24 @@ def _connection(
         unreachable=unreachable,
         problem=problems.get(f"service:{service.name}", ""),
         notes=recent.notes.get((card.id, service.name), ()),
+    )
+
+
+async def _list_files(parts: Parts, agent: str | None, name: str = "") -> tuple[FileLine, ...]:
+    """List the files that there can be, and the last daily logs."""
+    found = await asyncio.to_thread(list_with_problems, parts, agent)
+    names, base = (SHARED, SHARED_BASE) if agent is None else (OWN, f"/agents/{name}/files")
+    there = {file.path: file for file in found}
+    logs = [path for path in there if path not in names][:LOGS_SHOWN]
+    missing = AgentFile("", 0, 0.0)
+    return tuple(
+        FileLine(
+            path,
+            f"{base}/{path}",
+            there[path].size if path in there else None,
+            there.get(path, missing).problem,
+        )
+        for path in (*names, *logs)
     )
 
 

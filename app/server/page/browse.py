@@ -37,9 +37,9 @@ from app.server.page.view.files import (
     name_of,
     open_file,
 )
-from app.server.page.view.views import path_of
 from app.server.page.view.workspace import Workspace
 from app.server.parts import Parts, PartsOf
+from app.server.titles import path_of
 
 ENTRIES: Final = 2_000
 """Names of one folder that are listed: more than people look through."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from fastapi import Request
+
+from app.agents.identity import COLOURS
 from app.core.amounts import money
 from app.core.keys import SERVICE_NAME, PlaceKey
+from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
-from app.server.page.view.listing import found_list, thread_list, title_of
+from app.server.page.view.listing import archived_list, found_list, thread_list
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
     NOTHING,
@@ -31,6 +36,7 @@ from app.server.page.view.views import (
 )
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
+from app.server.titles import title_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 
@@ -42,6 +48,9 @@ FOUND = 30
 """Threads that a search shows; one more word narrows it down."""
 QUERY_WORDS = 8
 """Words of a query that count."""
+GROUPED = "threads-grouped"
+"""The cookie with the grouping that a browser prefers."""
+Grouping = Literal["", "agent", "repository"]
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -88,6 +97,7 @@ def cast_of(parts: Parts) -> Cast:
             examples=card.examples,
             availability=parts.availability(card.id),
             emoji=card.emoji,
+            colour=COLOURS.index(card.colour) if card.colour else None,
             visible=card.visible,
         )
         for card in parts.agents.values()
@@ -156,17 +166,40 @@ def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
 
 
 async def threads_of(
-    parts: Parts, cast: Cast, current: PlaceKey | None, limit: int, more: str
+    parts: Parts,
+    cast: Cast,
+    current: PlaceKey | None,
+    limit: int,
+    more: str,
+    *,
+    grouped: Grouping = "",
 ) -> ThreadList:
     """List the threads."""
-    found = await parts.sessions.threads(limit=limit)
-    return thread_list(found, cast, current=current, more=more if len(found) == limit else "")
+    found = await parts.threads.list(Wanted(pinned_first=True), limit=limit)
+    more = more if len(found) == limit else ""
+    return thread_list(found, cast, current=current, more=more, grouped=grouped)
+
+
+async def archived_threads(parts: Parts, cast: Cast, limit: int) -> ThreadList:
+    """List the archived threads."""
+    return archived_list(await parts.threads.list(Wanted(archived=True), limit=limit), cast)
+
+
+def grouping_of(request: Request) -> Grouping:
+    """Return how a browser wants the list of threads to be grouped."""
+    match request.cookies.get(GROUPED):
+        case "agent":
+            return "agent"
+        case "repository":
+            return "repository"
+    return ""
 
 
 async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
-    found = await parts.sessions.search(words, limit=FOUND) if words else ()
+    wanted = Wanted(archived=None)
+    found = await parts.threads.search(words, wanted, limit=FOUND) if words else ()
     return found_list(found, cast, words)
 
 
@@ -187,7 +220,7 @@ async def read_thread(
 
 async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
-    thread = await parts.sessions.thread(key)
+    thread = await parts.threads.thread(key)
     if thread is None:
         return None
     first = await parts.transcript.read_place(key, after=0, limit=1)
@@ -209,8 +242,20 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         ),
         decisions=decisions_of(fold),
         untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
+        latest=_latest_agent(parts, cast, key, sessions),
+        pinned=thread.pinned,
+        archived=thread.archived,
         work=_work(parts, cast, sessions),
     )
+
+
+def _latest_agent(parts: Parts, cast: Cast, key: PlaceKey, sessions: Sequence[Session]) -> str:
+    """Return the agent of a thread that was used last, if it is offered; for a new thread."""
+    answering = parts.dispatcher.untagged(key, "latest").agents
+    used = sorted(sessions, key=lambda each: each.updated_at, reverse=True)
+    names = (*answering, *(each.key.agent for each in used))
+    offered = {agent.id for agent in cast.offered}
+    return next((name for name in names if name in offered), "")
 
 
 class _AgentOf:

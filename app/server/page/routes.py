@@ -19,8 +19,9 @@ from app.server.page.view import render
 from app.server.page.view.blocks import Call
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import MORE_STEPS, STEPS
-from app.server.page.view.views import Cast, Missing, Page, Place, path_of
+from app.server.page.view.views import Cast, Missing, Page, Place
 from app.server.parts import Parts, PartsOf
+from app.server.titles import path_of
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""
@@ -53,18 +54,31 @@ StepsShown = Annotated[int, Query(ge=1, le=100_000)]
 
 @router.get("/")
 async def begin(
-    parts: PartsOf, who: Who, to: str = "", q: Words = "", threads: Threads = THREADS
+    request: Request,
+    parts: PartsOf,
+    who: Who,
+    *,
+    to: str = "",
+    q: Words = "",
+    archived: bool = False,
+    threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show the list of threads, or those that a search finds, and an empty message box."""
     cast = queries.cast_of(parts)
     picked = to if to in cast.agents else await queries.usual_agent(parts)
-    listed = await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}")
+    grouped = queries.grouping_of(request)
+    more = f"/?threads={threads * 5}"
+    listed = await queries.threads_of(parts, cast, None, threads, more, grouped=grouped)
     found = await queries.find_threads(parts, cast, q) if q else None
+    if archived and not q:
+        found = await queries.archived_threads(parts, cast, threads)
     shown = Page(
         cast=cast,
         threads=listed,
         query=q,
         found=found,
+        grouped=grouped,
+        archived=archived,
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
@@ -88,6 +102,7 @@ async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
 
 @router.get("/t/{service}/{name:path}")
 async def read_thread(
+    request: Request,
     parts: PartsOf,
     who: Who,
     service: str,
@@ -114,12 +129,14 @@ async def read_thread(
     renderer = Renderer(cast, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
+    grouped = queries.grouping_of(request)
     here = f"{place.path}?articles={articles}&steps={steps}"
     shown = Page(
         cast=cast,
         threads=await queries.threads_of(
-            parts, cast, key, threads, f"{here}&threads={threads * 5}"
+            parts, cast, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
         ),
+        grouped=grouped,
         csrf=who.csrf,
         visitor=who.name,
         assets=addresses(),
@@ -138,7 +155,9 @@ async def follow_list(
 ) -> StreamingResponse:
     """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    return _stream(Stream(parts, None, 0, threads, more, _welcome(request, parts, who), to), 0)
+    watched = Stream(parts, None, 0, threads, more, _welcome(request, parts, who), to)
+    watched.grouped = queries.grouping_of(request)
+    return _stream(watched, 0)
 
 
 @router.get("/events/t/{service}/{name:path}")
@@ -159,7 +178,8 @@ async def follow_thread(
     key = queries.place_key(service, name)
     more = f"{path_of(key)}?threads={threads * 5}"
     welcome = _welcome(request, parts, who)
-    watched = Stream(parts, key, begin, threads, more, welcome, steps=steps)
+    grouped = queries.grouping_of(request)
+    watched = Stream(parts, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
     return _stream(watched, max(after, last_event_id or 0))
 
 

@@ -15,10 +15,10 @@ from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
 from app.server.page.view import render
 from app.server.page.view.schedules import ScheduleForm, ScheduleLine
-from app.server.page.view.views import path_of
 from app.server.parts import Parts, PartsOf
 from app.server.schedule_shapes import NewSchedule
 from app.server.schedules_api import make
+from app.server.titles import path_of
 
 PATH: Final = "/schedules"
 

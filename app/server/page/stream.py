@@ -20,8 +20,9 @@ from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Cast, path_of
+from app.server.page.view.views import Cast
 from app.server.parts import Parts
+from app.server.titles import path_of
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""
@@ -50,6 +51,7 @@ class Stream:
     """The agent that a page without a thread proposes."""
     steps: int = STEPS
     """Steps of a turn that the page shows at first."""
+    grouped: queries.Grouping = ""
     _panels: dict[str, str] = field(default_factory=dict)
     _stirs: int = -1
     _next_list: float = 0.0
@@ -103,7 +105,12 @@ class Stream:
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.parts, cast, self.key, self.threads, self.more
+                    self.parts,
+                    cast,
+                    self.key,
+                    self.threads,
+                    self.more,
+                    grouped=self.grouped,
                 )
                 made["threads"] = render.threads_panel(listed, cast)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS

@@ -52,6 +52,8 @@ class Said(BaseModel):
     repeats: SaidBefore | None = None
     rejects: int | None = None
     """The open ask that these words reject."""
+    hands_over: str = ""
+    """The agent that the thread belongs to from now on, if it was picked for these words."""
 
 
 def place_key(thread: str) -> PlaceKey:
@@ -102,4 +104,5 @@ def heard(stored: Delivery) -> Heard:
         files=tuple(File(file.name, file.media_type, file.url) for file in said.files),
         repeats=Repeat(said.repeats.message, said.repeats.turn) if said.repeats else None,
         rejects=said.rejects,
+        hands_over=said.hands_over,
     )

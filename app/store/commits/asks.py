@@ -15,7 +15,7 @@ from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
 from app.core.updates import AskRequest
 from app.store.posts import end_post, insert_post
-from app.store.tables import ask, session, surface, turn
+from app.store.tables import ASK_HOLDS, ask, session, surface, turn
 from app.store.transcript import insert_entries
 
 
@@ -145,7 +145,7 @@ def close_asks(
     now: float,
 ) -> list[int]:
     """Close the open asks among these; return their posts. Offers outlive their turn."""
-    still = (ask.c.state == "open") & (ask.c.kind != "offer")
+    still = (ask.c.state == "open") & ASK_HOLDS
     rows = connection.execute(select(ask).where(which, still)).all()
     return [
         post for row in rows for post in close_ask(connection, row, {"state": state}, note, now)

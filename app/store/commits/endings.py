@@ -17,7 +17,7 @@ from app.store.commits.asks import close_asks, target_of
 from app.store.commits.schedules import count_runs
 from app.store.commits.words import forget_words
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
-from app.store.tables import ASK_IS_OPEN, ask, heard, session, turn
+from app.store.tables import ASK_HOLDS, ASK_IS_OPEN, ask, heard, session, turn
 from app.store.transcript import insert_entries
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
@@ -85,7 +85,7 @@ def end_if_idle(
 ) -> list[int]:
     """End a turn without a process once it no longer waits for an answer."""
     row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-    still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ask.c.kind != "offer")
+    still = select(ask.c.id).where(ask.c.turn == turn_id, ASK_IS_OPEN, ASK_HOLDS)
     is_idle = row.state == TurnState.PARKED or row.paused is not None
     if not is_idle or connection.execute(still).first() is not None:
         return []

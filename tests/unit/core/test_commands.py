@@ -67,6 +67,45 @@ def test_an_exclamation_mark_alone_makes_no_command(text: str) -> None:
     assert parse(text) is None
 
 
+CALLED = {"codex": "codex-1", "claude": "claude", "claude code": "claude"}
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("agent", Command("agent")),
+        ("!Agent", Command("agent")),
+        ("agent codex", Command("agent", "codex-1")),
+        ("AGENT Codex ", Command("agent", "codex-1")),
+        ("agent codex fix  the tests", Command("agent", "codex-1", words="fix  the tests")),
+        ("agent codex: fix\nthe tests", Command("agent", "codex-1", words="fix\nthe tests")),
+        ("agent codex\nsay hi", Command("agent", "codex-1", words="say hi")),
+        ("agent Claude Code go on", Command("agent", "claude", words="go on")),
+        ("agent claude codes", Command("agent", "claude", words="codes")),
+        ("agent nemo", Command("agent", "nemo")),
+        ("!agent smith is wrong", Command("help")),
+    ],
+)
+def test_a_place_is_handed_over_by_name_with_words_or_without(text: str, command: Command) -> None:
+    assert parse(text, CALLED) == command
+
+
+@pytest.mark.parametrize(
+    "text", ["agent smith is wrong", "agents", "agent-based work", "agent codexes are many"]
+)
+def test_words_about_agents_are_no_command(text: str) -> None:
+    assert parse(text, CALLED) is None
+
+
+@given(st.sampled_from(["codex", "Claude Code"]), st.text(min_size=1))
+def test_words_after_the_name_reach_the_agent_as_they_are(name: str, words: str) -> None:
+    command = parse(f"agent {name} {words}", CALLED)
+
+    assert command is not None
+    assert command.argument in CALLED.values()
+    assert words.strip(" \t\r\n,:").strip() in command.words or not words.strip(" ,:")
+
+
 @given(st.text())
 def test_no_text_breaks_the_parser(text: str) -> None:
     command = parse(text)
@@ -88,6 +127,7 @@ def test_no_text_breaks_the_parser(text: str) -> None:
         "normal",
         "full",
         "help",
+        "agent",
     ],
 )
 def test_help_names_every_command(name: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.core.inbound import Heard
 from app.core.intake.floor import decide
@@ -76,3 +78,37 @@ def test_what_an_agent_says_starts_nothing(place: PlaceView) -> None:
 
 def test_every_decision_says_why() -> None:
     assert decide(UNTAGGED, PlaceView(), "all").reason
+
+
+@pytest.mark.parametrize("place", [PlaceView(), ALONE, TWO, replace(TWO, listen="all")])
+def test_who_holds_a_place_takes_its_untagged_messages(place: PlaceView) -> None:
+    floor = decide(UNTAGGED, replace(place, holder="gemini"), "latest")
+
+    assert floor.agents == ("gemini",)
+    assert floor.reason == "holder"
+
+
+AGENTS = st.sampled_from(["claude", "codex", "gemini"])
+
+
+@given(
+    mentions=st.lists(AGENTS).map(tuple),
+    reply_to=st.none() | AGENTS,
+    only=st.booleans(),
+    present=st.lists(AGENTS, unique=True).map(tuple),
+    untagged=st.sampled_from(["mention", "latest", "all"]),
+)
+def test_a_holder_changes_nothing_for_messages_that_name_an_agent_or_must_name_one(
+    mentions: tuple[str, ...],
+    reply_to: str | None,
+    only: bool,
+    present: tuple[str, ...],
+    untagged: Untagged,
+) -> None:
+    heard = replace(UNTAGGED, mentions=mentions, reply_to=reply_to, only_agent_answers=only)
+    place = PlaceView(present=present, latest="codex")
+
+    held = decide(heard, replace(place, holder="gemini"), untagged)
+
+    named = mentions or reply_to is not None or not only
+    assert held == decide(heard, place, untagged) if named else held.agents == ("gemini",)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.inbound import Heard
+from app.core.turns.standing import Standing
 from app.core.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk
@@ -93,7 +94,7 @@ async def test_a_conversation_that_begins_afresh_never_gets_the_process_of_the_o
         await desk.reached(1, "done")
         fresh = replace(desk.session(), acp_session_id=None, generation=2)
 
-        live = await desk.live.take(fresh, None)
+        live = await desk.live.take(fresh, None, Standing())
 
         assert (live.how, live.generation) == ("new", 2)
         assert desk.launcher.told("close") == [""]

@@ -13,6 +13,7 @@ from sqlalchemy import insert
 from app.core.inbound import Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
+from app.core.stores.conversations import Wanted
 from app.core.types import TurnState
 from app.core.updates import TextUpdate, ToolUpdate
 from app.store.tables import surface
@@ -241,7 +242,7 @@ async def test_the_list_of_threads_says_where_each_one_works(tmp_path: Path) -> 
         await desk.hear(to_demo("hello", "t2"))
         await desk.hear(to_demo("repo acme/widget", "t2"))
 
-        listed = await desk.stores.sessions.threads(limit=5)
+        listed = await desk.stores.conversations.list(Wanted(), limit=5)
 
         assert {each.place.name: each.repository for each in listed} == {
             "t1": "",

@@ -11,9 +11,10 @@ from sqlalchemy import insert, text
 
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey
+from app.core.stores.conversations import Wanted
 from app.store import tables
+from app.store.conversations import SEARCHED_ROWS, ConversationRows
 from app.store.database import Database
-from app.store.sessions import SEARCHED_ROWS, Sessions
 from tests.support.memory import open_stores
 
 pytestmark = pytest.mark.anyio
@@ -60,8 +61,8 @@ def _surface(number: int) -> dict[str, Any]:
 
 
 async def found(database: Database, *words: str) -> list[str]:
-    sessions = Sessions(database, lambda: 0.0)
-    return [each.place.name for each in await sessions.search(words, limit=20)]
+    sessions = ConversationRows(database, lambda: 0.0)
+    return [each.place.name for each in await sessions.search(words, Wanted(), limit=20)]
 
 
 async def test_all_words_must_be_in_the_text_or_in_a_title(database: Database) -> None:
@@ -79,10 +80,10 @@ async def test_the_case_of_no_letter_counts(database: Database, word: str) -> No
 
 
 async def test_what_was_found_is_shown_and_the_most_recent_comes_first(database: Database) -> None:
-    sessions = Sessions(database, lambda: 0.0)
+    sessions = ConversationRows(database, lambda: 0.0)
 
-    (heron,) = await sessions.search(["heron"], limit=20)
-    many = await sessions.search(["ordinary"], limit=3)
+    (heron,) = await sessions.search(["heron"], Wanted(), limit=20)
+    many = await sessions.search(["ordinary"], Wanted(), limit=3)
 
     assert heron.place == PlaceKey("web", "t2000")
     assert heron.found == "A purple Heron, seen in the reeds."

@@ -55,7 +55,7 @@
     "/": () => reach(search),
     a: toAsk,
     m: () => text?.focus(),
-    n: () => { location.href = "/"; },
+    n: () => { location.href = get("new").href; },
   };
   const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
   document.addEventListener("keydown", (event) => {

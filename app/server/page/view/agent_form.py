@@ -69,6 +69,12 @@ _GROUPS = (
             Field("emoji", "Emoji", hint="Its picture. Without one, the first letters."),
             Field("description", "Description", "area", "What it is good at."),
             Field(
+                "prompt",
+                "Prompt",
+                "area",
+                "What it is told about itself, unless it has an IDENTITY.md.",
+            ),
+            Field(
                 "visible",
                 "Offered",
                 "flag",
@@ -149,6 +155,18 @@ _GROUPS = (
                     ("none", "Not isolated"),
                 ),
                 usual="If possible, as usual",
+            ),
+            Field(
+                "memory",
+                "Memory",
+                "choice",
+                "Whether it notes after a turn what is worth keeping for other conversations.",
+                (
+                    ("off", "It notes nothing"),
+                    ("ask", "People decide on each note"),
+                    ("auto", "It keeps its notes; people decide where strangers spoke"),
+                ),
+                usual="It notes nothing, as usual",
             ),
             Field("home", "Home", hint="own, user, or an absolute path.", usual="own"),
             Field(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.core.memory.log import Remembered
 from app.server.page.view.agent_form import Group
+from app.server.page.view.personas import FileLine
 from app.server.page.view.views import Agent
 
 
@@ -29,11 +31,21 @@ class AgentLine:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryNote:
+    """One thing that an agent remembers, and the thread it came from."""
+
+    entry: Remembered
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Crew:
     """All agents, and those that were removed."""
 
     lines: tuple[AgentLine, ...]
     removed: tuple[tuple[str, float], ...]
+    files: tuple[FileLine, ...]
+    """What all of them are told."""
     csrf: str
     assets: Mapping[str, str]
     words: str = ""
@@ -101,6 +113,8 @@ class Shown:
     connections: tuple[Connection, ...]
     titles: tuple[str, ...]
     """The titles of its last sessions."""
+    files: tuple[FileLine, ...]
+    """Who it is and what it remembers."""
     problems: Mapping[str, str] = field(default_factory=dict)
 
 

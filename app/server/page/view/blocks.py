@@ -202,6 +202,8 @@ class Head:
     currency: str = ""
     estimated: bool = False
     """Whether the cost was worked out from the tokens."""
+    turn: int = 0
+    """The number of the turn whose prompt can be read."""
 
 
 @dataclass(slots=True)

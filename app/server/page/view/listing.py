@@ -13,55 +13,52 @@ from app.server.page.view.views import (
     ThreadLine,
     ThreadList,
     dot_of,
-    path_of,
     shown_state,
 )
 from app.server.page.view.work import short_name
+from app.server.titles import path_of, plain, title_of
 
-TITLE_CHARACTERS: Final = 70
-"""The longest title: what the list and the header can show."""
 FOUND_CHARACTERS: Final = 90
 """Characters shown of a text that was found: two lines of the list."""
 NEEDS_YOU: Final = "Needs you"
+PINNED: Final = "Pinned"
 RECENT: Final = "Recent"
 """The page splits this group by day, in the time zone of its reader."""
 
-_FENCE: Final = re.compile(r"(```|~~~).*?(\1|\Z)", re.DOTALL)
-_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_LEAD: Final = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+|\d+[.)]\s+)+")
-_MARKS: Final = re.compile(r"`+|\*\*|~~|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|^\s*(?:```|~~~)\w*")
-_RULE: Final = re.compile(r"\W*")
-
-
-def headline(text: str) -> str:
-    """Return the first line of prose without Markdown marks, cut between two words."""
-    prose = (_plain(line) for line in _FENCE.sub("", text).splitlines())
-    lines = [line for line in prose if not _RULE.fullmatch(line)]
-    if not lines:
-        lines = [line for line in map(_plain, text.splitlines()) if line]
-    line = lines[0] if lines else ""
-    if len(line) <= TITLE_CHARACTERS:
-        return line
-    whole = line[:TITLE_CHARACTERS].rpartition(" ")[0] or line[:TITLE_CHARACTERS]
-    return whole.rstrip(" ,;:.") + " …"
-
-
-def title_of(thread: Thread) -> str:
-    """Return the title that an agent gave a thread, else the one of its first message."""
-    # An agent that takes the beginning of its prompt shows the line of the bridge.
-    given = [each.title for each in thread.sessions if not each.title.startswith("[")]
-    return next(filter(None, map(headline, [*given, thread.title])), thread.place.name)
-
 
 def thread_list(
-    threads: Sequence[Thread], cast: Cast, *, current: PlaceKey | None = None, more: str = ""
+    threads: Sequence[Thread],
+    cast: Cast,
+    *,
+    current: PlaceKey | None = None,
+    more: str = "",
+    grouped: str = "",
 ) -> ThreadList:
-    """Group threads; those that wait for a person come first."""
-    lines = [_line(thread, cast, current) for thread in threads]
-    needed = tuple(line for line in lines if line.dot == "wait")
-    recent = tuple(line for line in lines if line.dot != "wait")
-    groups = ((NEEDS_YOU, needed), (RECENT, recent))
-    return ThreadList(tuple(group for group in groups if group[1]), more)
+    """Group threads; those that wait for a person come first, then pinned ones."""
+    groups: dict[str, list[ThreadLine]] = {NEEDS_YOU: [], PINNED: []}
+    for thread in threads:
+        line = _line(thread, cast, current)
+        if line.dot == "wait":
+            name = NEEDS_YOU
+        else:
+            name = PINNED if thread.pinned else _group(thread, cast, grouped)
+        groups.setdefault(name, []).append(line)
+    return ThreadList(tuple((name, tuple(lines)) for name, lines in groups.items() if lines), more)
+
+
+def archived_list(threads: Sequence[Thread], cast: Cast) -> ThreadList:
+    """List archived threads."""
+    lines = tuple(_line(thread, cast, None) for thread in threads)
+    return ThreadList((("Archived" if lines else "No archived threads", lines),))
+
+
+def _group(thread: Thread, cast: Cast, grouped: str) -> str:
+    match grouped:
+        case "agent":
+            return ", ".join(cast[each.key.agent].title for each in thread.sessions) or "No agent"
+        case "repository":
+            return short_name(thread.repository) or "No repository"
+    return RECENT
 
 
 def found_list(threads: Sequence[Thread], cast: Cast, words: Sequence[str]) -> ThreadList:
@@ -83,23 +80,20 @@ def _line(
         at=thread.last.at,
         last=thread.last.id,
         repository=short_name(thread.repository),
+        pinned=thread.pinned,
         found=_excerpt(thread.found, words),
     )
 
 
 def _excerpt(text: str, words: Sequence[str]) -> tuple[str, str, str]:
     """Cut a text around the first of some words: what is before it, it, and what follows."""
-    plain = " ".join(map(_plain, text.split("\n")))
-    spot = re.search("|".join(map(re.escape, words)), plain, re.IGNORECASE) if words else None
+    words_only = " ".join(map(plain, text.split("\n")))
+    spot = re.search("|".join(map(re.escape, words)), words_only, re.IGNORECASE) if words else None
     if spot is None:
         return "", "", ""
     begin = max(0, spot.start() - FOUND_CHARACTERS // 3)
-    before = plain[begin : spot.start()]
+    before = words_only[begin : spot.start()]
     if begin:
         before = "… " + before.partition(" ")[2]
-    after = plain[spot.end() : begin + FOUND_CHARACTERS]
+    after = words_only[spot.end() : begin + FOUND_CHARACTERS]
     return before, spot[0], after
-
-
-def _plain(line: str) -> str:
-    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _LEAD.sub("", line))).split())

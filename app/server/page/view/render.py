@@ -21,21 +21,24 @@ from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
-from app.server.page.view.agents import Crew, NewForm, Shown
+from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
+from app.server.page.view.managing import Managed
+from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.schedules import ScheduleForm, ScheduleLine
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Changes, Piece, Workspace
+from app.server.titles import in_path
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"execute": "run", "switch_mode": "mode", "other": "tool"}
 _COMMAND = re.compile(r"(Run )?`([^`]+)`")
 """A title that agents write around a command; backticks in a command itself stay."""
-_APART = ("changes", "agents")
+_APART = ("changes", "managed", "agents")
 """The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
@@ -198,11 +201,37 @@ def agent(crew: Crew, shown: Shown) -> str:
     return template.render(crew=crew, shown=shown, on=shown.line.path)
 
 
+def memory(
+    crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str, problem: str
+) -> str:
+    """Render the page with what an agent remembers."""
+    template = _environment().get_template("memory.html")
+    return template.render(
+        crew=crew, line=line, notes=notes, query=query, problem=problem, on=line.path
+    )
+
+
 def new_agent(crew: Crew, form: NewForm) -> str:
     """Render the form for a new agent."""
     return (
         _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
     )
+
+
+def editor(crew: Crew, shown: Editor) -> str:
+    """Render the page of one file of agents."""
+    template = _environment().get_template("editor.html")
+    return template.render(crew=crew, editor=shown, on=shown.back)
+
+
+def prompt(crew: Crew, shown: Prompt) -> str:
+    """Render what an agent was told in a turn."""
+    return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
+
+
+def managed(shown: Managed) -> str:
+    """Render a page that manages a conversation."""
+    return _environment().get_template("manage.html").render(shown=shown)
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:
@@ -366,7 +395,7 @@ def source_of(file: Mapping[str, str]) -> str:
     folder, _, name = file.get("url", "").partition("/")
     if not (folder.isalnum() and name) or "/" in name:
         return ""
-    return f"/uploads/{folder}/{views.in_path(name)}"
+    return f"/uploads/{folder}/{in_path(name)}"
 
 
 def _size(file: Mapping[str, Any]) -> str:

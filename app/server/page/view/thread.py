@@ -242,7 +242,7 @@ class Fold:
         known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
         began = min(at, max(known, default=at))
         name = f"t{number}"
-        head = Head(f"{name}-head", agent, began, began, name)
+        head = Head(f"{name}-head", agent, began, began, name, turn=number)
         return Turn(name, agent, head, session, number)
 
     def _clock(self, turn: Turn, row: Entry) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
+from app.server.titles import path_of
 
 COLOURS = 8
 """Colours of agents in the style sheet."""
@@ -28,7 +28,6 @@ MARKS: Mapping[Dot, str] = {
     "": "Done",
 }
 READY = Availability()
-_UNSAFE = re.compile(r"[^A-Za-z0-9._~:/-]")
 _WORKING = {SessionState.WORKING, SessionState.QUEUED}
 STOPPABLE = {
     SessionState.WORKING,
@@ -118,7 +117,7 @@ class Cast:
             {
                 agent.id: replace(
                     agent,
-                    colour=number % COLOURS,
+                    colour=number % COLOURS if agent.colour is None else agent.colour,
                     letters=agent.emoji
                     or _letters(agent.title, 1 if first[agent.title[:1].upper()] == 1 else 2),
                 )
@@ -164,6 +163,7 @@ class ThreadLine:
     """The number of its last row, by which a browser knows what is new."""
     repository: str = ""
     """Where its agents work, as short as a chip is."""
+    pinned: bool = False
     found: tuple[str, str, str] = ("", "", "")
     """What a search found in it: the text before the word, the word, and the text after it."""
 
@@ -271,6 +271,10 @@ class Place:
     decisions: tuple[Decided, ...] = ()
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
+    latest: str = ""
+    """The agent that a new thread begun here goes to."""
+    pinned: bool = False
+    archived: bool = False
     work: tuple[Work, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
@@ -315,19 +319,13 @@ class Page:
     query: str = ""
     found: ThreadList | None = None
     """What a search for the query found."""
+    grouped: str = ""
+    """How the list of threads is grouped: by `agent`, by `repository`, or by day."""
+    archived: bool = False
+    """Whether archived threads are listed."""
     picked: str = ""
     repository: str = ""
     """Where a new thread works if nothing is chosen; empty for a scratch folder."""
-
-
-def path_of(place: PlaceKey) -> str:
-    """Return the path of a thread's page."""
-    return f"/t/{place.service}/{in_path(place.name)}"
-
-
-def in_path(name: str) -> str:
-    """Escape a name for use in a path."""
-    return _UNSAFE.sub(lambda sign: "".join(f"%{byte:02X}" for byte in sign[0].encode()), name)
 
 
 def tokens(used: int | None, size: int | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.feed import Unfinished
+from app.core.stores.conversations import Wanted
 from app.core.types import Entry
 from app.server.page.assets import assets
 from app.server.page.view.patches import Patch
@@ -118,7 +119,7 @@ async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Of
     answers = [await desk.http.get(address) for address in addresses]
 
     assert {address.partition("?")[0].rpartition("/")[2] for address in addresses} == {
-        *assets().keys() - {"changes.css", "changes.js", "agents.css", "agents.js"}
+        *assets().keys() - {"changes.css", "changes.js", "agents.css", "agents.js", "managed.css"}
     }
     assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
     assert {answer.status_code for answer in answers} == {200}
@@ -255,7 +256,7 @@ async def test_a_message_from_another_page_is_refused(desk: Office) -> None:
     for headers in ({}, {"X-CSRF-Token": "guess"}):
         answer = await desk.http.post("/send", data={"text": "hello"}, headers=headers)
         assert answer.status_code == 403
-    assert (await desk.parts.sessions.threads(limit=5)) == []
+    assert (await desk.parts.threads.list(Wanted(), limit=5)) == []
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,7 @@ async def test_a_file_that_is_too_large_is_refused_and_leaves_nothing_behind(
 
     assert answer.status_code == 413
     assert list(desk.parts.uploads.iterdir()) == []
-    assert (await desk.parts.sessions.threads(limit=5)) == []
+    assert (await desk.parts.threads.list(Wanted(), limit=5)) == []
 
 
 async def test_too_many_files_and_too_large_a_body_are_refused(desk: Office) -> None:

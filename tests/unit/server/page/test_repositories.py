@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.stores.conversations import Wanted
 from tests.support.office import ADMIN_TOKEN, Office, key, office
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +43,7 @@ async def test_a_first_message_brings_its_repository_in_the_same_step(
 
     assert desk.turn_of(path, "codex")
     assert desk.stores.decisions.place(key(path)).repository == folder
-    (thread,) = await desk.parts.sessions.threads(limit=5)
+    (thread,) = await desk.parts.threads.list(Wanted(), limit=5)
     assert (thread.title, thread.repository) == ("Fix the login", folder)
 
 
@@ -70,7 +71,7 @@ async def test_a_choice_that_cannot_be_used_is_refused_before_anything_starts(
 
     assert answer.status_code == 409
     assert "can't open acme/secret. Install it there" in answer.json()["detail"]
-    assert await desk.parts.sessions.threads(limit=5) == []
+    assert await desk.parts.threads.list(Wanted(), limit=5) == []
     assert "No such folder" in await problem(desk, "folder:/nowhere/at/all")
     assert "belongs to the system" in await problem(desk, "folder:/etc")
     assert "acme/private can't be opened" in await problem(desk, "acme/private")

@@ -10,6 +10,7 @@ import pytest
 from app.core.ask_view import AskView, ShownFact
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Session, SessionState, Thread
+from app.server import titles
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render, views
@@ -56,7 +57,7 @@ def test_whatever_an_agent_or_a_person_writes_stays_words() -> None:
     names = {name for each in made for name in each.attributes}
     assert not any(name.startswith("on") or name == "style" for name in names)
     hrefs = [each.attributes.get("href") or "" for each in made if each.tag == "a"]
-    assert all(href.startswith(("http", "/uploads/")) for href in hrefs)
+    assert all(href.startswith(("http", "/uploads/", "/turns/")) for href in hrefs)
 
 
 def test_an_open_ask_has_a_button_per_option_and_the_first_allowing_one_stands_out() -> None:
@@ -322,7 +323,7 @@ def test_what_an_agent_made_is_shown_below_what_it_did() -> None:
     (picture,) = elements(made, "img")
     assert picture.attributes["src"] == "/uploads/0a1b/plot.png"
     links = [each.attributes["href"] for each in elements(made, "a")]
-    assert links == ["/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
+    assert links == ["/turns/1/prompt", "/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
 
 
 def test_a_picture_is_shown_where_the_text_names_it() -> None:
@@ -523,7 +524,7 @@ def test_threads_that_need_somebody_come_first() -> None:
     ],
 )
 def test_a_title_is_a_line_of_prose_with_whole_words(text: str, title: str) -> None:
-    assert listing.headline(text) == title
+    assert titles.headline(text) == title
 
 
 def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
@@ -532,9 +533,9 @@ def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
     own = replace(session, title="# Mend the *login*")
     prompt = replace(session, title="[operator on web, web:a] do it")
 
-    assert listing.title_of(named) == "Title a"
-    assert listing.title_of(replace(named, sessions=(prompt,))) == "Title a"
-    assert listing.title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
+    assert titles.title_of(named) == "Title a"
+    assert titles.title_of(replace(named, sessions=(prompt,))) == "Title a"
+    assert titles.title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
 
 
 def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:

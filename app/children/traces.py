@@ -1,0 +1,148 @@
+"""Removes what sessions leave on disk, and copies an agent's home for a fork; follows no link."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from app.children.tree import Tree
+
+HOME_BYTES: Final = 256 * 1024 * 1024
+"""The largest home that is copied: caches aside, homes hold a few megabytes."""
+
+_SAID: Final = (".files", ".out", ".out.taken")
+"""Folders next to a workspace that hold files of messages and for people."""
+_CONVERSATION: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
+"""An id that is part of no other id by chance."""
+_EVERYTHING: Final = PurePosixPath()
+
+
+class Traces:
+    """The folders of all sessions. Every method reads or writes files."""
+
+    def __init__(
+        self,
+        workspaces: Path,
+        gates: Path,
+        homes: Path,
+        uploads: Path,
+        *,
+        base_homes: Path,
+        user_of: Callable[[str], int | None],
+    ) -> None:
+        """Know the folders; `user_of` returns the user that an agent has, if it has its own."""
+        self._workspaces = workspaces
+        self._gates = gates
+        self._homes = homes
+        self._uploads = uploads
+        self._base_homes = base_homes
+        self._user_of = user_of
+
+    def measure(self, sessions: Collection[int]) -> int:
+        """Return how many bytes sessions take on disk."""
+        roots = (self._workspaces, self._gates, self._homes)
+        return sum(_size(path) for root in roots for path in _of(root, sessions))
+
+    def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
+        """Remove every folder of sessions whose processes have ended.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        self.remove_said(sessions, conversations)
+        for root in (self._workspaces, self._gates):
+            for path in _of(root, sessions):
+                _remove(path)
+
+    def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
+        """Remove the homes of sessions, and the files of their messages; their work stays.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        for path in [*_of(self._homes, sessions), *self._said(sessions)]:
+            _remove(path)
+        known = [each for each in conversations if _CONVERSATION.fullmatch(each)]
+        for home in self._base_homes.iterdir() if known and self._base_homes.is_dir() else ():
+            tree = Tree(home)
+            for file in list(tree.files(_EVERYTHING)):
+                if any(each in str(file) for each in known):
+                    tree.remove(file)
+
+    def find_uploads(self, sessions: Collection[int]) -> set[str]:
+        """Name the uploads that were copied for sessions, by their folder."""
+        return {
+            each.name
+            for folder in self._said(sessions)
+            if folder.suffix == ".files"
+            for each in folder.iterdir()
+        }
+
+    def remove_uploads(self, folders: Collection[str]) -> None:
+        """Remove uploads.
+
+        Raises:
+            OSError: one cannot be removed.
+        """
+        for name in folders:
+            path = self._uploads / name
+            if name and path.parent == self._uploads and path.is_dir():
+                _remove(path)
+
+    def copy_home(self, agent: str, origin: int, new: int) -> bool:
+        """Copy the home of a session for another one; False if there is none to copy.
+
+        Raises:
+            OSError: it cannot be copied.
+        """
+        source, target = (self._homes / f"{number}-{agent}" for number in (origin, new))
+        if not source.is_dir() or _size(source) > HOME_BYTES:
+            return False
+        user = self._user_of(agent)
+        target.mkdir(mode=0o700)
+        if user is not None:
+            os.chown(target, user, user)
+        from_home, to_home = Tree(source), Tree(target, user=user)
+        for file in from_home.files(_EVERYTHING):
+            with suppress(FileNotFoundError):  # a live agent may remove its own files
+                to_home.write(file, from_home.read(file), from_home.stat(file))
+        return True
+
+    def _said(self, sessions: Collection[int]) -> list[Path]:
+        return [path for path in _of(self._workspaces, sessions) if path.name.endswith(_SAID)]
+
+
+def _of(root: Path, sessions: Collection[int]) -> Iterator[Path]:
+    """List the folders of sessions, whose names begin with their numbers."""
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        number, dash, _ = path.name.partition("-")
+        if dash and number.isdecimal() and int(number) in sessions:
+            yield path
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, also one whose folders were made read-only."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    path.chmod(0o700)
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            below = Path(folder) / name
+            if not below.is_symlink():
+                below.chmod(0o700)
+    shutil.rmtree(path)
+
+
+def _size(path: Path) -> int:
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(folder) / name).lstat().st_size
+    return total

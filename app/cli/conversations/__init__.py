@@ -1,0 +1,1 @@
+"""`conversations`: lists, shows and manages whole conversations of the running bridge."""

@@ -1,0 +1,1 @@
+"""What agents remember across conversations: noted after a turn, kept in files, found by words."""

@@ -1,0 +1,218 @@
+"""Lets agents of a place work on one branch: one goes on with it, or reviews it.
+
+Each agent has its own clone. What one leaves to another goes through its own gate to the remote,
+inspected as any push; no agent reads another's clone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.core.ports import Checkouts, Forge
+from app.core.repositories import wording
+from app.core.repositories.clones import Ask
+from app.core.repositories.review_request import ReviewRequest, find_review
+from app.core.repositories.shared_clones import SharedClones
+from app.core.stores.inbox import IntakeStore
+from app.core.stores.repositories import CheckoutStore
+from app.core.stores.sessions import SessionStore
+from app.core.types import Session, SessionState
+from app.core.wording import PULL_REQUEST
+from app.core.workspaces import Checkout, Repository, branch_ref, link_number
+from app.errors import RepositoryError
+
+DIFF_CHARACTERS = 60_000
+"""Part of a diff in a prompt: some 1,500 lines; the agent reads the rest in its clone."""
+AT_WORK = {SessionState.WORKING, SessionState.WAITING}
+"""States in which an agent may be changing its clone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What an agent is told about the work of others before its turn."""
+
+    notes: tuple[str, ...] = ()
+    """Lines by the bridge."""
+    data: tuple[tuple[str, str], ...] = ()
+    """What the prompt holds as data, each with its origin."""
+    told: str = ""
+    """What people in the place should know, if anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What is to be reviewed."""
+
+    name: str
+    """What people call it: a branch, a pull request."""
+    ref: str
+    """A full ref name, or a commit."""
+    base: str
+    """The branch that it is proposed for; empty for the default branch."""
+    by: str = ""
+    """What people call its author, if that is an agent of this place."""
+    readonly: bool = True
+    """Whether the reviewer has nothing to push to."""
+
+
+class JointWork:
+    """The branches that agents of one place share."""
+
+    def __init__(
+        self,
+        clones: SharedClones,
+        checkouts: Checkouts,
+        redact: Callable[[str], str],
+        records: CheckoutStore,
+        sessions: SessionStore,
+        places: IntakeStore,
+        *,
+        forge: Forge | None,
+        name_of: Callable[[str], str],
+    ) -> None:
+        """Join agents' work; `name_of` returns what people call an agent."""
+        self._clones = clones
+        self._checkouts = checkouts
+        self._redact = redact
+        self._records = records
+        self._sessions = sessions
+        self._places = places
+        self._forge = forge
+        self._name_of = name_of
+
+    async def join(
+        self, session: Session, target: Repository, texts: Sequence[str], ask: Ask
+    ) -> Joined:
+        """Prepare a session's clone for a turn about these texts, as far as others have a part.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        if (theirs := self._find_inherited(session, target)) is not None:
+            return await self._take_over(session, target, theirs, ask)
+        wanted = find_review(texts)
+        if wanted is not None:
+            try:
+                found = await self._find_reviewed(session, target, wanted)
+            except RepositoryError as error:
+                return Joined((f"{error}",), told=str(error))
+            if found is not None:
+                return await self._review(session, target, found)
+        return await self._catch_up(session, target)
+
+    def _colleagues(self, session: Session, target: Repository) -> list[Checkout]:
+        """List the branches of other agents here in one repository, the last used first."""
+        return [
+            each
+            for each in self._records.in_place(session.place)
+            if each.session != session.id and each.repository == target and each.branch
+        ]
+
+    def _own_branch(self, session: Session, target: Repository) -> str:
+        mine = self._records.latest(session.id)
+        return mine.branch if mine is not None and mine.repository == target else ""
+
+    def _agent_of(self, record: Checkout) -> str:
+        owner = self._sessions.session(record.session)
+        return "" if owner is None else owner.key.agent
+
+    # Hand-over.
+
+    def _find_inherited(self, session: Session, target: Repository) -> Checkout | None:
+        """Find the branch that a session was given with its place and does not have yet."""
+        place = self._places.place(session.place)
+        if place.holder != session.key.agent:
+            return None
+        own = self._own_branch(session, target)
+        for theirs in self._colleagues(session, target):
+            if self._agent_of(theirs) == place.predecessor and theirs.outcome != "merged":
+                return None if theirs.branch == own else theirs
+        return None
+
+    async def _take_over(
+        self, session: Session, target: Repository, theirs: Checkout, ask: Ask
+    ) -> Joined:
+        owner = self._sessions.session(theirs.session)
+        assert owner is not None, "a clone has its session"
+        if owner.state in AT_WORK:
+            left = wording.STILL_AT_WORK
+        else:
+            left = await self._clones.hand_on(owner, theirs, ask)
+        await self._clones.begin_on(session, target, theirs)
+        name = self._name_of(owner.key.agent)
+        note = wording.GOES_ON_WITH.format(agent=name, branch=theirs.branch)
+        told = wording.LEFT_BEHIND.format(agent=name, left=left) if left else ""
+        return Joined(tuple(filter(None, (note, told))), told=told)
+
+    async def _catch_up(self, session: Session, target: Repository) -> Joined:
+        """Bring what others pushed to the branch of a session into its clone."""
+        mine = self._records.latest(session.id)
+        if mine is None or mine.state != "ready" or mine.repository != target or not mine.branch:
+            return Joined()
+        for theirs in self._colleagues(session, target):
+            if theirs.branch != mine.branch or theirs.sent in {"", mine.sent}:
+                continue
+            try:
+                followed = await self._clones.follow(session, mine, theirs)
+            except RepositoryError as error:  # an old state is better than no answer
+                return Joined((str(error),), told=str(error))
+            if followed.state == "current":
+                continue
+            name = self._name_of(self._agent_of(theirs))
+            words = wording.CAUGHT_UP if followed.state == "updated" else wording.FELL_BEHIND
+            note = words.format(agent=name, branch=mine.branch, commit=followed.commit[:12])
+            origin = wording.NEW_COMMITS.format(branch=mine.branch)
+            return Joined((note,), ((origin, followed.log),) if followed.log else ())
+        return Joined()
+
+    # Review.
+
+    async def _find_reviewed(
+        self, session: Session, target: Repository, wanted: ReviewRequest
+    ) -> Reviewed | None:
+        """Find what is to be reviewed: the pull request named or of this place, else a branch."""
+        agent, forge = session.key.agent, self._forge
+        own = self._own_branch(session, target)
+        if wanted.number is not None:
+            known = [
+                each
+                for each in await self._records.all()
+                if each.repository == target and link_number(each.link) == wanted.number
+            ]
+        else:
+            known = self._colleagues(session, target)
+        if forge is not None:
+            head = (
+                await forge.head(session)
+                if wanted.number is None
+                else await forge.pull(target, agent, wanted.number)
+            )
+            if head is not None:
+                by = next((each for each in known if each.branch == head.name), None)
+                author = "" if by is None else self._name_of(self._agent_of(by))
+                name = head.name or PULL_REQUEST
+                return Reviewed(name, head.commit, head.base, author, readonly=not head.branch)
+        for each in known:
+            if each.branch != own and each.sent:
+                name = self._name_of(self._agent_of(each))
+                return Reviewed(each.branch, branch_ref(each.branch), each.base, name)
+        return None
+
+    async def _review(self, session: Session, target: Repository, found: Reviewed) -> Joined:
+        """Open what is reviewed for reading, and have it in the prompt as a diff."""
+        compared = await self._checkouts.compare(target, session.key.agent, found.ref, found.base)
+        if compared is None:
+            return Joined(told=wording.NOTHING_TO_REVIEW.format(name=found.name))
+        where = wording.REVIEW_IN_PLACE
+        if found.readonly and not await self._clones.read(session, target, compared.commit):
+            where = wording.REVIEW_APART
+        by = wording.REVIEW_BY.format(agent=found.by) if found.by else ""
+        note = wording.REVIEW.format(
+            name=found.name, by=by, commit=compared.commit[:12], base=compared.base, where=where
+        )
+        diff = self._redact(compared.diff)
+        if len(diff) > DIFF_CHARACTERS:
+            diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
+        origin = wording.DIFF.format(name=found.name, base=compared.base)
+        return Joined((note,), ((origin, diff),))

@@ -1,0 +1,52 @@
+"""Lists the agents as people know them, and finds one by what people call it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.core.availability import Availability
+
+
+@dataclass(frozen=True, slots=True)
+class Colleague:
+    """An agent as people know it."""
+
+    id: str
+    name: str
+    """What commands and settings call it."""
+    title: str
+    """What people see."""
+    visible: bool = True
+    """Whether it is offered where people choose an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The agents that there are now."""
+
+    agents: Callable[[], Sequence[Colleague]] = tuple
+    removed: Callable[[], Mapping[str, str]] = dict
+    """Returns the names of removed agents, by id."""
+    availability: Callable[[str], Availability] = field(default=lambda _agent: Availability())
+    """Returns whether an agent can work."""
+
+    def called(self) -> dict[str, str]:
+        """Return the id of each agent by its name and by its title, in lower case.
+
+        A name counts more than a title, one of an agent that is here more than a former one, and
+        a title that two agents have names neither.
+        """
+        here = self.agents()
+        titles = [(each.title.casefold(), each.id) for each in here]
+        times = Counter(title for title, _ in titles)
+        return {
+            **{name.casefold(): agent for agent, name in self.removed().items()},
+            **{title: agent for title, agent in titles if times[title] == 1},
+            **{each.name: each.id for each in here},
+        }
+
+    def find(self, agent: str) -> Colleague | None:
+        """Return an agent by its id; None if it is not here."""
+        return next((each for each in self.agents() if each.id == agent), None)

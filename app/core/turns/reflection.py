@@ -1,0 +1,99 @@
+"""Asks an agent after its turn what is worth keeping, and keeps it or asks people.
+
+People have their answer by then: it ends as soon as the session has something else to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from app.core.consent.terms import Terms
+from app.core.memory import wording
+from app.core.memory.keeper import NOTE_CHARACTERS, note_request, worth_keeping
+from app.core.ports import AgentSession
+from app.core.retry import persist
+from app.core.tasks import Tasks
+from app.core.turns.prompt import holds_words_of_others
+from app.core.turns.turn_context import TurnContext
+from app.core.types import Entry, Session, Turn, TurnRef
+from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
+from app.errors import BridgeError
+
+logger = logging.getLogger(__name__)
+
+SECONDS: Final = 60.0
+"""How long an agent may think about it: its answer is a few lines."""
+_ANSWER_CHARACTERS: Final = 4 * NOTE_CHARACTERS
+
+
+class Reflection:
+    """What one agent remembers of one turn; it receives the agent's updates meanwhile."""
+
+    def __init__(self, context: TurnContext, session: Session, turn: Turn, terms: Terms) -> None:
+        self._context = context
+        self._session = session
+        self._turn = turn
+        self._terms = terms
+        self._text = ""
+        self._needed = asyncio.Event()
+
+    def hurry(self) -> None:
+        """End it: the session has something else to do."""
+        self._needed.set()
+
+    async def run(self, agent: AgentSession) -> None:
+        """Ask the agent, then keep what it says, or ask people about it."""
+        try:
+            text = self._context.vault.redact(worth_keeping(await self._ask(agent)))
+            if text:
+                await self._keep(text)
+        except BridgeError as error:
+            logger.info("nothing is remembered of turn %d: %s", self._turn.id, error)
+
+    async def on_update(self, update: BridgeUpdate) -> None:
+        """Collect the answer."""
+        if type(update) is TextUpdate and len(self._text) < _ANSWER_CHARACTERS:
+            self._text += update.text
+
+    async def on_ask(self, _request: AskRequest) -> str | None:
+        """Allow nothing."""
+        return None
+
+    async def _ask(self, agent: AgentSession) -> str:
+        tasks = Tasks(f"memory of turn {self._turn.id}")
+        tasks.start(self._end(agent), name="end")
+        tasks.start(self._watch(), name="time limit")
+        try:
+            end = await agent.prompt(wording.WORTH_KEEPING, self)
+        finally:
+            await tasks.close()
+        return "" if end.stop_reason == "cancelled" else self._text
+
+    async def _end(self, agent: AgentSession) -> None:
+        await self._needed.wait()
+        await agent.cancel()
+
+    async def _watch(self) -> None:
+        await self._context.clock.sleep(SECONDS)
+        self._needed.set()
+
+    async def _keep(self, text: str) -> None:
+        context, session = self._context, self._session
+        agent, ref = session.key.agent, TurnRef(session.id, self._turn.id)
+        name = context.name_of(agent)
+        turns = await context.turns.turns(session.id)
+        trusted = not any(holds_words_of_others(each.prompt) for each in turns)
+        if self._terms.memory == "auto" and trusted:
+            await context.memory.keep(agent, session.id, text)
+            words = wording.KEPT.format(agent=name, text=text)
+            notice = Entry("notice", words, session=session.id, turn=self._turn.id)
+            await persist(context.clock, context.transcript.append, [notice])
+        else:
+            request = context.ledger.presentable(note_request(name, text))
+            seconds = self._terms.ask_seconds
+            posts = await context.memory.propose(agent, ref, text, request, seconds=seconds)
+            context.outbox.send(*posts)
+            context.ledger.watch()
+        context.feed.notify(session.id)

@@ -1,0 +1,141 @@
+"""Writes a whole conversation as Markdown: names, times, words, tool calls and answers; pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.core.consent import wording
+from app.core.types import Entry
+from app.core.visible import reveal_line
+
+_TICKS: Final = re.compile(r"`{3,}")
+_DONE: Final = {"completed": "x"}
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export says about its conversation."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """What it is about: labels and values."""
+
+
+def file_name(title: str, ending: str) -> str:
+    """Name the file of an export."""
+    return f"{_UNSAFE.sub('-', title).strip('-')[:60] or 'conversation'}.{ending}"
+
+
+def write_markdown(about: Exported, entries: Sequence[Entry], name_of: Callable[[int], str]) -> str:
+    """Write a conversation; `name_of` returns the agent of a session, as people call it."""
+    facts = [f"- {label}: {reveal_line(value)}" for label, value in about.facts if value]
+    head = [f"# {reveal_line(about.title)}", "\n".join(facts)]
+    return "\n\n".join([*filter(None, head), *_Writer(entries, name_of).parts()]) + "\n"
+
+
+class _Writer:
+    """Writes the entries; a heading wherever another one speaks."""
+
+    def __init__(self, entries: Sequence[Entry], name_of: Callable[[int], str]) -> None:
+        self._entries = entries
+        self._name_of = name_of
+        self._last = {_call(each): each for each in entries if each.kind == "tool"}
+        self._told: set[tuple[int | None, str]] = set()
+
+    def parts(self) -> Iterator[str]:
+        speaker: tuple[str, int | None] | None = None
+        words: list[str] = []
+        for entry in self._entries:
+            if entry.kind == "text" and (self._speaker(entry), entry.turn) == speaker:
+                words.append(entry.text)
+                continue
+            shown = list(self._blocks(entry))
+            if not shown:
+                continue
+            if words:
+                yield "".join(words).strip()
+                words = []
+            now = (self._speaker(entry), entry.turn)
+            if now != speaker:
+                yield f"## {reveal_line(now[0])} · {_time(entry.at)}"
+                speaker = now
+            if entry.kind == "text":
+                words = [entry.text]
+            else:
+                yield from shown
+        if words:
+            yield "".join(words).strip()
+
+    def _speaker(self, entry: Entry) -> str:
+        if entry.kind == "message":
+            return entry.speaker
+        return "Agent Bridge" if entry.session is None else self._name_of(entry.session)
+
+    def _blocks(self, entry: Entry) -> Iterator[str]:
+        match entry.kind:
+            case "message":
+                yield entry.text.strip()
+                yield from (f"- Attached: {reveal_line(each['name'])}" for each in _files(entry))
+            case "text" if entry.text:
+                yield entry.text
+            case "thought" if entry.text.strip():
+                yield _quoted(f"*Thought:* {entry.text.strip()}")
+            case "tool" if _call(entry) not in self._told:
+                self._told.add(_call(entry))
+                yield from _tool(self._last[_call(entry)])
+            case "plan":
+                steps = entry.data.get("steps") or ()
+                lines = [f"- [{_DONE.get(each['status'], ' ')}] {each['text']}" for each in steps]
+                yield "\n".join(["*Plan:*", "", *lines])
+            case "ask":
+                label = "Asked" if entry.data.get("state") == "open" else "Outcome"
+                yield f"**{label}:** {reveal_line(entry.text)}"
+            case "notice" if entry.text:
+                yield _quoted(entry.text)
+                yield from (f"- File: {reveal_line(each['name'])}" for each in _files(entry))
+
+
+def _tool(entry: Entry) -> Iterator[str]:
+    """Write a call as it ended: what it was given, what came of it, and who allowed it."""
+    data = entry.data
+    decided = wording.decision(data.get("decided"))
+    state = data.get("status") or "pending"
+    notes = ", ".join(filter(None, (state, decided)))
+    yield f"**Tool:** {reveal_line(entry.text or data.get('kind') or 'call')} ({notes})"
+    given = data.get("input")
+    if given:
+        shown = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+        yield _fenced(shown)
+    for diff in data.get("diffs") or ():
+        yield _fenced(f"{diff.get('path', '')}\n{diff.get('new') or ''}")
+    if data.get("output"):
+        yield _fenced(str(data["output"]))
+
+
+def _files(entry: Entry) -> Sequence[Mapping[str, Any]]:
+    return [each for each in entry.data.get("files") or () if each.get("name")]
+
+
+def _call(entry: Entry) -> tuple[int | None, str]:
+    return entry.turn, str(entry.data.get("call"))
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def _fenced(text: str) -> str:
+    """Put a text into a fence that nothing in it closes."""
+    longest = max((len(each) for each in _TICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text.rstrip()}\n{fence}"
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,42 @@
+"""Serves what an agent remembers under /api/v1/agents/{name}/memory: list, search, remove."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.core.memory.log import Remembered
+from app.server.login import SignedInRoute, visitor
+from app.server.parts import PartsOf
+from app.server.problems import RESPONSES
+from app.server.shapes import NoteOut, Page
+
+QUERY_CHARACTERS = 500
+"""A sentence or two: what people search for."""
+
+router = APIRouter(
+    prefix="/api/v1/agents/{name}/memory",
+    route_class=SignedInRoute,
+    dependencies=[Depends(visitor)],
+    responses=RESPONSES,
+)
+
+
+@router.get("")
+async def list_notes(
+    parts: PartsOf, name: str, q: Annotated[str, Query(max_length=QUERY_CHARACTERS)] = ""
+) -> Page[NoteOut]:
+    """List what an agent noted, the newest first; with `q` only what has all these words."""
+    agent = parts.find_agent(name)
+    return Page(items=[_out(note) for note in await parts.memory.entries(agent.id, q)])
+
+
+@router.delete("/{day}/{note}", status_code=204)
+async def remove_note(parts: PartsOf, name: str, day: str, note: str) -> None:
+    """Remove one note; the file it was in keeps its earlier version for an undo."""
+    await parts.memory.remove(parts.find_agent(name).id, day, note)
+
+
+def _out(note: Remembered) -> NoteOut:
+    return NoteOut(id=note.id, day=note.day, time=note.time, session=note.session, text=note.text)

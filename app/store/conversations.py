@@ -1,0 +1,299 @@
+"""Lists and searches conversations, and stores their titles, pins and archives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, or_, select, update
+
+from app.core.keys import PlaceKey
+from app.core.notes import Note
+from app.core.stores.conversations import Copied, Holdings, Wanted
+from app.core.types import Entry, Session, Thread
+from app.store import erasing
+from app.store.database import Database
+from app.store.forking import fork
+from app.store.sessions import select_sessions
+from app.store.tables import checkout, place, session, transcript
+from app.store.transcript import insert_in_place
+from app.store.values import entry_of, place_of, session_of
+
+SEARCHED_ROWS = 100_000
+"""Rows of the transcript that a search reads: years of a small team, a fraction of a second."""
+
+_FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"))
+
+
+class ConversationRows:
+    """The conversation port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def list(self, wanted: Wanted, *, limit: int) -> Sequence[Thread]:
+        """List conversations, most recently active first."""
+        return await self._database.read(
+            lambda connection: _threads(
+                connection, limit, *_filters(wanted), pinned_first=wanted.pinned_first
+            )
+        )
+
+    async def search(self, words: Sequence[str], wanted: Wanted, *, limit: int) -> Sequence[Thread]:
+        """List those whose title or recent text has all these words, most recent first."""
+        return await self._database.read(
+            lambda connection: _search(connection, words, wanted, limit)
+        )
+
+    async def thread(self, where: PlaceKey) -> Thread | None:
+        """Read one place as in the list."""
+        found = await self._database.read(lambda connection: _threads(connection, 1, _is(where)))
+        return found[0] if found else None
+
+    def find(self, number: int) -> PlaceKey | None:
+        """Tell which place has a number."""
+        row = self._database.one(_FIND, of=number)
+        return PlaceKey(row.service, row.name) if row else None
+
+    async def rename(self, where: PlaceKey, title: str, note: Note) -> None:
+        """Store a person's title for a place; this counts as something that happened there."""
+
+        def write(connection: Connection) -> None:
+            now = self._now()
+            here = _place_id(connection, where)
+            connection.execute(update(place).where(place.c.id == here).values(named=title))
+            connection.execute(
+                update(session).where(session.c.place == here).values(updated_at=now)
+            )
+            insert_in_place(connection, here, Entry("notice", note=note), now)
+
+        await self._database.writer.run(write)
+
+    async def pin(self, where: PlaceKey, *, pinned: bool) -> None:
+        """Keep a place on top of the list, or no longer."""
+        await self._set(where, pinned_at=self._now() if pinned else None)
+
+    async def archive(self, where: PlaceKey, *, archived: bool) -> None:
+        """Take a place out of the list, or put it back."""
+        await self._set(where, archived_at=self._now() if archived else None)
+
+    async def holdings(self, where: PlaceKey) -> Holdings | None:
+        """Tell what is stored of a conversation."""
+        return await self._database.read(lambda connection: erasing.holdings(connection, where))
+
+    async def clear(self, where: PlaceKey, note: Note) -> Sequence[int] | None:
+        """Delete what was said in a place, unless a turn is open."""
+        return await self._database.writer.run(
+            lambda connection: erasing.clear(connection, where, note, self._now())
+        )
+
+    async def fork(
+        self, where: PlaceKey, new: PlaceKey, *, after: int | None, title: str
+    ) -> Sequence[Copied] | None:
+        """Copy a conversation up to a row into a new place."""
+        return await self._database.writer.run(
+            lambda connection: fork(connection, where, new, after, title, self._now())
+        )
+
+    async def say(self, where: PlaceKey, note: Note) -> None:
+        """Note in a place what happened to it."""
+        entry = Entry("notice", note=note)
+        await self._database.writer.run(
+            lambda connection: insert_in_place(
+                connection, _place_id(connection, where), entry, self._now()
+            )
+        )
+
+    async def adopt(self, session_id: int, acp_session_id: str) -> None:
+        """Let a session that has not begun continue with an agent's conversation."""
+        change = (
+            update(session)
+            .where(session.c.id == session_id, session.c.acp_session_id.is_(None))
+            .values(acp_session_id=acp_session_id)
+        )
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def doom(self, where: PlaceKey) -> None:
+        """Mark a conversation as being deleted."""
+        await self._set(where, deleted_at=self._now())
+
+    async def doomed(self) -> Sequence[PlaceKey]:
+        """List the conversations whose deletion has not been finished."""
+        query = select(place.c.service, place.c.name).where(place.c.deleted_at.is_not(None))
+        return [PlaceKey(row.service, row.name) for row in await self._database.all(query)]
+
+    async def erase(self, where: PlaceKey) -> bool:
+        """Delete everything that is stored of a conversation, unless a turn is open."""
+        return await self._database.writer.run(
+            lambda connection: erasing.erase(connection, where, self._now())
+        )
+
+    async def compact(self) -> None:
+        """Overwrite in the database files what was deleted."""
+        await self._database.compact()
+
+    async def _set(self, where: PlaceKey, **values: float | None) -> None:
+        change = update(place).where(_is(where)).values(**values)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+
+def _place_id(connection: Connection, where: PlaceKey) -> int:
+    """Return the number of a place that is stored."""
+    return int(connection.execute(select(place.c.id).where(_is(where))).scalar_one())
+
+
+def _is(where: PlaceKey) -> ColumnElement[bool]:
+    return (place.c.service == where.service) & (place.c.name == where.name)
+
+
+_said = transcript.alias()
+_LAST = (
+    select(_said.c.id)
+    .where(_said.c.place == place.c.id, _said.c.kind != "thought")
+    .where(or_(_said.c.text != "", _said.c.kind == "message"))
+    .order_by(_said.c.id.desc())
+    .limit(1)
+    .correlate(place)
+    .scalar_subquery()
+)
+_CLONED = (
+    select(checkout.c.name)
+    .join(session, session.c.id == checkout.c.session)
+    .where(session.c.place == place.c.id)
+    .order_by(checkout.c.session.desc(), checkout.c.number.desc())
+    .limit(1)
+    .correlate(place)
+    .scalar_subquery()
+)
+_REPOSITORY: ColumnElement[str] = func.coalesce(place.c.repository, _CLONED, "")
+
+
+def _filters(wanted: Wanted) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.agent is not None:
+        own = session.alias()
+        found.append(
+            exists().where(
+                own.c.place == place.c.id, own.c.agent == wanted.agent, own.c.closed.is_(None)
+            )
+        )
+    if wanted.repository is not None:
+        found.append(_REPOSITORY.in_([wanted.repository]))
+    if wanted.archived is not None:
+        is_archived = place.c.archived_at.is_not(None)
+        found.append(is_archived if wanted.archived else ~is_archived)
+    return found
+
+
+def _threads(
+    connection: Connection, limit: int, *which: ColumnElement[bool], pinned_first: bool = False
+) -> list[Thread]:
+    """List places by their last message: one index lookup per place."""
+    order: list[ColumnElement[Any]] = [transcript.c.id.desc()]
+    if pinned_first:
+        order.insert(0, place.c.pinned_at.is_(None))
+    query = (
+        select(
+            transcript,
+            place.c.id.label("number"),
+            place.c.service,
+            place.c.name,
+            place.c.title,
+            place.c.link,
+            place.c.named,
+            place.c.pinned_at,
+            place.c.archived_at,
+            place.c.forked_from,
+            _REPOSITORY.label("repository"),
+        )
+        .select_from(place)
+        .join(transcript, transcript.c.id == _LAST)
+        .where(place.c.deleted_at.is_(None), *which)
+        .order_by(*order)
+        .limit(limit)
+    )
+    rows = connection.execute(query).all()
+    here = [row.place for row in rows]
+    members: dict[PlaceKey, list[Session]] = {}
+    shown = select_sessions().where(session.c.place.in_(here), session.c.closed.is_(None))
+    for found in connection.execute(shown.order_by(session.c.id)):
+        member = session_of(found)
+        members.setdefault(member.place, []).append(member)
+    return [_thread_of(row, members) for row in rows]
+
+
+def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:
+    key = PlaceKey(row.service, row.name)
+    return Thread(
+        key,
+        row.title,
+        row.link,
+        entry_of(row),
+        tuple(members.get(key, ())),
+        row.repository,
+        number=row.number,
+        named=row.named or "",
+        pinned=row.pinned_at is not None,
+        archived=row.archived_at is not None,
+        forked_from=place_of(row.forked_from),
+    )
+
+
+def _search(
+    connection: Connection, words: Sequence[str], wanted: Wanted, limit: int
+) -> list[Thread]:
+    """Find places by title, and by what people and agents wrote in the newest rows."""
+    newest = select(func.max(transcript.c.id)).scalar_subquery()
+    last = func.max(transcript.c.id)
+    said = (
+        select(transcript.c.place, last.label("row"))
+        .join(place, place.c.id == transcript.c.place)
+        .where(transcript.c.id > newest - SEARCHED_ROWS, *_filters(wanted))
+        .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
+        .group_by(transcript.c.place)
+        .order_by(last.desc())
+        .limit(limit)
+    )
+    titles = (
+        func.coalesce(place.c.named, "")
+        + " "
+        + place.c.title
+        + " "
+        + func.coalesce(session.c.title, "")
+    )
+    titled = (
+        select(place.c.id)
+        .outerjoin(session, session.c.place == place.c.id)
+        .where(*_holds(titles, words), *_filters(wanted))
+        .order_by(session.c.updated_at.desc())
+        .limit(limit)
+    )
+    rows = {found.place: found.row for found in connection.execute(said)}
+    which = [*rows, *connection.execute(titled).scalars()]
+    texts = (
+        select(place.c.service, place.c.name, transcript.c.text)
+        .join(place, place.c.id == transcript.c.place)
+        .where(transcript.c.id.in_(rows.values()))
+    )
+    found = {PlaceKey(row.service, row.name): row.text for row in connection.execute(texts)}
+    threads = _threads(connection, limit, place.c.id.in_(which))
+    return [replace(each, found=found.get(each.place, "")) for each in threads]
+
+
+def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Require every word, in any case; SQLite's LIKE ignores the case of ASCII letters alone."""
+    return [
+        column.contains(word, autoescape=True)
+        if word.isascii()
+        else column.op("GLOB", is_comparison=True)(f"*{''.join(map(_in_any_case, word))}*")
+        for word in words
+    ]
+
+
+def _in_any_case(letter: str) -> str:
+    """Write a letter as a set of its forms; a sign that GLOB reads as more is one of a set too."""
+    forms = {letter, letter.lower(), letter.upper(), letter.upper().lower()}
+    shown = "".join(sorted(form for form in forms if len(form) == 1))
+    return f"[{shown}]" if len(shown) > 1 or letter in "*?[" else letter

@@ -1,0 +1,283 @@
+"""Erases conversations: everything that is stored of one, or only what was said in it.
+
+What stays is a hash of each message, so that an event that comes again begins nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    cast,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+from app.core.keys import PlaceKey, SessionKey
+from app.core.notes import Note
+from app.core.posts import NewPost, PostContent
+from app.core.stores.conversations import Holdings
+from app.core.types import Entry
+from app.store.commits.admission import begin_afresh
+from app.store.commits.words import forget_words
+from app.store.posts import insert_post
+from app.store.tables import (
+    OPEN_TURN,
+    ask,
+    checkout,
+    decision,
+    delivery,
+    forgotten,
+    heard,
+    memory_note,
+    message,
+    place,
+    post,
+    process,
+    schedule,
+    session,
+    surface,
+    told,
+    transcript,
+    turn,
+)
+from app.store.transcript import insert_in_place
+
+_REMEMBER = insert(forgotten).on_conflict_do_nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The rows that a conversation consists of."""
+
+    own: int
+    places: tuple[int, ...]
+    sessions: tuple[int, ...]
+    keys: tuple[tuple[str, str], ...]
+    """Service and name of each conversation as its platform knows it."""
+
+    @property
+    def said(self) -> ColumnElement[bool]:
+        return or_(transcript.c.place.in_(self.places), transcript.c.session.in_(self.sessions))
+
+    @property
+    def posted(self) -> ColumnElement[bool]:
+        return or_(
+            post.c.session.in_(self.sessions),
+            tuple_(post.c.service, post.c.external).in_(self.keys),
+        )
+
+    @property
+    def scheduled(self) -> ColumnElement[bool]:
+        return tuple_(schedule.c.service, schedule.c.external).in_(self.keys)
+
+
+def mark_of(where: PlaceKey, message_id: str) -> str:
+    """Return what is kept of a message whose conversation was erased."""
+    return hashlib.sha256(f"{where.service}\n{where.name}\n{message_id}".encode()).hexdigest()
+
+
+def is_forgotten(connection: Connection, where: PlaceKey, message_id: str) -> bool:
+    """Tell whether a message belonged to a conversation that was erased."""
+    query = select(forgotten.c.mark).where(forgotten.c.mark == mark_of(where, message_id))
+    return connection.execute(query).first() is not None
+
+
+def holdings(connection: Connection, where: PlaceKey) -> Holdings | None:
+    """Tell what is stored of a conversation."""
+    scope = _scope(connection, where)
+    if scope is None:
+        return None
+    known = connection.execute(
+        select(place.c.service, place.c.name).where(place.c.id.in_(scope.places))
+    )
+    mine, others = _uploads(connection, scope)
+    named = select(session.c.acp_session_id).where(
+        session.c.id.in_(scope.sessions), session.c.acp_session_id.is_not(None)
+    )
+    return Holdings(
+        places=tuple(PlaceKey(row.service, row.name) for row in known),
+        sessions=scope.sessions,
+        conversations=tuple(connection.execute(named).scalars()),
+        elsewhere=_owner(connection, scope.own),
+        messages=_count(connection, message, message.c.place.in_(scope.places)),
+        turns=_count(connection, turn, turn.c.session.in_(scope.sessions)),
+        posts=_count(connection, post, scope.posted, post.c.remote_id.is_not(None)),
+        schedules=_count(connection, schedule, scope.scheduled),
+        uploads=tuple(sorted(mine - others)),
+        shared=frozenset(url.partition("/")[0] for url in others),
+    )
+
+
+def clear(connection: Connection, where: PlaceKey, note: Note, now: float) -> list[int] | None:
+    """Delete what was said, and let every session of a place start over."""
+    scope = _scope(connection, where)
+    if scope is None or _is_open(connection, scope):
+        return None
+    speaker = _speaker(connection, scope)
+    _forget(connection, scope, now)
+    connection.execute(update(place).where(place.c.id.in_(scope.places)).values(title=""))
+    for session_id in scope.sessions:
+        begin_afresh(connection, session_id)
+    connection.execute(
+        update(session)
+        .where(session.c.id.in_(scope.sessions))
+        .values(title="", standing=None, updated_at=now)
+    )
+    number = insert_in_place(connection, scope.own, Entry("notice", note=note), now)
+    if speaker is None:
+        return []
+    content = PostContent(kind="notice", reason=note)
+    return [insert_post(connection, NewPost(f"clear:{number}", speaker, content), now)]
+
+
+def erase(connection: Connection, where: PlaceKey, now: float) -> bool:
+    """Delete everything that is stored of a conversation."""
+    scope = _scope(connection, where)
+    if scope is None:
+        return True
+    if _is_open(connection, scope):
+        return False
+    _forget(connection, scope, now)
+    of_session = {each: each.c.session.in_(scope.sessions) for each in (process, checkout, told)}
+    for table, which in of_session.items():
+        connection.execute(delete(table).where(which))
+    connection.execute(delete(schedule).where(scope.scheduled))
+    connection.execute(delete(surface).where(surface.c.session.in_(scope.sessions)))
+    connection.execute(delete(session).where(session.c.id.in_(scope.sessions)))
+    connection.execute(delete(place).where(place.c.id.in_(scope.places)))
+    forks = place.c.forked_from == str(where)
+    connection.execute(update(place).where(forks).values(forked_from=None))
+    return True
+
+
+def _scope(connection: Connection, where: PlaceKey) -> _Scope | None:
+    own = connection.execute(
+        select(place.c.id).where(place.c.service == where.service, place.c.name == where.name)
+    ).scalar()
+    if own is None:
+        return None
+    sessions = connection.execute(select(session.c.id).where(session.c.place == own)).scalars()
+    mine = tuple(sessions)
+    surfaces = connection.execute(select(surface).where(surface.c.session.in_(mine))).all()
+    strange = select(surface.c.place).where(surface.c.session.not_in(mine))
+    shared = set(connection.execute(strange).scalars())
+    places = dict.fromkeys((own, *(row.place for row in surfaces if row.place not in shared)))
+    keys = dict.fromkeys(
+        ((where.service, where.name), *((row.service, row.external) for row in surfaces))
+    )
+    return _Scope(own, tuple(places), mine, tuple(keys))
+
+
+def _owner(connection: Connection, own: int) -> PlaceKey | None:
+    """Find the conversation of a session that is shown in a place, but began elsewhere."""
+    row = connection.execute(
+        select(place.c.service, place.c.name)
+        .join(session, session.c.place == place.c.id)
+        .join(surface, surface.c.session == session.c.id)
+        .where(surface.c.place == own, session.c.place != own)
+    ).first()
+    return PlaceKey(row.service, row.name) if row else None
+
+
+def _speaker(connection: Connection, scope: _Scope) -> SessionKey | None:
+    """Return the key of the first session, whose agent tells the place what was done."""
+    query = select(surface.c.service, surface.c.external, surface.c.agent).where(
+        surface.c.session.in_(scope.sessions)
+    )
+    row = connection.execute(query.order_by(surface.c.id)).first()
+    return SessionKey(*row) if row else None
+
+
+def _is_open(connection: Connection, scope: _Scope) -> bool:
+    still = select(turn.c.id).where(turn.c.session.in_(scope.sessions), OPEN_TURN)
+    return connection.execute(still).first() is not None
+
+
+def _forget(connection: Connection, scope: _Scope, now: float) -> None:
+    """Delete what was said and done, and keep a hash of each message."""
+    _remember(connection, scope, now)
+    _empty_deliveries(connection, scope)
+    turns = select(turn.c.id).where(turn.c.session.in_(scope.sessions))
+    numbers = select(message.c.id).where(message.c.place.in_(scope.places))
+    connection.execute(
+        delete(heard).where(or_(heard.c.session.in_(scope.sessions), heard.c.message.in_(numbers)))
+    )
+    forget_words(connection)
+    connection.execute(delete(ask).where(ask.c.session.in_(scope.sessions)))
+    proposed = memory_note.c.state == "proposed"
+    connection.execute(
+        delete(memory_note).where(memory_note.c.session.in_(scope.sessions), proposed)
+    )
+    connection.execute(delete(post).where(or_(scope.posted, post.c.turn.in_(turns))))
+    connection.execute(delete(message).where(message.c.place.in_(scope.places)))
+    connection.execute(delete(transcript).where(scope.said))
+    connection.execute(delete(turn).where(turn.c.session.in_(scope.sessions)))
+    connection.execute(delete(decision).where(decision.c.place.in_(scope.places)))
+
+
+def _remember(connection: Connection, scope: _Scope, now: float) -> None:
+    for table in (message, decision):
+        rows = connection.execute(
+            select(place.c.service, place.c.name, table.c.message_id)
+            .join(place, place.c.id == table.c.place)
+            .where(table.c.place.in_(scope.places))
+        ).all()
+        marks = [
+            {"mark": mark_of(PlaceKey(row.service, row.name), row.message_id), "at": now}
+            for row in rows
+        ]
+        if marks:
+            connection.execute(_REMEMBER, marks)
+
+
+def _empty_deliveries(connection: Connection, scope: _Scope) -> None:
+    """Empty the settled events of the services that a conversation is on; their ids stay.
+
+    An event does not say which conversation it belongs to, and no settled one is handled again.
+    """
+    services = sorted({service for service, _ in scope.keys})
+    adapters = or_(*(delivery.c.adapter.startswith(f"{each}:") for each in services))
+    settled = delivery.c.state != "new"
+    empty = {"headers": {}, "body": b"{}", "reason": ""}
+    connection.execute(update(delivery).where(adapters, settled).values(empty))
+
+
+def _uploads(connection: Connection, scope: _Scope) -> tuple[set[str], set[str]]:
+    """Collect the files that a conversation names, and those that others name."""
+    mine, others = set[str](), set[str]()
+    at = [
+        (select(message.c.place, message.c.files), cast(message.c.files, String) != "[]"),
+        (
+            select(transcript.c.place, transcript.c.data),
+            cast(transcript.c.data, String).contains('"files"'),
+        ),
+    ]
+    for query, which in at:
+        for where, found in connection.execute(query.where(which)):
+            into = mine if where in scope.places else others
+            into.update(_urls(found))
+    return mine, others
+
+
+def _urls(found: Iterable[Any]) -> Iterator[str]:
+    files = found.get("files") or () if isinstance(found, Mapping) else found
+    for file in files:
+        if isinstance(file, Mapping) and file.get("url"):
+            yield str(file["url"])
+
+
+def _count(connection: Connection, table: Any, *which: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(table).where(*which)
+    return int(connection.execute(query).scalar_one())

@@ -1,0 +1,135 @@
+"""The memory port on SQLite: notes, and full-text search over the entries of daily logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy import Connection, column, delete, insert, select, table, text, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from app.core.stores.memory import KeptNote
+from app.core.types import TurnRef
+from app.core.updates import AskRequest
+from app.store.commits.asks import open_ask
+from app.store.database import Database
+from app.store.tables import MEMORY_TEXT, memory_day, memory_note
+
+_entries = table(
+    MEMORY_TEXT, column("agent"), column("day"), column("number"), column("text"), column("rank")
+)
+
+
+class MemoryRows:
+    """The memory port."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def propose(
+        self, agent: str, ref: TurnRef, text: str, request: AskRequest, *, deadline: float
+    ) -> Sequence[int]:
+        """Store a note together with the ask whether to keep it; return the posts to send."""
+
+        def write(connection: Connection) -> tuple[int, ...]:
+            now = self._now()
+            ask, post = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
+            _insert(connection, agent, ref.session, text, "proposed", now, ask)
+            return (post,)
+
+        return await self._database.writer.run(write)
+
+    async def keep(self, agent: str, session: int, text: str) -> None:
+        """Store a note that needs no answer."""
+        await self._database.writer.run(
+            lambda connection: _insert(connection, agent, session, text, "kept", self._now())
+        )
+
+    async def kept(self) -> Sequence[KeptNote]:
+        """List the notes that are to be written into files."""
+        rows = await self._database.all(
+            select(memory_note).where(memory_note.c.state == "kept").order_by(memory_note.c.id)
+        )
+        return [KeptNote(row.id, row.agent, row.session, row.text, row.at) for row in rows]
+
+    async def written(self, note: int) -> None:
+        """Forget a note that is in its file."""
+        gone = delete(memory_note).where(memory_note.c.id == note)
+        await self._database.writer.run(lambda connection: connection.execute(gone))
+
+    async def versions(self, agent: str) -> Mapping[str, str]:
+        """Return which version of each daily log the search knows."""
+        rows = await self._database.all(select(memory_day).where(memory_day.c.agent == agent))
+        return {row.day: row.version for row in rows}
+
+    async def index(
+        self, agent: str, day: str, version: str, entries: Sequence[tuple[str, str]]
+    ) -> None:
+        """Let the search know a daily log; without any entries, it is gone."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(
+                delete(_entries).where(_entries.c.agent == agent, _entries.c.day == day)
+            )
+            known = {"agent": agent, "day": day}
+            if not entries:
+                which = (memory_day.c.agent == agent, memory_day.c.day == day)
+                connection.execute(delete(memory_day).where(*which))
+                return
+            rows = [{**known, "number": number, "text": words} for number, words in entries]
+            connection.execute(insert(_entries), rows)
+            statement = upsert(memory_day).values(**known, version=version)
+            changed = {"version": version}
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=["agent", "day"], set_=changed)
+            )
+
+        await self._database.writer.run(write)
+
+    async def search(
+        self, agent: str, words: Sequence[str], *, every: bool, limit: int
+    ) -> Sequence[tuple[str, str]]:
+        """Find entries with any or with every word, best first, as pairs of day and id."""
+        if not words:
+            return []
+        quoted = ('"' + word.replace('"', '""') + '"' for word in words)
+        rows = await self._database.all(
+            select(_entries.c.day, _entries.c.number)
+            .where(text(f"{MEMORY_TEXT} match :wanted"), _entries.c.agent == agent)
+            .order_by(_entries.c.rank)
+            .limit(limit),
+            wanted="text : (" + (" AND " if every else " OR ").join(quoted) + ")",
+        )
+        return [(row.day, row.number) for row in rows]
+
+    async def forget(self, agent: str) -> None:
+        """Forget all notes and the index of an agent that was removed."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(memory_note).where(memory_note.c.agent == agent))
+            connection.execute(delete(memory_day).where(memory_day.c.agent == agent))
+            connection.execute(delete(_entries).where(_entries.c.agent == agent))
+
+        await self._database.writer.run(write)
+
+
+def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:
+    """Keep the note that an ask is about, or forget it, inside the caller's commit."""
+    mine = memory_note.c.ask == ask
+    if keep:
+        connection.execute(update(memory_note).where(mine).values(state="kept"))
+    else:
+        connection.execute(delete(memory_note).where(mine))
+
+
+def _insert(
+    connection: Connection,
+    agent: str,
+    session: int,
+    words: str,
+    state: str,
+    now: float,
+    ask: int | None = None,
+) -> None:
+    row = {"agent": agent, "session": session, "text": words, "state": state, "at": now}
+    connection.execute(insert(memory_note), {**row, "ask": ask})

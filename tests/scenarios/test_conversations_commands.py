@@ -1,0 +1,65 @@
+"""Conversations on the command line: real commands to a bridge that runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.scenarios.test_command_line import Machine
+from tests.support import canary
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    machine = Machine(tmp_path_factory.mktemp("served"))
+    with machine.started("serve") as bridge:
+        bridge.wait_for("Stop  ", "stdout")
+        yield machine
+        bridge.process.terminate()
+        assert bridge.end()[0] == 0
+
+
+def run(machine: Machine, *words: str, stdin: str = "") -> str:
+    done = machine.run("conversations", *words, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def listed(machine: Machine, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run(machine, *words, "--json"))
+    return found
+
+
+def test_a_conversation_is_managed_from_a_terminal(served: Machine) -> None:
+    word = "heron-canary"
+    assert served.run("ask", f"say {word}", "-q", "--thread", "birds").stdout.strip() == word
+    (found,) = listed(served, "list")
+    number = str(found["id"])
+
+    run(served, "rename", number, "Birds of the reeds")
+    run(served, "pin", number)
+    assert "* Birds of the reeds" in run(served, "list")
+    run(served, "archive", number)
+    assert listed(served, "list") == []
+    assert [each["title"] for each in listed(served, "search", "REEDS")] == ["Birds of the reeds"]
+    run(served, "unarchive", number)
+    assert [each["id"] for each in listed(served, "latest", "demo")] == [found["id"]]
+    assert f"say {word}" in run(served, "show", number)
+    rows = json.loads(run(served, "export", number, "--format", "json"))["transcript"]
+    run(served, "fork", number, "--after", str(rows[0]["id"]))
+    fork = next(each for each in listed(served, "list") if each["forked_from"])
+    assert fork["title"] == "Birds of the reeds (fork)"
+
+    kept = served.run("conversations", "delete", number, stdin="n\n")
+    assert kept.returncode == 1
+    assert "1 messages, 1 turns" in kept.stderr
+    assert run(served, "clear", str(fork["id"]), "--yes") == ""
+    for each in (number, str(fork["id"])):
+        run(served, "delete", each, "--yes")
+    assert listed(served, "list", "--archived") == listed(served, "list") == []
+    assert canary.find(served.folder / "data", word) == []
+    missing = served.run("conversations", "show", number)
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)

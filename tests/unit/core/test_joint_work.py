@@ -1,0 +1,247 @@
+"""Two agents on one branch, with real git: what comes along, what stays, and what is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.core.clock import SystemClock
+from app.core.folders import Folders
+from app.core.inbound import Decision, Effect, Heard
+from app.core.keys import PlaceKey
+from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.directory import Directory
+from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined, JointWork
+from app.core.repositories.shared_clones import SharedClones
+from app.core.types import BridgeSessionRequest, Session, Speaker
+from app.core.workspaces import Author, Ship, Target, Work
+from app.store.stores import Stores
+from tests.support.memory import open_stores
+from tests.support.yard import BOT, SECRET, Yard, open_yard
+
+ANN = Speaker("ann", "Ann")
+PLACE = PlaceKey("web", "t1")
+CODEX = Author("codex[bot]", "codex@bots.example.com")
+BRANCH = "agent/demo/web-t1"
+
+
+@dataclass
+class Pair:
+    """Two agents in one place, demo and codex, and what they share."""
+
+    provider: RepoProvider
+    stores: Stores
+    yard: Yard
+    ship_as: dict[str, Ship]
+
+    def session(self, agent: str) -> Session:
+        """Return the session of an agent."""
+        [found] = [each for each in self.stores.sessions.in_place(PLACE) if each.key.agent == agent]
+        return found
+
+    async def begin(self, agent: str, *texts: str) -> tuple[Joined, Path]:
+        """Begin a turn of an agent, and return what it is told and where it works."""
+        session = self.session(agent)
+        joined = await self.provider.join(session, self.target, texts)
+        workspace = await self.provider.open(session, self.target)
+        return joined, workspace.folder
+
+    async def end(self, agent: str, **files: str) -> None:
+        """End a turn in which an agent wrote files."""
+        session = self.session(agent)
+        folder = self.provider.folder(session)
+        assert folder is not None
+        for name, text in files.items():
+            (folder / f"{name}.txt").write_text(text)
+        await self.provider.ship(session, self.target, Work("Do it", ()))
+        await self.provider.close(session.id)
+
+    async def hand_to(self, agent: str) -> None:
+        """Hand the place over."""
+        await self.stores.decisions.change(PLACE, [Effect("hold", value=agent)])
+
+    @property
+    def target(self) -> Target:
+        """The repository of the place."""
+        return self.provider.target(self.session("demo"), None)
+
+
+@asynccontextmanager
+async def pair(folder: Path) -> AsyncIterator[Pair]:
+    """Let two agents into a place with a repository; both are done with a first message."""
+    async with open_yard(folder / "yard") as yard:
+        clock = SystemClock()
+        with open_stores(folder, clock) as (_, stores):
+            for number, agent in enumerate(("demo", "codex")):
+                said = f"m{number}"
+                heard = Heard(PLACE, "t1", said, ANN, "do it")
+                request = BridgeSessionRequest("t1", "web", agent, "do it", ANN, said, PLACE)
+                await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
+            for session in stores.sessions.in_place(PLACE):
+                await stores.decisions.change(PLACE, [Effect("drop", session.id)])
+            folders = Folders(
+                yard.folder / "workspaces", yard.folder / "uploads", yard.folder / "session-homes"
+            )
+            ship_as: dict[str, Ship] = {"demo": "push", "codex": "push"}
+            shipping = Shipping(ship_as, {"demo": BOT, "codex": CODEX})
+            clones = Clones(
+                folders.root,
+                yard.checkouts,
+                stores.checkouts,
+                stores.transcript,
+                shipping,
+                clock=clock,
+                vault=yard.vault,
+            )
+            joint = JointWork(
+                SharedClones(clones, yard.checkouts, stores.checkouts, shipping, clock),
+                yard.checkouts,
+                yard.vault.redact,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=None,
+                name_of=str.title,
+            )
+            provider = RepoProvider(
+                folders,
+                clones,
+                yard.checkouts,
+                stores.decisions,
+                stores.sessions,
+                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
+                joint=joint,
+            )
+            yield Pair(provider, stores, yard, ship_as)
+
+
+def words(joined: Joined) -> Sequence[str]:
+    """List what an agent is told."""
+    return (*joined.notes, *(text for _, text in joined.data))
+
+
+async def test_what_was_left_uncommitted_comes_along_and_both_push_to_one_branch(
+    tmp_path: Path,
+) -> None:
+    async with pair(tmp_path) as here:
+        _, folder = await here.begin("demo")
+        (folder / "left.txt").write_text("unfinished")
+        await here.provider.close(here.session("demo").id)
+        await here.hand_to("codex")
+
+        joined, taken = await here.begin("codex")
+
+        assert (taken / "left.txt").read_text() == "unfinished"
+        assert taken != folder
+        assert joined.told == ""
+        assert "You take over from Demo." in joined.notes[0]
+        await here.end("codex", more="by codex")
+        assert here.yard.server.show("acme/app", BRANCH, "more.txt") == "by codex"
+        names = here.yard.server.log("acme/app", BRANCH, "%an")
+        assert "codex[bot]" in names
+        assert await here.begin("codex") == (Joined(), taken)
+
+        await here.hand_to("demo")
+        back, again = await here.begin("demo")
+        assert again == folder
+        assert (folder / "more.txt").read_text() == "by codex"
+        assert "Codex pushed to your branch" in back.notes[0]
+        assert "codex[bot]: Do it" in back.data[0][1]
+
+
+async def test_work_that_is_never_shipped_stays_and_that_is_said(tmp_path: Path) -> None:
+    async with pair(tmp_path) as here:
+        here.ship_as["demo"] = "none"
+        _, folder = await here.begin("demo")
+        (folder / "left.txt").write_text("unfinished")
+        await here.provider.close(here.session("demo").id)
+        await here.hand_to("codex")
+
+        joined, taken = await here.begin("codex")
+
+        assert joined.told == "Not taken along from Demo: 1 uncommitted change."
+        assert not (taken / "left.txt").exists()
+        assert (folder / "left.txt").exists()
+
+
+async def test_who_has_changes_in_the_way_is_told_to_merge(tmp_path: Path) -> None:
+    async with pair(tmp_path) as here:
+        await here.begin("demo")
+        await here.end("demo", one="by demo")
+        await here.hand_to("codex")
+        await here.begin("codex")
+        await here.end("codex", one="by codex")
+        await here.hand_to("demo")
+        folder = here.provider.folder(here.session("demo"))
+        assert folder is not None
+        (folder / "one.txt").write_text("not committed")
+
+        joined, _ = await here.begin("demo")
+
+        assert "merge that commit before you push" in joined.notes[0]
+        assert (folder / "one.txt").read_text() == "not committed"
+
+
+async def test_a_review_reads_the_branch_and_its_diff_without_a_branch_to_push_to(
+    tmp_path: Path,
+) -> None:
+    async with pair(tmp_path) as here:
+        await here.begin("demo")
+        await here.end("demo", one="first")
+
+        joined, folder = await here.begin("codex", "@codex review this")
+        assert (folder / "one.txt").read_text() == "first"
+        assert f"Review {BRANCH} by Demo" in joined.notes[0]
+        assert "+first" in joined.data[0][1]
+        assert here.provider.describe(here.session("codex")).branch == ""
+        await here.end("codex", mine="scribbled")
+        assert here.yard.server.branches("acme/app") == [BRANCH, "main"]
+
+        await here.begin("demo")
+        await here.end("demo", one="second" * DIFF_CHARACTERS)
+        again, same = await here.begin("codex", "review again")
+        assert same == folder
+        assert (folder / "one.txt").read_text().startswith("second")
+        assert len(again.data[0][1]) < DIFF_CHARACTERS + 100
+        assert again.data[0][1].endswith("the rest of the diff is in the clone]")
+
+
+async def test_who_has_a_branch_reviews_another_without_leaving_it(tmp_path: Path) -> None:
+    async with pair(tmp_path) as here:
+        await here.begin("demo")
+        await here.end("demo", one="of demo")
+        _, folder = await here.begin("codex")
+        await here.end("codex", two="of codex")
+
+        joined, same = await here.begin("codex", "review this")
+
+        assert same == folder
+        assert "Your own folder stays as it is" in joined.notes[0]
+        assert "+of demo" in joined.data[0][1]
+        assert not (folder / "one.txt").exists()
+
+
+@pytest.mark.parametrize("text", ["review this", "review PR #7", "review this and fix it"])
+async def test_nothing_to_review_is_a_turn_as_usual(tmp_path: Path, text: str) -> None:
+    async with pair(tmp_path) as here:
+        joined, _ = await here.begin("codex", text)
+
+        assert joined == Joined()
+        assert here.provider.describe(here.session("codex")).branch == "agent/codex/web-t1"
+
+
+async def test_a_diff_with_a_secret_loses_it_before_an_agent_reads_it(tmp_path: Path) -> None:
+    async with pair(tmp_path) as here:
+        await here.begin("demo")
+        await here.end("demo", one="first")
+        here.yard.server.commit("acme/app", {"leak.txt": f"{SECRET}\n"}, "Leak", branch=BRANCH)
+
+        joined, _ = await here.begin("codex", "review this")
+
+        assert "leak.txt" in joined.data[0][1]
+        assert not any(SECRET in each for each in words(joined))

@@ -1,0 +1,26 @@
+"""What people call agents."""
+
+from __future__ import annotations
+
+from app.core.roster import Colleague, Roster
+
+CLAUDE = Colleague("a1", "claude", "Claude Code")
+CODEX = Colleague("a2", "codex", "Codex")
+
+
+def test_an_agent_is_found_by_its_name_and_by_what_people_see() -> None:
+    called = Roster(lambda: [CLAUDE, CODEX]).called()
+
+    assert called == {"claude": "a1", "claude code": "a1", "codex": "a2"}
+
+
+def test_a_title_of_two_agents_names_neither_and_a_name_beats_a_title() -> None:
+    twins = [CLAUDE, Colleague("a3", "second", "Claude Code"), Colleague("a4", "third", "claude")]
+
+    assert Roster(lambda: twins).called() == {"claude": "a1", "second": "a3", "third": "a4"}
+
+
+def test_a_removed_agent_is_known_by_its_name_unless_another_took_it() -> None:
+    roster = Roster(lambda: [CLAUDE], lambda: {"old": "codex", "older": "claude"})
+
+    assert roster.called() == {"claude": "a1", "claude code": "a1", "codex": "old"}
