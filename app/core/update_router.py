@@ -191,6 +191,7 @@ class UpdateRouter:
             approvers=tuple(map(self._vault.redact, people)),
             cost=usage.cost or 0.0,
             currency=usage.currency or "",
+            estimated=usage.estimated,
         )
 
     def _line(self, tool: ToolUpdate) -> ToolLine:

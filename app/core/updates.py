@@ -66,6 +66,16 @@ class PlanUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a conversation, each counted once by what it costs."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class UsageUpdate:
     """How much context and money the session has used."""
 
@@ -73,6 +83,9 @@ class UsageUpdate:
     size: int | None = None
     cost: float | None = None
     currency: str | None = None
+    tokens: Tokens | None = None
+    estimated: bool = False
+    """Whether the bridge worked the cost out from the tokens."""
 
 
 @dataclass(frozen=True, slots=True)

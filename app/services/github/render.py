@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
-from app.core.amounts import money
 from app.core.consent.offers import find_short, label_options
 from app.core.consent.wording import markdown, sentence
 from app.core.files.names import size_words
@@ -269,7 +268,7 @@ def _links(content: PostContent) -> list[Fact]:
 
 def _foot(facts: Sequence[Fact], content: PostContent) -> str:
     words = [f"[{fact.text}]({fact.url})" if fact.url else fact.text for fact in facts]
-    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
+    cost = content.outcome and content.outcome.price
     words += [cost] if cost else []
     return f"<sub>{' · '.join(words)}</sub>" if words else ""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.amounts import count, money
+from app.core.amounts import count
 from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
@@ -325,7 +325,7 @@ def _foot(content: PostContent) -> str:
     """Write what the turn did and cost in one line; Linear itself shows the plan and the links."""
     if content.state != "done" or content.outcome is None or not content.outcome.pushed:
         return ""
-    cost = money(content.outcome.cost, content.outcome.currency)
+    cost = content.outcome.price
     parts = (*record(replace(content, plan=())), cost)
     return " · ".join(reveal_line(each) for each in parts if each)
 

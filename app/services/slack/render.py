@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from app.core.amounts import money
 from app.core.ask_view import AskView, ShownFact
 from app.core.consent.offers import CHOICE
 from app.core.consent.wording import Sentence, gap, label, notes, sentence
@@ -112,7 +111,7 @@ def _is_address(fact: Fact) -> bool:
 
 def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
-    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
+    cost = content.outcome and content.outcome.price
     return " · ".join([*map(escape, record(content)), *([cost] if cost else [])])
 
 

@@ -200,6 +200,8 @@ class Head:
     home: str
     cost: float | None = None
     currency: str = ""
+    estimated: bool = False
+    """Whether the cost was worked out from the tokens."""
     turn: int = 0
     """The number of the turn whose prompt can be read."""
 

@@ -403,6 +403,7 @@ class Fold:
             grown = cost - base if cost >= base else cost
             turn.head.cost = (turn.head.cost or 0.0) + grown
             turn.head.currency = str(fresh.get("currency") or turn.head.currency)
+            turn.head.estimated = bool(fresh.get("estimated"))
             self._mark(turn.head)
         self._spent[row.session] = cost
 
