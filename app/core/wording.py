@@ -240,7 +240,7 @@ NOTES = {
         "start over. The files they work on stay."
     ),
     NoteCode.FORKED: (
-        "Forked from “{about}”. {by} continues from the transcript above, in a folder of its own."
+        "Forked from “{about}”. {by} continues from the transcript above, in its own folder."
     ),
     NoteCode.FORKED_WHOLE: (
         "Forked from “{about}”, with what the agents remember of it. "

@@ -43,12 +43,14 @@ async def brief(
     target: Target,
     standing: Standing,
     joined: Joined,
+    *,
+    is_fork: bool,
 ) -> Briefing:
-    """Gather what a turn is about and write its prompt."""
+    """Gather what a turn is about and write its prompt; a fork brings what was said before it."""
     history: tuple[Entry, ...] = ()
     if live.how == "lost":
         await _note_loss(context, session, turn)
-    if live.how == "lost" or (live.how == "new" and context.places.place(session.place).is_fork):
+    if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
     messages = context.turns.messages(turn.id)
     around = await context.surroundings.gather(session, turn, messages)

