@@ -8,10 +8,11 @@ from dataclasses import replace
 from app.core import wording
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
+from app.core.consent.offers import HAND_OVER
 from app.core.inbound import Answered, Corrected, Delivery, Rated
 from app.core.intake.access import Access
 from app.core.intake.notices import Whispers
-from app.core.keys import SessionKey
+from app.core.keys import SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.session_manager import SessionManager
@@ -98,7 +99,15 @@ class Answers:
         adapter = self._adapters.get(session.key.adapter)
         if adapter is None:
             return wording.NO_LONGER_HERE.format(agent=self._name_of(session.key.agent))
-        return await self._access.refusal(adapter, answered.speaker, session.place)
+        why = await self._access.refusal(adapter, answered.speaker, session.place)
+        option = self._ledger.option(answered.ask, answered.option)
+        if why is not None or not option.startswith(HAND_OVER):
+            return why
+        agent = option.removeprefix(HAND_OVER)
+        receiver = self._adapters.get(adapter_name(session.place.service, agent))
+        if receiver is None:
+            return wording.NO_LONGER_HERE.format(agent=self._name_of(agent))
+        return await self._access.refusal(receiver, answered.speaker, session.place)
 
     async def _name_speaker(self, answered: Answered) -> Speaker:
         """Look up the name of the person who answered, where the event has only the id."""

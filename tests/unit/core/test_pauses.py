@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from app.core.inbound import Heard
+from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
-from app.core.types import Session, SessionState, TurnState
+from app.core.types import Session, SessionState, Speaker, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
 from app.core.workspaces import Shipped, Target, Work
 from app.errors import AgentRefused
 from app.store.turns import Turns
 from tests.support.clock import ManualClock
-from tests.support.desk import Desk, Rules, Script, running_desk
+from tests.support.desk import Desk, Presence, Rules, Script, running_desk
 from tests.support.memory import heard
 
 pytestmark = pytest.mark.anyio
@@ -185,6 +186,24 @@ async def test_a_limited_agent_can_hand_over_to_a_colleague(
         await desk.hear(heard("more"))
         await desk.reached(3, "done")
         assert desk.turn(3).surface.agent == "second"
+
+
+async def test_only_those_who_may_use_the_colleague_hand_over_to_it(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse_second(self: Presence, _speaker: Speaker, _place: PlaceKey) -> str | None:
+        return "you may not use this agent here" if self.agent == "second" else None
+
+    async with running_desk(tmp_path, clock=clock, rules=THREE) as desk:
+        desk.launcher.script = once(LIMITED)
+        await desk.hear(to_demo("work"))
+        await asked(desk)
+        monkeypatch.setattr(Presence, "refusal", refuse_second)
+
+        await desk.answer(1, "bridge:hand-over:second")
+
+        assert desk.deliveries.settled == [("refused", "you may not use this agent here")]
+        assert desk.turn(1).state == TurnState.QUEUED
 
 
 async def test_who_was_told_already_is_not_handed_over_to(
