@@ -32,8 +32,8 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
-`exit-at-start`, `system-prompt` (takes one over ACP), `mute-tell` (`tell` is the last thing it does
-that can be seen).
+`exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
+`mute-tell` (`tell` is the last thing it does that can be seen).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -678,6 +678,8 @@ class Agent:
 
     def _on_session_new(self, params: Json) -> Json:
         session = self._open(new_id("demo"), params)
+        if system := params.get("systemPrompt"):
+            session.remember("system", "\n\n".join(block["text"] for block in system["content"]))
         return {"sessionId": session.name, **session.settings()}
 
     def _on_session_load(self, params: Json) -> Json:
@@ -735,10 +737,8 @@ class Agent:
         system = params.get("systemPrompt")
         if system and ("system-prompt" not in FAULTS or system["mode"] != "append"):
             raise WireError(INVALID_PARAMS, "The demo agent cannot apply this systemPrompt.")
-        session = self.sessions[name] = Session(name, params["cwd"])
-        if system:
-            session.remember("system", "\n\n".join(block["text"] for block in system["content"]))
-        return session
+        self.sessions[name] = Session(name, params["cwd"])
+        return self.sessions[name]
 
     def _reopen(self, params: Json) -> Session:
         name = params["sessionId"]

@@ -152,7 +152,8 @@ class Audience:
             self._count("between_turns")
 
     async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
-        if isinstance(update, (TextUpdate, ThoughtUpdate)):
+        is_inner = isinstance(update, ThoughtUpdate) and update.parent is not None
+        if isinstance(update, (TextUpdate, ThoughtUpdate)) and not is_inner:
             if type(update) is not self._joining:
                 await self._flush()
                 self._joining = type(update)

@@ -153,8 +153,13 @@ class Handshake:
             AgentLoginNeeded: it needs a login first.
             AgentError: it did not answer, or not as it should.
         """
+        words: dict[str, Any] = {}
+        if self._instructs:
+            # Only here: agents keep it with the conversation, and ignore another one later.
+            content = [{"type": "text", "text": self._system}]
+            words["systemPrompt"] = {"mode": "append", "content": content}
         async with self._peer.step("session/new", self._timeouts.new):
-            answer = await self._ask("session/new")
+            answer = await self._ask("session/new", **words)
         session_id = string(answer.get("sessionId"))
         if session_id is None:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
@@ -180,8 +185,7 @@ class Handshake:
         method = WAYS_BACK[way]
         async with self._peer.step(method, self._timeouts.load):
             answer = await self._ask(method, sessionId=known)
-        offers = Offers.of(answer, restored=True)
-        return Begun(known, offers, way, self._capabilities, self._instructs)
+        return Begun(known, Offers.of(answer, restored=True), way, self._capabilities)
 
     async def _restore(self, known: str) -> Begun | None:
         for way in self.ways_back():
@@ -196,12 +200,9 @@ class Handshake:
         self._peer.audience.session_id = None
         return None
 
-    async def _ask(self, method: str, **params: str) -> Json:
+    async def _ask(self, method: str, **params: Any) -> Json:
         """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
         words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
-        if self._instructs:
-            content = [{"type": "text", "text": self._system}]
-            words["systemPrompt"] = {"mode": "append", "content": content}
         if self._launch.meta:
             words["_meta"] = dict(self._launch.meta)
         return mapping(await self._peer.transport.request(method, words))

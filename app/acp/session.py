@@ -20,7 +20,7 @@ from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.core.ports import AgentListener
 from app.core.types import Attachment
-from app.core.updates import Choices, PromptEnd, UsageUpdate
+from app.core.updates import Choices, PromptEnd, Tokens, UsageUpdate
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
 NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say
@@ -175,10 +175,11 @@ class AcpSession:
         return AgentTimedOut(self._peer.name, "session/cancel", self._timeouts.cancel)
 
     def _usage(self, usage: Usage | None) -> UsageUpdate | None:
-        """Return the tokens used, unless the agent reported more before."""
-        if usage is None or self._peer.audience.heard_usage:
+        """Return the tokens used; how full the context is only if the agent did not say so."""
+        if usage is None:
             return None
-        return UsageUpdate(used=usage.total_tokens)
+        used = None if self._peer.audience.heard_usage else usage.total_tokens
+        return UsageUpdate(used=used, tokens=_tokens(usage))
 
     async def _grant(self, way: Way) -> None:
         if isinstance(way, NotOffered):
@@ -218,3 +219,13 @@ class AcpSession:
 def _replace_surrogates(text: str) -> str:
     """Replace halves of surrogate pairs, which platforms may deliver and JSON cannot carry."""
     return text.encode(errors="replace").decode()
+
+
+def _tokens(usage: Usage) -> Tokens:
+    """Count each token once: some agents count cached tokens as input, thoughts as output."""
+    read, write = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
+    thought, total = usage.thought_tokens or 0, usage.total_tokens
+    apart = usage.input_tokens + usage.output_tokens + thought + read + write <= total
+    if apart:
+        return Tokens(usage.input_tokens, usage.output_tokens + thought, read, write)
+    return Tokens(max(0, usage.input_tokens - read - write), usage.output_tokens, read, write)

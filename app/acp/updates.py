@@ -80,14 +80,14 @@ def _text(update: Json) -> BridgeUpdate | None:
     if not text:
         return None
     # A sub-agent's text is not the answer: the agent writes that itself.
-    if _parent(update) is not None:
-        return ThoughtUpdate(text)
+    if (parent := _parent(update)) is not None:
+        return ThoughtUpdate(text, parent)
     return message_file(update.get("content")) or TextUpdate(text)
 
 
 def _thought(update: Json) -> BridgeUpdate | None:
     text = message_words(update.get("content"))
-    return ThoughtUpdate(text) if text else None
+    return ThoughtUpdate(text, _parent(update)) if text else None
 
 
 def _nothing(_update: Json) -> BridgeUpdate | None:

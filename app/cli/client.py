@@ -22,6 +22,7 @@ from app.core.types import SessionState
 from app.errors import BridgeError, NotFound
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.local_socket import SOCKET_HOST, socket_path
+from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
     AgentDetail,
     AgentOut,
@@ -280,6 +281,23 @@ class Client:
     async def login_link(self) -> str:
         """Make a link that logs in the person who opens it first."""
         return (await self._send(LinkOut, "/login-links", {})).url
+
+    async def schedules(self, agent: str | None) -> list[ScheduleOut]:
+        """List schedules, of one agent or of all."""
+        query = {} if agent is None else {"agent": agent}
+        return (await self._get(Page[ScheduleOut], "/schedules", query)).items
+
+    async def add_schedule(self, new: NewSchedule) -> ScheduleOut:
+        """Make a schedule."""
+        return await self._send(ScheduleOut, "/schedules", new.model_dump(exclude_none=True))
+
+    async def change_schedule(self, schedule: int, change: str) -> ScheduleOut:
+        """Pause, resume or run a schedule."""
+        return await self._send(ScheduleOut, f"/schedules/{schedule}/{change}", {})
+
+    async def remove_schedule(self, schedule: int) -> None:
+        """End a schedule."""
+        await self._request("DELETE", f"/schedules/{schedule}")
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

@@ -112,7 +112,7 @@ def usage_line(data: Mapping[str, Any]) -> str:
     parts = []
     if used is not None:
         parts.append(f"{used} of {size} tokens" if size else f"{used} tokens")
-    if price := money(cost, data.get("currency")):
+    if price := money(cost, data.get("currency"), estimated=bool(data.get("estimated"))):
         parts.append(price)
     return ", ".join(parts)
 

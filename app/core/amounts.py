@@ -6,11 +6,11 @@ MINUTE = 60
 HOUR = 60 * MINUTE
 
 
-def money(cost: float | None, currency: str | None) -> str:
-    """Format a cost; nothing for zero, and less than a cent is shown as such."""
+def money(cost: float | None, currency: str | None, *, estimated: bool = False) -> str:
+    """Format a cost; nothing for zero, less than a cent as such, an estimate with a tilde."""
     if not cost:
         return ""
-    amount, less = (f"{cost:.2f}", "") if cost >= 0.01 else ("0.01", "<")
+    amount, less = (f"{cost:.2f}", "~" * estimated) if cost >= 0.01 else ("0.01", "<")
     return f"{less}${amount}" if currency in {None, "", "USD"} else f"{less}{amount} {currency}"
 
 

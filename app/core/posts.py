@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from app.core.amounts import money
 from app.core.ask_view import AskView
 from app.core.keys import SessionKey
 from app.core.notes import Note
@@ -77,9 +78,16 @@ class Outcome:
     """The person behind each approval, in order."""
     cost: float = 0.0
     currency: str = ""
+    estimated: bool = False
+    """Whether the cost was worked out from the tokens."""
     pushed: Pushed | None = None
     on_hold: int = 0
     """Messages that a stop put on hold."""
+
+    @property
+    def price(self) -> str:
+        """What the turn cost, for people; empty if that is not known."""
+        return money(self.cost, self.currency, estimated=self.estimated)
 
 
 @dataclass(frozen=True, slots=True)

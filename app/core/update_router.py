@@ -81,6 +81,8 @@ class UpdateRouter:
         self._order = asyncio.Lock()
         self._pieces: list[str] = []
         self._kind: Literal["text", "thought"] = "text"
+        self._parent: str | None = None
+        """The call whose sub-agent is thinking."""
         self._size = 0
         self._since = 0.0
         self._text = GrowingText(vault)
@@ -107,8 +109,9 @@ class UpdateRouter:
                 await self._turn_to("text")
             self._add(update.text)
         elif type(update) is ThoughtUpdate:
-            if self._kind != "thought" or self._changed_tools:
-                await self._turn_to("thought")
+            same = self._kind == "thought" and self._parent == update.parent
+            if not same or self._changed_tools:
+                await self._turn_to("thought", update.parent)
             self._add(update.text)
         else:
             await self._take_other(update)
@@ -188,6 +191,7 @@ class UpdateRouter:
             approvers=tuple(map(self._vault.redact, people)),
             cost=usage.cost or 0.0,
             currency=usage.currency or "",
+            estimated=usage.estimated,
         )
 
     def _line(self, tool: ToolUpdate) -> ToolLine:
@@ -207,10 +211,10 @@ class UpdateRouter:
         self._pieces.append(text)
         self._size += len(text)
 
-    async def _turn_to(self, kind: Literal["text", "thought"]) -> None:
-        """End the row of one kind before the next kind begins."""
-        await self.flush(final=self._kind != kind)
-        self._kind = kind
+    async def _turn_to(self, kind: Literal["text", "thought"], parent: str | None = None) -> None:
+        """End the row of one kind, or of one sub-agent, before the next begins."""
+        await self.flush(final=(self._kind, self._parent) != (kind, parent))
+        self._kind, self._parent = kind, parent
 
     async def _take_other(self, update: BridgeUpdate) -> None:
         match update:
@@ -288,7 +292,8 @@ class UpdateRouter:
             self._answered += len(safe)
         else:
             self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
-        return [Entry(self._kind, text=safe, session=self._ref.session, turn=self._ref.turn)]
+        data = {"parent": self._vault.redact(self._parent)} if self._parent else {}
+        return [Entry(self._kind, safe, "", data, self._ref.session, self._ref.turn)]
 
     def _begin_words(self, words: str) -> None:
         """Begin a paragraph with the first words after a tool call."""
@@ -339,6 +344,8 @@ class UpdateRouter:
                 await self._clock.sleep(due)
 
     def _show(self) -> None:
+        if self._parent is not None:
+            return  # the page shows it under its call, once it has a row
         safe = self._text.preview("".join(self._pieces))
         if safe:
             self._feed.show(Unfinished(self._ref.session, self._ref.turn, self._kind, safe))

@@ -18,9 +18,11 @@ class TextUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtUpdate:
-    """A piece of the agent's thinking."""
+    """A piece of the agent's thinking, or of what a sub-agent says."""
 
     text: str
+    parent: str | None = None
+    """The call whose sub-agent says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,16 @@ class PlanUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a conversation, each counted once by what it costs."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class UsageUpdate:
     """How much context and money the session has used."""
 
@@ -71,6 +83,9 @@ class UsageUpdate:
     size: int | None = None
     cost: float | None = None
     currency: str | None = None
+    tokens: Tokens | None = None
+    estimated: bool = False
+    """Whether the bridge worked the cost out from the tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
 from app.agents.personas import AgentPersonas
+from app.agents.prices import read_prices
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace
 from app.children.traces import Traces
@@ -343,6 +344,7 @@ class Joined:
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
+            estimate=read_prices(configuration.data_dir).estimate,
         )
 
     @cached_property

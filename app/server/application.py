@@ -18,6 +18,7 @@ from app.server import (
     memory_api,
     page,
     problems,
+    schedules_api,
 )
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -68,6 +69,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
+    application.include_router(schedules_api.router)
     application.include_router(install.router)
     page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])

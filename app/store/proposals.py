@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import SessionKey
@@ -35,7 +35,7 @@ class ProposalRows:
         """Find an agent's proposal from a branch; None if there is none or it was removed."""
         query = _proposed(agent, repository).where(checkout.c.branch == branch)
         row = self._database.one(query.limit(1))
-        return _proposed_of(row) if row else None
+        return self._now_of(row) if row else None
 
     def latest(self, session_id: int) -> Proposed | None:
         """Return a session's latest proposal."""
@@ -49,11 +49,22 @@ class ProposalRows:
             checkout.c.base == base, checkout.c.link != "", checkout.c.outcome == ""
         )
         with self._database.engine.connect() as connection:
-            return [_proposed_of(row) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        return [self._now_of(row) for row in rows]
+
+    def _now_of(self, row: Row[Any]) -> Proposed:
+        """Read a proposal as that of the agent it was handed over to, if it was."""
+        heir = self._database.one(_GONE_ON, first=row.session, at=row.url, named=row.branch)
+        return _proposed_of(heir or row)
 
     async def settle(self, proposed: Proposed, outcome: str) -> None:
         """Record that it was merged, closed or reopened."""
-        change = update(checkout).where(*_this(proposed)).values(outcome=outcome)
+        same = (
+            checkout.c.url == proposed.repository.url,
+            checkout.c.branch == proposed.branch,
+            checkout.c.way == "branch",
+        )
+        change = update(checkout).where(*same).values(outcome=outcome)
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def tell(
@@ -84,22 +95,24 @@ class ProposalRows:
         return await self._database.writer.run(write)
 
 
-_heir, _theirs = session.alias(), checkout.alias()
-_taken_over = (
-    select(_theirs.c.session)
-    .join(_heir, _heir.c.id == _theirs.c.session)
-    .join(place, (place.c.id == session.c.place) & (place.c.holder == _heir.c.agent))
+_first = session.alias()
+_GONE_ON = (
+    select(checkout)
+    .join(session, session.c.id == checkout.c.session)
+    .join(_first, _first.c.id == bindparam("first"))
+    .join(place, (place.c.id == _first.c.place) & (place.c.holder == session.c.agent))
     .where(
-        _heir.c.place == session.c.place,
-        _heir.c.id != session.c.id,
-        _theirs.c.url == checkout.c.url,
-        _theirs.c.branch == checkout.c.branch,
-        _theirs.c.sent != "",
+        session.c.place == _first.c.place,
+        session.c.closed.is_(None),
+        checkout.c.url == bindparam("at"),
+        checkout.c.branch == bindparam("named"),
+        checkout.c.way == "branch",
+        checkout.c.sent != "",
     )
-    .correlate(session, checkout)
-    .exists()
+    .order_by(checkout.c.number.desc())
+    .limit(1)
 )
-"""Whether the agent that holds the place has gone on with the branch: then it speaks about it."""
+"""The proposal of the agent that holds the place and has gone on with the branch of another."""
 
 
 def _proposed(agent: str, repository: str) -> Select[Any]:
@@ -112,7 +125,6 @@ def _proposed(agent: str, repository: str) -> Select[Any]:
             checkout.c.name == repository,
             checkout.c.way == "branch",
             checkout.c.sent != "",
-            ~_taken_over,
         )
         .order_by(checkout.c.session.desc(), checkout.c.number.desc())
     )

@@ -41,6 +41,8 @@ class Kit:
     """A mode in which it makes a file in its workspace without asking, if it has one."""
     resumes: bool = True
     """Whether it offers to resume a conversation; all of them offer to load one."""
+    instructed: bool = False
+    """Whether it takes a system prompt over ACP."""
     frees: tuple[str, str] = (".no-such-settings", "")
     """A file in its HOME, and what it says to make commands run unasked."""
     unguarded: tuple[str, ...] = ()
@@ -191,6 +193,7 @@ REAL = (
         command_of("claude", "claude-agent-acp"),
         _claude,
         free_mode="acceptEdits",
+        instructed=True,
         frees=(".claude/settings.json", '{"permissions": {"allow": ["Bash"]}}'),
         unguarded=("canary-command", "canary-helper", "canary-hook", "canary-server"),
     ),
@@ -200,6 +203,7 @@ REAL = (
         _codex,
         _codex_files,
         free_mode="agent-full-access",
+        instructed=True,
         frees=_CODEX_FREE,
         unguarded=("canary-command", "canary-server"),
     ),

@@ -157,6 +157,7 @@ class Rig:
         *,
         mode: str | None = None,
         number: int = 1,
+        system: str = "",
         **entry: Any,
     ) -> Opened:
         """Bring the agent to life, with an earlier conversation if one is given.
@@ -175,7 +176,9 @@ class Rig:
             updated_at=SystemClock().now(),
         )
         async with asyncio.timeout(BOUND):
-            return await self.launcher(**entry).open(session, Workspace(workspace), self.between)
+            return await self.launcher(**entry).open(
+                session, Workspace(workspace), self.between, system=system
+            )
 
     async def reopen(self, opened: Opened, how: str) -> Opened:
         """End a life and begin another: a new conversation, or the old one."""

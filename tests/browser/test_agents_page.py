@@ -275,3 +275,46 @@ def crew(bridge: Forked) -> Iterator[None]:
     yield
     for name in ("pictured", "hidden-one"):
         bridge.http.delete(f"/api/v1/agents/{name}")
+
+
+def test_a_persona_is_written_refused_undone_and_seen_in_the_prompt(visit: Visiting) -> None:
+    window = visit(forgiven=REFUSED).open("/agents/demo")
+    page, text = window.page, "Text of IDENTITY.md"
+    page.locator("#persona").get_by_role("link", name="IDENTITY.md").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("IDENTITY.md")
+
+    page.get_by_label(text).fill("---\nnmae: Ada\n---\nYou count.")
+    window.button("Save").click()
+    expect(page.locator("#p-file")).to_contain_text("Line 2: this is none of the keys.")
+    expect(page.get_by_label(text)).to_have_value("---\nnmae: Ada\n---\nYou count.")
+    page.get_by_label(text).fill("---\nname: Ada\n---\nYou count.")
+    window.button("Save").click()
+    expect(page.locator("#head")).not_to_contain_text("not written yet")
+    expect(page.locator("#versions li")).to_have_count(1)
+    page.get_by_label(text).fill("You write.")
+    window.button("Save").click()
+    expect(page.locator("#versions li")).to_have_count(2)
+    window.button("Undo the last change").click()
+    expect(page.get_by_label(text)).to_have_value("---\nname: Ada\n---\nYou count.")
+    assert window.findings() == []
+    window.picture("persona-editor")
+
+    page.goto("/")
+    window.say("@demo say hello")
+    expect(window.turns.last).to_contain_text("hello")
+    window.settled()
+    window.turns.last.get_by_role("link", name="prompt").click()
+    expect(page.get_by_label("Prompt", exact=True)).to_contain_text("You count.")
+    assert window.findings() == []
+    window.picture("prompt")
+
+    plain = visit(scripts=False, size=PHONE, scheme="dark").open("/agents")
+    plain.page.get_by_role("link", name="USER.md").click()
+    plain.page.get_by_label("Text of USER.md").fill("The team.")
+    plain.button("Save").click()
+    expect(plain.page.get_by_label("Text of USER.md")).to_have_value("The team.")
+    plain.button("Delete").click()
+    expect(plain.page.get_by_text("not written yet")).to_be_visible()
+    plain.button("Restore version 2").click()
+    expect(plain.page.get_by_label("Text of USER.md")).to_have_value("The team.")
+    plain.picture("persona-phone")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Agents, Visiting
 from tests.support.plays import call, player, put, text
-from tests.support.served import Site
+from tests.support.served import Site, let_go
 from tests.support.window import PHONE, Visit
 
 ZOOMED = (320, 200)
@@ -136,6 +136,33 @@ def test_commands_of_the_bridge_and_of_the_agent_are_offered_after_a_slash(
     press("Enter")
     expect(window.log).to_contain_text("Claude: ready")
     expect(box).to_have_value("")
+
+
+@pytest.mark.slow
+def test_names_of_workspace_files_are_offered_after_a_hash_and_after_at_slash(
+    visit: Visiting, bridge: Site
+) -> None:
+    window = visit().open()
+    page, press = window.page, window.page.keyboard.press
+    window.say("@claude say hello")
+    window.settled()
+    for name in ("walrus.py", "walnut.md"):
+        let_go(bridge.data_dir, name)
+    box, offered = page.get_by_label("Message", exact=True), page.locator("#commands li")
+
+    box.focus()
+    page.keyboard.type("compare #walr")
+    expect(offered).to_have_text(["walrus.py"])
+    window.picture("file-names")
+    assert window.findings() == []
+    press("Enter")
+    expect(box).to_have_value("compare walrus.py ")
+    page.keyboard.type("with @/WAL")
+    expect(offered).to_have_text(["walnut.md", "walrus.py"])
+    press("Tab")
+    expect(box).to_have_value("compare walrus.py with walnut.md ")
+    page.keyboard.type("and #12")
+    expect(offered.first).to_be_hidden()
 
 
 @pytest.mark.slow

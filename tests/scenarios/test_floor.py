@@ -128,6 +128,30 @@ def test_listen_all_gives_the_floor_to_everybody_and_mention_takes_it_back(
     assert said(bridge, message(place, "say nobody"))[2] == []
 
 
+def test_a_place_stays_with_its_holder_until_it_is_told_otherwise(
+    bridge: Observed, place: str
+) -> None:
+    bridge.ask(place, "say here", "demo")
+    assert said(bridge, message(place, "agent second say mine")) == (
+        ("done", "handed_over", ["second"])
+    )
+    assert bridge.end(place, 0, "second")["text"] == "mine"
+
+    bridge.ask(place, "say just asked", "demo")
+    assert said(bridge, message(place, "say untagged"))[1:] == ("holder", ["second"])
+    bridge.told(place, "listen latest", "demo")
+    bridge.ask(place, "say now me", "demo")
+    assert said(bridge, message(place, "say latest"))[1:] == ("latest", ["demo"])
+
+    assert bridge.told(place, "agent second") == (
+        "second takes over. It answers messages here that mention no agent."
+    )
+    query = "select session.id from session join surface on surface.session = session.id "
+    own = bridge.rows(f"{query} where external = ? and session.agent = 'second'", place)
+    assert bridge.http.delete(f"/api/v1/sessions/{own[0][0]}").status_code == 204
+    assert said(bridge, message(place, "say alone"))[1:] == ("only_agent", ["demo"])
+
+
 def test_a_reply_goes_to_the_agent_replied_to(bridge: Observed, place: str) -> None:
     both_here(bridge, place)
 

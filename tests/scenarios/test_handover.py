@@ -38,65 +38,6 @@ def prompt_of(world: SlackWorld, agent: str, words: str) -> str:
     return str(world.bridge.rows(PROMPTS, agent, f"%{words}%")[-1][0])
 
 
-def test_a_thread_with_a_branch_is_handed_over_and_back(town: tuple[SlackWorld, Hub]) -> None:
-    world, hub = town
-    known = len(hub.pulls())
-    thread = world.say(f"{world.at('claude')} write one.txt by claude")
-    world.wait_answer(thread, "/pull/")
-    pull = hub.pulls()[known]
-    world.say("the colour should be blue", thread=thread, who=world.bob)
-    world.wait_answer(thread, "the colour should be blue")
-    # A turn that is stopped delivers nothing: its file comes along all the same.
-    world.say("write left.txt unfinished\nhold never", thread=thread)
-    left = "select count(*) from transcript where kind = 'text' and text like '%Wrote left.txt%'"
-    world.bridge.wait(lambda: world.bridge.rows(left)[0][0] > 0, "nothing is left over")
-    world.say("!stop", thread=thread)
-    world.wait_told(thread, "Stopped.")
-    world.settle()
-
-    world.say("!agent codex write two.txt by codex", thread=thread)
-    world.wait_answer(thread, f"#{pull.number}>", "codex")
-    world.say("write three.txt by codex", thread=thread)
-    world.wait_answer(thread, "three.txt", "codex")
-    world.settle()
-    files = {name: hub.file(pull, name) for name in ("one.txt", "left.txt", "two.txt", "three.txt")}
-    assert files == {
-        "one.txt": "by claude",
-        "left.txt": "unfinished",
-        "two.txt": "by codex",
-        "three.txt": "by codex",
-    }
-    assert len(hub.pulls()) == known + 1
-    told = prompt_of(world, "codex", "two.txt")
-    assert "You take over from claude." in told
-    assert "write one.txt by claude" in told
-    assert "claude: Wrote one.txt." in told
-    assert "Bob: the colour should be blue" in told
-    assert told.endswith("\nwrite two.txt by codex")
-
-    world.say("!agent claude", thread=thread)
-    world.wait_answer(thread, "claude takes over.")
-    world.say("run cat three.txt", thread=thread)
-    world.wait_answer(thread, "by codex")
-    world.say("write four.txt by claude", thread=thread)
-    world.wait_answer(thread, "four.txt")
-    world.settle()
-    back = prompt_of(world, "claude", "cat three.txt")
-    assert "codex pushed to your branch" in back
-    assert "codex: Wrote three.txt." in back
-    assert "recall" not in back
-    assert hub.file(pull, "four.txt") == "by claude"
-    assert hub.file(pull, "three.txt") == "by codex"
-    assert len(hub.pulls()) == known + 1
-
-    # One agent speaks about the pull request that both worked on: the one that has the thread.
-    hub.github.close_pull("ann", pull, merge=True)
-    world.wait_answer(thread, "Merged: ")
-    hub.github.quiet()
-    world.settle()
-    assert not any("Merged: " in each.words for each in world.answers(thread, "codex"))
-
-
 def test_who_is_not_here_or_not_known_is_refused_with_what_would_help(
     town: tuple[SlackWorld, Hub],
 ) -> None:
@@ -120,6 +61,65 @@ def test_who_is_not_here_or_not_known_is_refused_with_what_would_help(
 
     held = "select count(*) from place where name = ? and holder is not null"
     assert world.bridge.rows(held, f"{world.channel}:{thread}") == [(0,)]
+
+
+def test_a_thread_is_handed_over_with_its_words_its_branch_and_what_was_left_over(
+    town: tuple[SlackWorld, Hub],
+) -> None:
+    world, hub = town
+    known = len(hub.pulls())
+    thread = world.say(f"{world.at('claude')} write one.txt by claude")
+    world.wait_answer(thread, "/pull/")
+    pull = hub.pulls()[known]
+    # A turn that is stopped delivers nothing: its file comes along all the same.
+    world.say("write left.txt unfinished\nhold never", thread=thread, who=world.bob)
+    left = "select count(*) from transcript where kind = 'text' and text like '%Wrote left.txt%'"
+    world.bridge.wait(lambda: world.bridge.rows(left)[0][0] > 0, "nothing is left over")
+    world.say("!stop", thread=thread)
+    world.wait_told(thread, "Stopped.")
+
+    world.say("!agent codex write two.txt by codex", thread=thread)
+    world.wait_answer(thread, f"#{pull.number}>", "codex")
+    world.settle()
+
+    files = [hub.file(pull, name) for name in ("one.txt", "left.txt", "two.txt")]
+    assert files == ["by claude", "unfinished", "by codex"]
+    assert len(hub.pulls()) == known + 1
+    told = prompt_of(world, "codex", "two.txt")
+    assert "You take over from claude." in told
+    assert "write one.txt by claude" in told
+    assert "claude: Wrote one.txt." in told
+    assert "Bob: write left.txt unfinished" in told
+    assert told.endswith("\nwrite two.txt by codex")
+
+    # The agent that has the thread speaks about the pull request, although another opened it.
+    hub.github.close_pull("ann", pull, merge=True)
+    world.wait_answer(thread, "Merged: ", "codex")
+    hub.github.quiet()
+    world.settle()
+    assert sum("Merged: " in each.words for each in world.said(thread)) == 1
+
+
+def test_going_back_brings_words_and_commits(town: tuple[SlackWorld, Hub]) -> None:
+    world, hub = town
+    known = len(hub.pulls())
+    thread = world.say(f"{world.at('claude')} write first.txt by claude")
+    world.wait_answer(thread, "/pull/")
+    pull = hub.pulls()[known]
+    world.say("!agent codex write second.txt by codex", thread=thread)
+    world.wait_answer(thread, "second.txt", "codex")
+
+    world.say("!agent claude", thread=thread)
+    world.wait_answer(thread, "claude takes over.")
+    world.say("run cat second.txt > third.txt", thread=thread)
+    world.wait_answer(thread, "third.txt")
+    world.settle()
+
+    back = prompt_of(world, "claude", "third.txt")
+    assert "codex pushed to your branch" in back
+    assert "codex: Wrote second.txt." in back
+    assert hub.file(pull, "third.txt") == "by codex"
+    assert len(hub.pulls()) == known + 1
 
 
 def test_a_limited_agent_offers_the_hand_over_and_the_other_keeps_the_thread(

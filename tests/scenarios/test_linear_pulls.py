@@ -31,3 +31,28 @@ def test_an_assigned_issue_becomes_a_pull_request_that_the_session_leads_to(tmp_
     assert session.issue.state.type == "started"
     assert hub.file(pull, "login.txt") == "fixed"
     assert world.linear.faults == []
+
+
+def test_an_agent_reviews_on_linear_what_another_pushed_for_the_issue(tmp_path: Path) -> None:
+    agents = ("claude", "codex")
+    with Hub(tmp_path, agents) as hub:
+        settings = {**hub.settings, "LINEAR_TEAM_REPOS": "ENG=acme/widgets"}
+        with LinearWorld(
+            tmp_path, agents=agents, settings=settings, entry={"mode": "free"}
+        ) as world:
+            hub.call(world.bridge)
+            first = world.assign("write login.txt fixed")
+            world.wait_end(first)
+            world.linear.reply(first, world.ann, "agent codex")
+            world.linear.wait(lambda: "codex is not available here: on Linear every" in str(first))
+            push = "run cat login.txt; git push origin HEAD:refs/heads/mine 2>&1"
+            second = world.linear.mention(
+                first.issue, world.apps["codex"], world.ann, f"review this\n{push}"
+            )
+            world.wait_end(second)
+
+    assert "fixed" in second.response
+    assert "This session is read-only and has no branch to push to." in second.response
+    [(told,)] = world.bridge.rows("select prompt from turn where prompt like '%review this%'")
+    assert "+fixed" in told
+    assert len(hub.pulls()) == 1

@@ -197,11 +197,20 @@ def test_an_agent_that_takes_a_system_prompt_gets_it_there_and_in_no_prompt(
 
     kill_idle(bridge, session)
     put(bridge, "agents/system/files/SOUL.md", "Be quiet.")
-    assert "nstructions" not in ask(bridge, session, "say resumed", 5)
-    again = turn(bridge, session, 5)["system_prompt"]
+    told = ask(bridge, session, "say resumed", 5)
+    assert headings(told) == ["Your character"]
+    assert turn(bridge, session, 5)["system_prompt"] == ""
+    assert received(bridge, session, "system", "system") == [[first["system_prompt"]]]
+
+    say(bridge, session, "new")
+    new = "select generation from session where id = ?"
+    bridge.wait(lambda: bridge.rows(new, session) == [(2,)], "it did not start over", PATIENCE)
+    assert OPENING not in ask(bridge, session, "instructions", 6)
+    again = turn(bridge, session, 6)["system_prompt"]
     assert "# Your character\n\nBe quiet." in again
-    assert received(bridge, session, "system", "system") == [[first["system_prompt"], again]]
-    page = unescape(bridge.http.get(f"/turns/{turn(bridge, session, 5)['id']}/prompt").text)
+    texts = bridge.http.get(f"/api/v1/sessions/{session}/transcript").json()["items"]
+    assert again in [each["text"] for each in texts if each["kind"] == "text"]
+    page = unescape(bridge.http.get(f"/turns/{turn(bridge, session, 6)['id']}/prompt").text)
     assert again in page
 
 

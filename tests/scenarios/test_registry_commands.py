@@ -65,22 +65,20 @@ def test_an_agent_is_added_changed_shown_and_never_tells_its_key(served: Machine
 
 
 def test_the_files_of_an_agent_are_written_shown_and_brought_back(served: Machine) -> None:
-    def files(name: str, *words: str, stdin: str = "") -> tuple[int, str, str]:
-        done = served.run("agents", "files", name, *words, stdin=stdin)
+    def files(*words: str, stdin: str = "") -> tuple[int, str, str]:
+        done = served.run("agents", "files", *words, stdin=stdin)
         return done.returncode, done.stdout, done.stderr
 
     assert files("demo", "put", "SOUL.md", stdin="Be kind.")[0] == 0
     assert files("-", "put", "USER.md", stdin="The team.")[0] == 0
-    assert files("demo", "show", "SOUL.md") == (0, "Be kind.", "")
     listed = [line.split() for line in files("demo")[1].splitlines()]
     assert [row[:3] for row in listed] == [["FILE", "SIZE", "CHANGED"], ["SOUL.md", "8", "bytes"]]
-    assert [line.split()[0] for line in files("-")[1].splitlines()] == ["FILE", "USER.md"]
-    status, _, words = files("demo", "remove", "SOUL.md")
-    assert (status, words.count("undo SOUL.md")) == (0, 1)
+    assert "undo SOUL.md" in files("demo", "remove", "SOUL.md")[2]
     assert files("demo", "undo", "SOUL.md") == (0, "", "SOUL.md is as before.\n")
-    for wrong in (("put", "../x"), ("show", "TOOLS.md"), ("put", "IDENTITY.md"), ("undo",)):
-        status, out, words = files("demo", *wrong, stdin="---\nnmae: x\n---\n")
-        assert (status, out, words.count("\n")) == (1, "", 1), wrong
+    assert files("demo", "show", "SOUL.md") == (0, "Be kind.", "")
+    status, out, words = files("demo", "put", "IDENTITY.md", stdin="---\nnmae: x\n---\n")
+    assert (status, out, words.count("\n")) == (1, "", 1)
+    assert "Line 2: this is none of the keys." in words
 
 
 def test_entries_leave_without_secrets_and_come_back(served: Machine) -> None:

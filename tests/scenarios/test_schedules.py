@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY
+from tests.support.github import GithubWorld
+from tests.support.linear import LinearWorld
+from tests.support.nursery import nursery
+from tests.support.slack import SlackWorld
 from tests.support.variants import quick
 from tests.support.world import World
 
-SPEED = 100.0
-"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.6 seconds."""
+SPEED = 300.0
+"""Of the clock: a bridge that sleeps for a minute looks at the time again after 0.2 seconds."""
 ZONES = {
     "Berlin": (
         "30 2 * * * Europe/Berlin",
@@ -74,59 +81,124 @@ def reach(world: World, moment: str, *, due: list[str]) -> None:
     assert runs(world) == wanted
 
 
+def run(world: World, *words: str) -> str:
+    """Run a command next to the bridge, as its operator does; returns what it prints."""
+    bridge = world.bridge
+    home = {"AGENT_BRIDGE_ENV_FILE": os.devnull, "HOME": str(bridge.folder / "person")}
+    known = {"PATH": os.environ["PATH"], "DATA_DIR": str(bridge.data_dir), **home}
+    secret = {"BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN, "BRIDGE_SECRET_KEY": SECRET_KEY}
+    agents = {"AGENTS_JSON": json.dumps(bridge.agents), "PORT": str(bridge.port)}
+    environment = {**known, **secret, **agents}
+    done = nursery().run(*words, environment=environment, cwd=bridge.folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def announced(world: World) -> list[str]:
     """List what the place was told when runs began."""
     posts = world.platform.shown("notice")
     return [post.note for post in posts if post.note.startswith("Schedule 1 by")]
 
 
-@pytest.mark.parametrize(("rule", "spring", "autumn"), quick(1, ZONES))
-def test_each_due_time_runs_once_over_kills_downtime_and_changes_of_the_clocks(
-    tmp_path: Path, rule: str, spring: list[str], autumn: list[str]
+@pytest.mark.parametrize(("rule", "spring", "_autumn"), quick(1, ZONES))
+def test_each_due_time_runs_once_when_the_bridge_is_killed_around_it_and_the_clocks_change(
+    tmp_path: Path, rule: str, spring: list[str], _autumn: list[str]
 ) -> None:
-    began = f"{spring[0][:11]}00:00+00:00"
-    with world_at(tmp_path, began) as world:
+    with world_at(tmp_path, f"{spring[0][:11]}00:00+00:00") as world:
         world.command("t1", f'schedule "{rule}" say tick')
         world.settle()
         first, gap, after = spring
 
-        # Killed before and after the commit that makes the run.
+        # Before and after the commit that makes the run, and when it is decided on.
         world.bridge.arm("schedules.begin", "before")
         reach(world, first, due=[first])
         world.bridge.arm("schedules.begin", "after")
         reach(world, gap, due=[first, gap])
-        # Killed when it has decided on the run.
         world.bridge.arm("decisions.accept", "after")
         reach(world, after, due=[first, gap, after])
-        assert world.deaths == 3
 
-        # Three days of downtime: two times are skipped, one run makes up for all three.
+    assert world.deaths == 3
+    assert [post.text for post in world.turns("t1")] == ["tick"] * 3
+    assert announced(world) == [f"Schedule 1 by Ann ({rule}): say tick"] * 3
+
+
+@pytest.mark.parametrize(("rule", "spring", "autumn"), quick(1, ZONES))
+def test_what_was_due_in_days_of_downtime_is_made_up_for_by_one_run(
+    tmp_path: Path, rule: str, spring: list[str], autumn: list[str]
+) -> None:
+    first = datetime.fromisoformat(spring[-1])
+    with world_at(tmp_path, str(first - timedelta(hours=1))) as world:
+        world.command("t1", f'schedule "{rule}" say tick')
+        world.settle()
         world.end()
-        late = after.replace("03-30", "04-02").replace("03-09", "03-12")
-        hour_later = late.replace("T0", "T1")
-        world.bridge.set_clock(hour_later)
+
+        # Three days later: this time, and the same of the two days before it, have passed.
+        late = str(first + timedelta(days=2))
+        world.bridge.set_clock(str(first + timedelta(days=2, hours=9)))
         world.bridge.start()
-        done = [first, gap, after, late]
-        reach(world, hour_later, due=done)
-        assert announced(world)[-1].splitlines() == [
-            f"Schedule 1 by Ann ({rule}): say tick",
-            "3 runs were missed while the bridge was not running; this run makes up for them.",
+        reach(world, str(first + timedelta(days=2, hours=9)), due=[late])
+        assert announced(world) == [
+            f"Schedule 1 by Ann ({rule}): say tick\n"
+            "3 runs were missed while the bridge was not running; this run makes up for them."
         ]
 
         # Months later, around the hour that comes twice.
-        before = str(datetime.fromisoformat(autumn[0]).replace(minute=0)).replace(" ", "T")
         world.bridge.kill()
-        world.bridge.set_clock(before)
+        world.bridge.set_clock(str(datetime.fromisoformat(autumn[0]) - timedelta(minutes=30)))
         world.revive()
-        world.settle(lambda: len(runs(world)) == 5)
-        done.append(runs(world)[-1][0])
+        world.settle(lambda: len(runs(world)) == 2)
         assert "runs were missed" in announced(world)[-1]
         world.bridge.set_clock(autumn[0])
-        world.settle(lambda: len(runs(world)) == 6)
+        world.settle(lambda: len(runs(world)) == 3)
         [(due,)] = world.bridge.rows("select due_at from schedule")
+        [listed] = json.loads(run(world, "schedules", "list", "--json"))
 
     assert runs(world)[-1] == (name(autumn[0]), "done")
     assert due == datetime.fromisoformat(autumn[1]).timestamp()
-    assert len({run for run, _ in runs(world)}) == 6
-    assert all(post.text == "tick" for post in world.turns("t1"))
-    assert len(world.turns("t1")) == len(announced(world)) == 6
+    assert (listed["words"], listed["next"]) == ("say tick", due)
+    assert [post.text for post in world.turns("t1")] == ["tick"] * 3
+
+
+def test_a_schedule_runs_in_a_slack_thread_that_it_began(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path) as world:
+        thread = world.say(f"{world.at('claude')} schedule \u201c0 9 * * 1-5\u201d say tick")
+        world.wait_answer(thread, "Schedule 1 for claude: say tick")
+        world.say(f"{world.at('claude')} schedule run 1", thread=thread, who=world.bob)
+
+        world.wait_answer(thread, "tick")
+        world.settle()
+
+        said = [message.words for message in world.answers(thread)]
+        [(prompt,)] = world.bridge.rows("select prompt from turn")
+    assert said[1:3] == ["Schedule 1 runs now.", said[2]]
+    assert said[2].startswith("Schedule 1 by Ann (0 9 * * 1-5 ")
+    assert said[3] == "tick"
+    assert "could not be read" not in prompt
+
+
+def test_a_schedule_runs_on_an_issue_on_github(tmp_path: Path) -> None:
+    with GithubWorld(tmp_path) as world:
+        issue = world.issue()
+        world.github.comment("ann", issue, '@claude-bridge schedule "0 9 * * 1-5" say tick')
+        world.wait_for(issue, "Schedule 1 for")
+        world.github.comment("ann", issue, "@claude-bridge schedule run 1")
+
+        world.wait_for(issue, "Schedule 1 by ann")
+        world.settled()
+
+        assert [each.body for each in world.visible(issue)][-1].startswith("@ann\n\ntick")
+        assert world.turns() == 1
+
+
+def test_a_schedule_runs_in_a_session_on_linear(tmp_path: Path) -> None:
+    with LinearWorld(tmp_path) as world:
+        session = world.assign("say begun")
+        world.wait_end(session)
+        world.linear.reply(session, world.ann, 'schedule "0 9 * * 1-5" say tick')
+        world.linear.wait(lambda: "Schedule 1 for" in str(session.activities))
+        world.linear.reply(session, world.ann, "schedule run 1")
+
+        world.linear.wait(lambda: session.of_type("response")[-1].body == "tick")
+
+        assert "Schedule 1 by Ann" in str(session.activities)
+        assert world.linear.faults == []

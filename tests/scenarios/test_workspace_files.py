@@ -114,3 +114,25 @@ def test_strangers_see_no_files(world: World) -> None:
     for path in ("", "/files/b.txt", "/raw/b.txt", "/change?of=x&file=0"):
         answer = world.bridge.http.get(f"/workspace/1{path}", headers={"Authorization": ""})
         assert answer.status_code == 401
+
+
+def test_the_message_box_is_offered_the_names_of_files(world: World) -> None:
+    def names(part: str) -> list[str]:
+        offered = world.bridge.http.get("/names/t/web/t1", params={"q": part}).json()
+        return [item["name"] for item in offered]
+
+    folder = world.bridge.data_dir / "workspaces" / "1-demo"
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules" / "logo.js").touch()
+    (folder / "my logo.txt").touch()
+
+    assert names("logo") == ["deep/logo.png", "my logo.txt"]
+    assert names("DEEP/") == ["deep/logo.png"]
+    assert names("c.py") == ["c.py"]
+    assert {"b.txt", "c.py", "deep/logo.png"} <= set(names(""))
+    assert names("config") == names("passwd") == names("odd") == names("../") == []
+    assert len(names("")) <= 12
+    [spaced] = world.bridge.http.get("/names/t/web/t1", params={"q": "my logo"}).json()
+    assert spaced["text"] == "`my logo.txt` "
+    with httpx.Client(base_url=world.bridge.http.base_url, trust_env=False) as stranger:
+        assert stranger.get("/names/t/web/t1").status_code in {303, 401, 403}

@@ -107,7 +107,9 @@ def stories(draw: st.DrawFn) -> list[Entry]:
             case "said":
                 story.said(draw(words), *draw(st.sets(st.sampled_from(["claude", "codex"]))))
             case "text" | "thought" as kind:
-                story.row(kind, draw(words | long_words), turn=turn)
+                parent = draw(st.none() | st.sampled_from("abz"))
+                inner = {"parent": parent} if kind == "thought" and parent else {}
+                story.row(kind, draw(words | long_words), turn=turn, **inner)
             case "tool":
                 _call(draw, story, turn)
             case "plan":

@@ -5,7 +5,6 @@ What one message leads to is one commit, and nothing is announced before it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
 from app.core.inbound import (
     Accepted,
-    Answered,
     AskAnswer,
     Changed,
     Corrected,
@@ -26,12 +24,12 @@ from app.core.inbound import (
     Delivery,
     DeliveryState,
     Heard,
-    Rated,
 )
 from app.core.intake.access import Access
+from app.core.intake.answers import Answers
 from app.core.intake.floor import Floor, decide
 from app.core.intake.handover import Handover, hand_to
-from app.core.intake.notices import notice, refusal, speak
+from app.core.intake.notices import Whispers, notice, refusal, speak
 from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.ports import Clock
 from app.core.posts import NewPost
@@ -41,7 +39,7 @@ from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import IntakeStore
 from app.core.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
-from app.errors import BridgeError, Conflict, PostError, SpeakerUnknown
+from app.errors import Conflict, PostError, SpeakerUnknown
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -50,8 +48,6 @@ T = TypeVar("T")
 
 _NO_AGENTS = Roster()
 
-WHISPER_SECONDS = 10.0
-"""How long a private message may take; nothing depends on it."""
 ASK_AGAIN_SECONDS = 60.0
 """How often a platform that cannot identify a person is asked again."""
 HELD_SECONDS = 6 * 86_400.0
@@ -80,6 +76,18 @@ class Dispatcher:
         self._roster = roster
         self._removed = roster.removed
         self._handover = Handover(roster, adapters)
+        self._whispers = Whispers(vault)
+        self.answers = Answers(
+            decisions,
+            manager,
+            ledger,
+            adapters=adapters,
+            access=access,
+            clock=clock,
+            whispers=self._whispers,
+            name_of=lambda agent: names.get(agent) or roster.removed().get(agent, agent),
+        )
+        """Handles what is pressed: answers to asks, and verdicts on what agents said."""
         self._decisions = decisions
         self._manager = manager
         self._ledger = ledger
@@ -133,60 +141,14 @@ class Dispatcher:
         try:
             whole = await self._reread(adapter, changed)
         except PostError as error:
-            await self._whisper(adapter, key, changed.speaker, wording.EDIT_UNREAD)
+            await self._whispers.send(adapter, key, changed.speaker, wording.EDIT_UNREAD)
             return "failed", str(error)
         if whole is None:
             return "done", Reason.REPORTED_ELSEWHERE
         corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
         self._manager.show_correction(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
-            await self._whisper(adapter, key, changed.speaker, wording.TOO_LATE)
-        return None
-
-    async def answer(self, answered: Answered) -> str | None:
-        """Give an answer to the ledger if its speaker may trigger the agent.
-
-        Returns why it does not count, if so.
-        """
-        try:
-            why = await self._refusal_of(answered)
-            if why is None:
-                speaker = await self._name_speaker(answered)
-                await persist(
-                    self._clock,
-                    self._ledger.answer,
-                    answered.ask,
-                    self._ledger.option(answered.ask, answered.option),
-                    speaker.name,
-                    speaker=speaker.id,
-                    on_page=False,
-                )
-        except BridgeError as error:
-            why = str(error)
-        return why
-
-    async def turn_down(self, delivery: Delivery, answered: Answered, why: str) -> None:
-        """Tell the person who answered that it does not count."""
-        key = self._ledger.surface(answered.ask)
-        if key is not None:
-            words = wording.DOES_NOT_COUNT.format(why=why)
-            await self._whisper(self._adapters[delivery.adapter], key, answered.speaker, words)
-
-    async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
-        """Keep a verdict with its turn, if its speaker may trigger the agent; returns why not."""
-        adapter = self._adapters[delivery.adapter]
-        try:
-            why = await self._access.refusal(adapter, rated.speaker, rated.place)
-        except SpeakerUnknown:
-            why = wording.UNCHECKED
-        if why is not None:
-            return why
-        named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
-        ref = await persist(self._clock, self._decisions.rate, delivery.seq, named)
-        if ref is not None:
-            self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
-            key = SessionKey(rated.place.service, rated.external, adapter.agent)
-            await self._whisper(adapter, key, rated.speaker, wording.THANKS)
+            await self._whispers.send(adapter, key, changed.speaker, wording.TOO_LATE)
         return None
 
     async def give_up(self, delivery: Delivery, heard: Heard, cause: str) -> str:
@@ -372,7 +334,7 @@ class Dispatcher:
         accepted = await self._manager.admit(refused)
         adapter = self._adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
-            await self._whisper(adapter, post.target, heard.speaker, post.content.note)
+            await self._whispers.send(adapter, post.target, heard.speaker, post.content.note)
         return accepted
 
     async def _refuse_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
@@ -414,20 +376,6 @@ class Dispatcher:
 
         return await retry(self._clock, call, pauses(), on=SpeakerUnknown)
 
-    async def _refusal_of(self, answered: Answered) -> str | None:
-        session = self._ledger.session(answered.ask)
-        adapter = self._adapters.get(session.key.adapter)
-        if adapter is None:
-            agent = session.key.agent
-            name = self._names.get(agent) or self._removed().get(agent, agent)
-            return wording.NO_LONGER_HERE.format(agent=name)
-        return await self._access.refusal(adapter, answered.speaker, session.place)
-
-    async def _name_speaker(self, answered: Answered) -> Speaker:
-        """Look up the name of the person who answered, where the event has only the id."""
-        adapter = self._adapters[self._ledger.session(answered.ask).key.adapter]
-        return await adapter.name_speaker(answered.speaker)
-
     async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
         """Complete a message of which a part changed, if it was ever heard."""
         known = self._decisions.decided(changed.place, changed.message_id)
@@ -437,16 +385,6 @@ class Dispatcher:
         """Tell whether this adapter speaks about an edit: every adapter here hears of it."""
         agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
         return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
-
-    async def _whisper(
-        self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str
-    ) -> None:
-        """Send a private message; nothing waits for it, so it is tried once."""
-        try:
-            async with asyncio.timeout(WHISPER_SECONDS):
-                await adapter.whisper(key, speaker, self._vault.redact(words))
-        except Exception as error:  # noqa: BLE001 - it is decided, told or not
-            logger.info("no private message to %s: %s", speaker.id, error)
 
 
 def storable(heard: Heard) -> Heard:

@@ -1,12 +1,22 @@
-"""Writes what the bridge itself says about one message, as the agent that heard it."""
+"""Writes what the bridge itself says about one message: in its place, or to its speaker alone."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import replace
 
+from app.core.adapters import Adapter
 from app.core.inbound import Delivery, Heard
 from app.core.keys import SessionKey
 from app.core.posts import NewPost, PostContent
+from app.core.types import Speaker
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+WHISPER_SECONDS = 10.0
+"""How long a private message may take; nothing depends on it."""
 
 
 def notice(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
@@ -30,3 +40,18 @@ def speak(delivery: Delivery, heard: Heard, agent: str, words: str) -> NewPost:
     """Say something in the place as an agent."""
     said = notice(delivery, heard, agent, words)
     return replace(said, target=SessionKey(heard.place.service, heard.external, agent))
+
+
+class Whispers:
+    """Private messages, without known secrets."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    async def send(self, adapter: Adapter, key: SessionKey, speaker: Speaker, words: str) -> None:
+        """Send a private message; nothing waits for it, so it is tried once."""
+        try:
+            async with asyncio.timeout(WHISPER_SECONDS):
+                await adapter.whisper(key, speaker, self._vault.redact(words))
+        except Exception as error:  # noqa: BLE001 - it is decided, told or not
+            logger.info("no private message to %s: %s", speaker.id, error)

@@ -265,7 +265,7 @@ class Intake:
                     await self._note(delivery, *unwritten)
                 self._tell(delivery, Accepted())
             case Rated():
-                why = await self._reception.rate(delivery, said)
+                why = await self._reception.answers.rate(delivery, said)
                 if why is not None:
                     await self._note(delivery, "refused", why)
             case News():
@@ -280,7 +280,7 @@ class Intake:
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Take an answer; the person is told if it does not count."""
         try:
-            why = await self._reception.answer(answered)
+            why = await self._reception.answers.answer(answered)
         except Exception as error:
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
@@ -289,7 +289,7 @@ class Intake:
             await self._note(delivery, "done", Reason.ANSWERED)
         else:
             await self._note(delivery, "refused", why)
-            await self._reception.turn_down(delivery, answered, why)
+            await self._reception.answers.turn_down(delivery, answered, why)
 
     async def _do(self, adapter: Adapter, delivery: Delivery, chore: Chore) -> None:
         """Let an adapter do what its platform expects of it."""

@@ -24,7 +24,8 @@ from app.errors import RepositoryError
 
 DIFF_CHARACTERS = 60_000
 """Part of a diff in a prompt: some 1,500 lines; the agent reads the rest in its clone."""
-AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED, SessionState.QUEUED}
+AT_WORK = {SessionState.WORKING, SessionState.WAITING}
+"""States in which an agent may be changing its clone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,10 @@ class JointWork:
         for theirs in self._colleagues(session, target):
             if theirs.branch != mine.branch or theirs.sent in {"", mine.sent}:
                 continue
-            followed = await self._clones.follow(session, mine, theirs)
+            try:
+                followed = await self._clones.follow(session, mine, theirs)
+            except RepositoryError as error:  # an old state is better than no answer
+                return Joined((str(error),), told=str(error))
             if followed.state == "current":
                 continue
             name = self._name_of(self._agent_of(theirs))

@@ -85,7 +85,7 @@ def compose(asked: Asked) -> str:
         lines = (f"{_one_line(each.name)}: {each.text}" for each in asked.said)
         parts.append(_data("messages from others that you have not seen yet", "\n".join(lines)))
     parts.extend(f"[{_one_line(note)}]" for note in asked.notes)
-    parts.extend(_data(origin, text) for origin, text in asked.data)
+    parts.extend(_data(_MARKS.sub("_", origin), text) for origin, text in asked.data)
     parts.extend(
         _data("what came with the message", message.context)
         for message in asked.messages
@@ -203,6 +203,7 @@ def _block(origin: str, text: str) -> str:
 
 
 _END = re.compile("</data", re.IGNORECASE)
+_MARKS = re.compile(r'["<>\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _BROKEN = r"<\\/data"
 
 

@@ -23,6 +23,7 @@ from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, failure_of
 from app.core.turns.limits.budget import GRACE_SECONDS, Budget
+from app.core.turns.limits.costs import complete
 from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
 from app.core.turns.pauses import TurnPauses
@@ -255,7 +256,7 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._turn.surface)
+        standing = await context.personas.standing(self._session.key)
         texts = [each.text for each in context.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
@@ -313,12 +314,21 @@ class TurnRun:
             await self._succeed(end)
 
     async def _succeed(self, end: PromptEnd) -> None:
-        if end.usage is not None:
-            await self._router.take(end.usage)
+        if (usage := self._complete(end.usage)) is not None:
+            await self._router.take(usage)
         odd = wording.ODD_ENDS.get(end.stop_reason, "").format(agent=self._name)
         note = self._context.vault.redact(" ".join(filter(None, (odd, self._shipped.note))))
         self._context.availability.worked(self._session.key.agent)
         await self._display.end(TurnState.DONE, "done", note, pushed=self._shipped.pushed)
+
+    def _complete(self, usage: UsageUpdate | None) -> UsageUpdate | None:
+        """Add an estimated cost to what an agent reports at its end, if it reported none."""
+        if usage is None:
+            return None
+        session, context = self._session, self._context
+        model = session.model or context.live.choices(session).model
+        has_cost = bool(self._router.outcome().cost)
+        return complete(usage, has_cost=has_cost, model=model, estimate=context.estimate)
 
     async def _reflect(self) -> None:
         """Let the agent note what it wants to remember of a turn that is done."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.core.keys import SessionKey
@@ -72,10 +72,18 @@ class Standing:
         return {name: f"# {HEADINGS[name]}\n\n{text}" for name, text in found.items() if text}
 
     def digests(self) -> dict[str, str]:
-        """Return a short value for each part that changes with its text."""
+        """Return a short value for each part that changes with its text.
+
+        How colleagues are addressed is left out: while a bridge starts, that is not known yet.
+        """
+        texts = self.parts()
+        if self.colleagues:
+            texts["colleagues"] = "".join(
+                _introduce(replace(c, address="")) for c in self.colleagues
+            )
         return {
             name: hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-            for name, text in self.parts().items()
+            for name, text in texts.items()
         }
 
 

@@ -23,6 +23,7 @@ from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
+from app.core.turns.limits.costs import Estimate
 from app.core.turns.place_context import Surroundings
 from app.core.turns.standing import Personas
 from app.core.types import Session
@@ -70,6 +71,8 @@ class TurnContext:
     """What agents remember across conversations."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
+    estimate: Estimate = lambda _model, _tokens: None
+    """Estimates what tokens cost where an agent does not say."""
 
     def name_of(self, agent: str) -> str:
         """Return the name people see of an agent."""

@@ -10,12 +10,14 @@ from app.server.page import (
     agents,
     assets,
     browse,
+    file_names,
     managing,
     memory,
     menu,
     personas,
     repositories,
     routes,
+    schedules,
     uploads,
     workspace,
 )
@@ -24,8 +26,18 @@ from app.server.page import (
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
     application.state.recent = agent_pages.Recent()
-    for part in (routes, menu, actions, repositories, uploads, assets, workspace, browse):
+    for part in (
+        routes,
+        menu,
+        file_names,
+        actions,
+        repositories,
+        uploads,
+        assets,
+        workspace,
+        browse,
+    ):
         application.include_router(part.router)
-    own = (personas, memory, agents, managing)
+    own = (personas, memory, agents, managing, schedules)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -68,7 +68,7 @@ register_url_convertor("any_path", _AnyPath())
 async def read_files(request: Request, parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
     """Show a folder of a workspace, or a file with its folder."""
     found, shown = workspace_of(parts, session)
-    tree, path = _tree(parts, found), _path(request, f"/workspace/{session}/files/")
+    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/files/")
     assert parts.workspaces is not None
     folder = await asyncio.to_thread(_look, tree, path, parts.workspaces.redact)
     return HTMLResponse(await asyncio.to_thread(render.files, shown, folder), headers=HEADERS)
@@ -78,7 +78,7 @@ async def read_files(request: Request, parts: PartsOf, _who: Who, session: int) 
 async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) -> Response:
     """Serve a file of a workspace as data."""
     found, _ = workspace_of(parts, session)
-    tree, path = _tree(parts, found), _path(request, f"/workspace/{session}/raw/")
+    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/raw/")
     try:
         file = await asyncio.to_thread(tree.open, path)
     except OSError as error:
@@ -120,7 +120,7 @@ def workspace_of(parts: Parts, number: int) -> tuple[Session, Workspace]:
 async def list_scratch(parts: Parts, session: Session) -> Folder:
     """List the files of a workspace without a repository, also those in its folders."""
     try:
-        tree = _tree(parts, session)
+        tree = tree_of(parts, session)
     except NotFound:
         return Folder((), (), count=count_words(0, more=False))
     return await asyncio.to_thread(_scratch, tree)
@@ -207,9 +207,13 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def _tree(parts: Parts, session: Session) -> Tree:
-    assert parts.workspaces is not None
-    folder = parts.workspaces.folder(session)
+def tree_of(parts: Parts, session: Session) -> Tree:
+    """Return the files of a session's workspace.
+
+    Raises:
+        NotFound: it has none.
+    """
+    folder = None if parts.workspaces is None else parts.workspaces.folder(session)
     if folder is None or not folder.is_dir():
         raise NotFound("workspace", session.id)
     return Tree(folder)

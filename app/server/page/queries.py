@@ -288,7 +288,9 @@ def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
         modes=choices.modes,
         models=choices.models,
         tokens=tokens(usage.get("used"), usage.get("size")),
-        cost=money(usage.get("cost"), usage.get("currency")),
+        cost=money(
+            usage.get("cost"), usage.get("currency"), estimated=bool(usage.get("estimated"))
+        ),
         doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
         plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )

@@ -6,6 +6,7 @@ from app.core import wording
 from app.core.posts import PostContent
 from app.core.visible import reveal_line
 from app.markdown.code import span
+from app.services.common.wording import DONE_IN, PUSHED_TO, pull_request
 
 
 def lead(content: PostContent) -> str:
@@ -13,8 +14,7 @@ def lead(content: PostContent) -> str:
     pushed = content.outcome.pushed if content.outcome is not None else None
     if pushed is None or content.state != "done":
         return ""
-    where = f"Pushed to {span(reveal_line(pushed.branch))}"
+    where = f"{PUSHED_TO} {span(reveal_line(pushed.branch))}"
     if pushed.link:
-        number = f"#{pushed.number}" if pushed.number else "a pull request"
-        where = f"Done in [{number}]({pushed.link})"
+        where = f"{DONE_IN} [{pull_request(pushed.number)}]({pushed.link})"
     return " · ".join((f"**{where}**", *wording.headline(content)))

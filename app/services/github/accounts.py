@@ -22,6 +22,7 @@ from app.errors import DeliveryRefused, PostDelayed
 from app.services.common.identity import Roster
 from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Event
+from app.services.github.wording import OTHER_ACCOUNT
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +83,6 @@ class Accounts:
 
 KNOWN_SECONDS: Final = 10.0
 """How long a call waits for the owner of the App, which is looked up at the start."""
-FOREIGN: Final = (
-    "this installation belongs to another account; add the account or the number of the "
-    "installation to GITHUB_INSTALLATIONS if the agent works for it"
-)
 
 
 class Installations:
@@ -145,7 +142,7 @@ class Installations:
             return
         account = repository.owner.id if repository is not None and repository.owner else None
         if where is None or not self.includes(where, account):
-            raise DeliveryRefused(FOREIGN, status=403)
+            raise DeliveryRefused(OTHER_ACCOUNT, status=403)
 
 
 class Directory(Roster[Identity]):

@@ -27,7 +27,7 @@ from app.errors import (
     PostError,
 )
 from app.markdown.hidden import strip
-from app.services.github import events, render, reviews
+from app.services.github import events, render, reviews, wording
 from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
 from app.services.github.attachments import Files, Hosts, files_in
@@ -48,7 +48,6 @@ PACE_SECONDS = 5.0
 """Twelve edits a minute at most: people watch, and several turns fit under GitHub's limits."""
 ALLOWED = {"admin", "maintain", "write"}
 """Who may make an agent act: people who could push the change themselves."""
-UNREAD = "[Could not read the review's line comments from GitHub.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class GithubAdapter(Adapter):
             review, comments = await self._briefly(lambda: self._api.review(spot, number))
         except PostError as error:
             logger.warning("cannot read review %d: %s", number, error)
-            return replace(heard, context=f"{heard.context}\n\n{UNREAD}".strip())
+            return replace(heard, context=f"{heard.context}\n\n{wording.COMMENTS_NOT_READ}".strip())
         whole = reviews.complete(heard, review, comments, self._directory.us)
         parts = [(Name("review", review.id), review.body)]
         parts += [(Name("review-comment", each.id), each.body) for each in comments]
@@ -229,7 +228,7 @@ class GithubAdapter(Adapter):
         permission = await self._briefly(lambda: self._api.permission(repository, speaker.id))
         if permission in ALLOWED:
             return None
-        return f"write access to {repository} is required"
+        return wording.WRITE_ACCESS.format(repository=repository)
 
     @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:

@@ -27,6 +27,7 @@ from gidgethub import GitHubException
 from app.core.files.download import FileRefused, download
 from app.core.files.names import UNKNOWN, ending, media_type, safe_name
 from app.core.types import File
+from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import TALKING
 from app.services.github.names import Name, Spot
@@ -135,7 +136,6 @@ def _place(address: str) -> tuple[str, str]:
 
 
 REDIRECTS: Final = 3
-PRIVATE: Final = "GitHub serves this file of a private repository only to signed-in users"
 
 
 class Files:
@@ -157,7 +157,7 @@ class Files:
             rendered = await self._api.rendered(origin.spot, origin.name)
             address = shown(rendered, origin.address, self._hosts)
             if address is None:
-                raise FileRefused("the message no longer contains it")
+                raise FileRefused(wording.FILE_GONE)
             for _ in range(REDIRECTS):
                 async with self._request(origin, address) as answer:
                     if not answer.has_redirect_location:
@@ -167,13 +167,13 @@ class Files:
                     address = str(httpx.URL(address).join(answer.headers["location"]))
         except (GitHubException, httpx.HTTPError) as error:
             raise FileRefused(str(error) or type(error).__name__) from error
-        raise FileRefused("too many redirects")
+        raise FileRefused(wording.TOO_MANY_REDIRECTS)
 
     @asynccontextmanager
     async def _request(self, origin: Origin, address: str) -> AsyncIterator[httpx.Response]:
         """Request a file; the answer is the file or a redirect."""
         if not self._hosts.allows(address):
-            raise FileRefused("it is not on a GitHub host")
+            raise FileRefused(wording.NOT_ON_GITHUB)
         headers = {}
         if self._hosts.is_home(address) and "?" not in address:
             token = await self._api.token(origin.spot.repository, TALKING)
@@ -181,11 +181,11 @@ class Files:
         client = self._api.client
         async with client.stream("GET", address, headers=headers, follow_redirects=False) as answer:
             if answer.status_code == httpx.codes.NOT_FOUND and headers:
-                raise FileRefused(PRIVATE)
+                raise FileRefused(wording.SIGNED_IN_ONLY)
             if not answer.is_success and not answer.has_redirect_location:
-                raise FileRefused(f"GitHub answered {answer.status_code}")
+                raise FileRefused(wording.ANSWERED.format(status=answer.status_code))
             if answer.is_success and answer.headers.get("content-type", "").startswith("text/html"):
-                raise FileRefused(PRIVATE)  # the page for signing in
+                raise FileRefused(wording.SIGNED_IN_ONLY)  # the page for signing in
             yield answer
 
 

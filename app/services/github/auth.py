@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from app.core.ports import Clock
 from app.errors import PostRejected
+from app.services.github import wording
 from app.services.github.accounts import Installations
 from app.services.github.payloads import Opened
 from app.services.github.transport import (
@@ -64,10 +65,7 @@ class AppNotInstalled(PostRejected):
     """The App cannot see a repository."""
 
     def __init__(self, repository: str) -> None:
-        super().__init__(
-            f"the App is not installed on {repository}, or not by an account that it works for; "
-            "install it there, or add the account to GITHUB_INSTALLATIONS"
-        )
+        super().__init__(wording.NOT_INSTALLED.format(repository=repository))
 
 
 class PermissionMissing(PostRejected):
@@ -75,10 +73,7 @@ class PermissionMissing(PostRejected):
 
     def __init__(self, permissions: Mapping[str, str]) -> None:
         named = ", ".join(f"{name}: {level}" for name, level in permissions.items())
-        super().__init__(
-            f"the App lacks one of the permissions {named} where it is installed; grant them in "
-            "the App's settings, and accept them there"
-        )
+        super().__init__(wording.LACKS_PERMISSION.format(permissions=named))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from app.core.ports import Clock
 from app.core.posts import PostContent, PostSend
 from app.core.updates import AskOption
 from app.errors import PostError, PostRejected
+from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.events import STOP, Rerun, name_button
 from app.services.github.names import Name, Spot
@@ -36,7 +37,6 @@ MOST_ACTIONS = 3
 LABEL_CHARACTERS = 20
 DESCRIPTION_CHARACTERS = 40
 """GitHub's limits for the buttons of a check."""
-ENDED = {"done": "Done", "failed": "Failed", "stopped": "Stopped"}
 
 _RUN = re.compile(r"check-([0-9]{1,20})")
 _FIRST = ("allow_once", "reject_once")
@@ -92,7 +92,7 @@ class Board:
 
     async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
         known, state = self._run(spot, post.marker, name), post.content.state
-        if state in ENDED:
+        if state in wording.CHECK_ENDED:
             if known is not None:
                 await self._end(spot, known, post)
             return name
@@ -163,8 +163,9 @@ class Board:
 
 def working(slug: str) -> dict[str, Any]:
     """Say that an agent is at work, and how to stop it: GitHub shows no buttons here."""
-    summary = f"See the conversation. Reply `@{slug} stop` there to stop it."
-    return {"status": "in_progress", "output": {"title": "Working", "summary": summary}}
+    summary = wording.SEE_OR_STOP.format(slug=slug)
+    output = {"title": wording.CHECK_WORKING, "summary": summary}
+    return {"status": "in_progress", "output": output}
 
 
 def asking(content: PostContent) -> dict[str, Any]:
@@ -172,12 +173,12 @@ def asking(content: PostContent) -> dict[str, Any]:
     numbered = [each for each in enumerate(content.options) if not each[1].on_page]
     usual = sorted(numbered, key=lambda each: each[1].kind not in _FIRST)[:MOST_ACTIONS]
     actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
-    more = "" if len(numbered) <= MOST_ACTIONS else "\n\nMore answers are in the conversation."
+    more = "" if len(numbered) <= MOST_ACTIONS else f"\n\n{wording.MORE_ANSWERS}"
     summary = f"{markdown(content.asked)}{more}"
     return {
         "status": "completed",
         "conclusion": "neutral",
-        "output": {"title": "An answer is needed", "summary": summary or "?"},
+        "output": {"title": wording.NEEDS_ANSWER, "summary": summary or "?"},
         "actions": [*actions, STOP][:MOST_ACTIONS],
     }
 
@@ -185,14 +186,13 @@ def asking(content: PostContent) -> dict[str, Any]:
 def ended(content: PostContent) -> dict[str, Any]:
     """Say how a turn ended."""
     conclusion = "success" if content.state == "done" else "neutral"
-    output = {"title": ENDED[content.state], "summary": "See the conversation."}
+    output = {"title": wording.CHECK_ENDED[content.state], "summary": wording.SEE_CONVERSATION}
     return {"status": "completed", "conclusion": conclusion, "output": output, "actions": []}
 
 
 def not_run_again() -> dict[str, Any]:
     """Say why a check that people started again does nothing."""
-    summary = "This check shows what an agent did. To start it again, mention it in a comment."
-    output = {"title": "Nothing to run again", "summary": summary}
+    output = {"title": wording.NOT_RUN_AGAIN, "summary": wording.MENTION_TO_START}
     return {"status": "completed", "conclusion": "neutral", "output": output}
 
 
@@ -200,7 +200,7 @@ def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
     name = " ".join(option.name.split()) or option.id
     return {
         "label": _short(name, LABEL_CHARACTERS),
-        "description": _short(f"Answer: {name}", DESCRIPTION_CHARACTERS),
+        "description": _short(wording.ANSWER.format(name=name), DESCRIPTION_CHARACTERS),
         "identifier": name_button(ask, number),
     }
 

@@ -24,10 +24,11 @@ from app.core.ports import Clock
 from app.errors import DeliveryRefused, PostError, ServiceRefused
 from app.services.common.catch_up import CatchUp, Take
 from app.services.common.signatures import verify_signature
+from app.services.github import wording
 from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
 from app.services.github.manifest import EVENTS
-from app.services.github.names import BOT, SERVICE, Identity
+from app.services.github.names import BOT, Identity
 from app.services.github.transport import Unauthorized
 
 _DELIVERY_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
@@ -129,7 +130,7 @@ class Sweep:
         self._remember = remember
         self._catch_up = CatchUp(hook.adapter, clock, reach=REACH_SECONDS, overlap=OVERLAP_SECONDS)
         self._taken: set[str] = set()
-        self.trouble = "the App's identity on GitHub is not known yet"
+        self.trouble = wording.NOT_KNOWN_YET
 
     async def run(self, take: Take) -> None:
         """Look up the App, then check for missed deliveries, now and every few minutes.
@@ -155,7 +156,7 @@ class Sweep:
         except Unauthorized as error:
             raise self._unknown() from error
         except (PostError, GitHubException, httpx.HTTPError) as error:
-            self.trouble = f"cannot look up the App on GitHub: {error}"
+            self.trouble = wording.NOT_LOOKED_UP.format(error=error)
             raise
         login = f"{app['slug']}{BOT}"
         self._directory.introduce(Identity(self._agent, login, await self._bot_id(login)))
@@ -174,11 +175,7 @@ class Sweep:
 
     def _unknown(self) -> ServiceRefused:
         self._directory.refuse(self._agent)
-        return ServiceRefused(
-            self._hook.adapter,
-            "GitHub has no App with this ID and key",
-            "Check GITHUB_APP_ID and GITHUB_PRIVATE_KEY.",
-        )
+        return ServiceRefused(self._hook.adapter, wording.UNKNOWN_APP, wording.CHECK_KEY)
 
     async def _bot_id(self, login: str) -> int | None:
         """Find the bot's number; without it our own comments are recognised by their login."""
@@ -234,17 +231,11 @@ def _trouble(latest: _Event) -> str:
         return ""
     match latest.status:
         case 401:
-            return "GitHub signs with another secret: check GITHUB_WEBHOOK_SECRET"
+            return wording.OTHER_SECRET
         case 403 | 404 | 405 | 415:
-            return (
-                f"the App's webhook URL is wrong (answered {latest.status}): set it "
-                f"to BRIDGE_BASE_URL + /webhooks/{SERVICE}/<agent>, content type application/json"
-            )
+            return wording.WRONG_ADDRESS.format(status=latest.status)
         case _:
-            return (
-                f"GitHub's last delivery failed ({latest.status or 'no connection'}): "
-                "check that GitHub can reach BRIDGE_BASE_URL"
-            )
+            return wording.NOT_DELIVERED.format(status=latest.status or wording.NO_CONNECTION)
 
 
 def _time(text: str) -> float:

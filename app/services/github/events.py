@@ -21,6 +21,7 @@ from app.core.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey
 from app.core.workspaces import own_branches
 from app.errors import DeliveryUnreadable
+from app.services.github import wording
 from app.services.github.messages import (
     Reader,
     correct,
@@ -50,7 +51,7 @@ BUTTONS = "check_run"
 """The event that says that a button was pressed."""
 RENAMES = ("renamed", "transferred")
 """The actions that give a repository another name; any other event may show it too."""
-STOP = {"label": "Stop", "description": "Stop what the agent is doing", "identifier": "stop"}
+STOP = {"label": wording.STOP, "description": wording.STOP_WORK, "identifier": "stop"}
 
 _ANSWER = re.compile(r"ask-([0-9]{1,12})-([0-9]{1,2})")
 _OF_PULL = re.compile(r"([0-9]{1,12}):.*")

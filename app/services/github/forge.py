@@ -23,6 +23,7 @@ from app.core.ports import Clock
 from app.core.types import Session
 from app.core.workspaces import Author, Head, Judged, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
+from app.services.github import wording
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
@@ -40,11 +41,6 @@ IDENTITY_SECONDS = 20.0
 """How long a turn waits for its agent's identity right after a start, GitHub's retries included."""
 CACHED_LISTS = 100
 """More agents than a bridge has."""
-
-NO_WORKFLOWS = (
-    "the GitHub App of {agent} may not do that. Give it the permission `Workflows: Read and write` "
-    "in its settings, accept that where it is installed, and ask again."
-)
 
 Link = Callable[[int, SessionKey, PlaceKey], Awaitable[bool]]
 T = TypeVar("T")
@@ -86,7 +82,7 @@ class GithubForge:
             return None
         may = {**WRITING, **WORKFLOWS} if workflows else WRITING
         return await self._retry(
-            f"GitHub gave {agent} no token", lambda: api.token(repository.name, may)
+            wording.NO_TOKEN.format(agent=agent), lambda: api.token(repository.name, may)
         )
 
     async def workflow_refusal(self, repository: Repository, agent: str) -> str:
@@ -100,7 +96,8 @@ class GithubForge:
         except PostError as error:
             logger.warning("cannot ask GitHub what the App of %s may do: %s", agent, error)
             return ""  # the push itself will tell
-        return "" if granted.items() >= WORKFLOWS.items() else NO_WORKFLOWS.format(agent=agent)
+        has_it = granted.items() >= WORKFLOWS.items()
+        return "" if has_it else wording.NO_WORKFLOWS.format(agent=agent)
 
     async def repositories(self, agent: str) -> Sequence[str]:
         """List what an agent's App opens, by name, what changed last first.
@@ -112,10 +109,8 @@ class GithubForge:
         try:
             return () if api is None else await self._list(agent, api)
         except (PostError, GitHubException, httpx.HTTPError) as error:
-            raise RepositoryError(
-                f"Could not ask GitHub which repositories {agent} can use ({error}). Reply "
-                "`repo OWNER/NAME` or `repo none`, or send the message again later."
-            ) from error
+            words = wording.NO_REPOSITORIES.format(agent=agent, error=error)
+            raise RepositoryError(words) from error
 
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
         """Read the checks and the review of the open pull request of a branch; None without one.
@@ -127,7 +122,7 @@ class GithubForge:
         if api is None:
             return None
         return await self._retry(
-            f"the pull request of {branch} cannot be read",
+            wording.PULL_NOT_READ.format(branch=branch),
             lambda: read_judgement(api, repository.name, branch, self._directory.us),
         )
 
@@ -144,10 +139,7 @@ class GithubForge:
             async with asyncio.timeout(IDENTITY_SECONDS):
                 known = await self._directory.wait(agent)
         except TimeoutError:
-            raise RepositoryError(
-                f"GitHub has not said yet who {agent} is. Send the message again in a minute; "
-                "`agent-bridge doctor` says what is wrong."
-            ) from None
+            raise RepositoryError(wording.NO_IDENTITY.format(agent=agent)) from None
         return self._authors.setdefault(agent, Author(known.login, known.address))
 
     async def propose(self, proposal: Proposal) -> str:
@@ -159,9 +151,10 @@ class GithubForge:
         name, agent = proposal.repository.name, proposal.agent
         api = self._apis.get(agent)
         if api is None:
-            raise RepositoryError(f"{agent} has no GitHub App")
+            raise RepositoryError(wording.NO_APP.format(agent=agent))
         pull = await self._retry(
-            f"{proposal.head} cannot be proposed", lambda: _open_or_update(api, proposal)
+            wording.NOT_PROPOSED.format(branch=proposal.head),
+            lambda: _open_or_update(api, proposal),
         )
         spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
@@ -191,7 +184,7 @@ class GithubForge:
         return None if found is None else replace(found, branch="")
 
     async def _head(self, api: GithubApi, spot: Spot, agent: str) -> Head | None:
-        pull = await self._retry(f"{spot} cannot be read", lambda: _find_pull(api, spot))
+        pull = await self._retry(wording.NOT_READ.format(spot=spot), lambda: _find_pull(api, spot))
         if pull is None:
             return None
         home = pull.head.repo
@@ -212,7 +205,7 @@ class GithubForge:
             return await retry_github(self._clock, call, brief=True)
         except (PostError, ValidationError) as error:
             logger.warning("cannot ask GitHub whether %s is protected: %s", branch, error)
-            return f"GitHub could not be asked whether it is protected ({error})"
+            return wording.NOT_ASKED.format(error=error)
 
     def _api(self, repository: Repository, agent: str) -> GithubApi | None:
         """Find the App for a repository; None if that is not on GitHub, or there is no App."""
@@ -261,13 +254,13 @@ async def _find_pull(api: GithubApi, spot: Spot) -> Pull | None:
 async def _guard(api: GithubApi, repository: str, branch: str) -> str:
     """Say why pushes to a branch need a person's approval; empty if they do not."""
     if branch == await api.default_branch(repository):
-        return "it is the default branch"
+        return wording.DEFAULT_BRANCH
     if await api.is_protected(repository, branch):
-        return "it is protected"
+        return wording.PROTECTED
     match await api.pulls_onto(repository, branch):
         case []:
             return ""
         case [number]:
-            return f"the open pull request #{number} is based on it"
+            return wording.BASE_OF_ONE.format(number=number)
         case numbers:
-            return f"{len(numbers)} open pull requests are based on it"
+            return wording.BASE_OF_SEVERAL.format(pulls=len(numbers))

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
-from app.core import wording
-from app.core.amounts import money
 from app.core.consent.offers import find_short, label_options
 from app.core.consent.wording import markdown, sentence
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
+from app.core.wording import record
 from app.markdown.code import span
 from app.services.common.outcome import lead
+from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.github import wording
 from app.services.github.reviews import Remark
 
 BODY_CHARACTERS = 65_536
@@ -35,21 +36,7 @@ TOOLS: dict[Verbosity, int] = {"quiet": 0, "normal": 3, "full": 10}
 """Tool calls that are named while an agent works."""
 LINE_CHARACTERS = 200
 
-HEADS = {
-    "queued": "⏳ **Queued**: starts when the work before it is done.",
-    "starting": "👀 **Starting** …",
-    "working": "⚙️ **Working** …",
-    "waiting": "✋ **Waiting** for an answer.",
-    "failed": "❌ **Failed**",
-    "stopped": "⏹️ **Stopped**",
-}
 HAND = "✋"
-NEEDED = "An answer is needed"
-ON_HOLD = "Reply `@{slug} queue now` to send them, or `@{slug} queue drop` to discard them."
-EMPTY = "Finished without a message."
-IN_REACH = "on the bridge's machine (its page has no public address)"
-ANSWERED = "Done. The answer is in a new comment."
-_ASKED = {"answered": "What was asked", "cancelled": "What was asked (no longer needed)"}
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
 
@@ -96,7 +83,7 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     texts = [text for text, _ in split(said, PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
     if content.outcome is not None and content.outcome.on_hold:
-        bodies[-1] = _join(bodies[-1], ON_HOLD.format(slug=slug))
+        bodies[-1] = _join(bodies[-1], ON_HOLD.format(to=f"@{slug} "))
     room = BODY_CHARACTERS - len(bodies[-1]) - FOOT_CHARACTERS
     bodies[-1] = _join(
         bodies[-1], _files(content.files), _record(content, room), _foot(_links(content), content)
@@ -106,7 +93,8 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
 
 def retired(content: PostContent, marker: str) -> str:
     """Write what is left of the comment that showed a turn, which is then hidden."""
-    return add_marker(_join(ANSWERED, _plan(content.plan)), progress_marker(marker))
+    body = _join(wording.ANSWER_IN_COMMENT, _plan(content.plan))
+    return add_marker(body, progress_marker(marker))
 
 
 def review(
@@ -171,12 +159,12 @@ def _progress(content: PostContent, slug: str) -> str:
     if len(text) > PROGRESS_CHARACTERS:
         text = f"… {text[-PROGRESS_CHARACTERS:]}"
     return _join(
-        HEADS[content.state],
+        wording.STATES[content.state],
         content.note,
         _plan(content.plan),
         _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
         quiet(_close_fence(text), content.asker) if verbosity != "quiet" else "",
-        _foot((*content.facts, Fact(f"`@{slug} stop` stops it")), content),
+        _foot((*content.facts, Fact(wording.STOPS_IT.format(slug=slug))), content),
     )
 
 
@@ -184,21 +172,21 @@ def _answer(content: PostContent, text: str, *, first: bool) -> str:
     if not first:
         return text
     outcome = lead(content)
-    empty = "" if text.strip() or content.note or outcome or content.state != "done" else EMPTY
-    head = _join(_call(content), HEADS.get(content.state, ""))
+    is_empty = content.state == "done" and not (text.strip() or content.note or outcome)
+    head = _join(_call(content), wording.STATES.get(content.state, ""))
     if outcome:
         return _join(head, outcome, text, content.note)
-    return _join(head, content.note, text, empty)
+    return _join(head, content.note, text, NO_MESSAGE if is_empty else "")
 
 
 def _record(content: PostContent, room: int) -> str:
     """Fold what led to the answer: what the turn did, its plan, and what was said meanwhile."""
-    summary = escape(reveal_line(" · ".join(wording.record(content)))).replace("@", "")
+    summary = escape(reveal_line(" · ".join(record(content)))).replace("@", "")
     said = quiet(_close_fence(content.narration), content.asker)
     inside = _join(_plan(content.plan), said if len(said) <= room - PLAN_CHARACTERS else "")
     if not inside:
         return ""
-    title = summary or "How it got there"
+    title = summary or wording.HOW_IT_GOT_THERE
     return f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
 
 
@@ -216,7 +204,8 @@ def _ask(content: PostContent, slug: str) -> str:
         summary = f"<summary>{_asked_words(content)}</summary>"
         return _join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
     opened = f"<{content.url}>" if content.url else ""
-    head = f"{HAND} {asked}" if content.asked.agent else _join(f"{HAND} **{NEEDED}**", asked)
+    needed = _join(f"**{wording.NEEDS_ANSWER}**", asked)
+    head = f"{HAND} {asked if content.asked.agent else needed}"
     return _join(_call(content), head, opened, _replies(content, slug), content.note)
 
 
@@ -224,7 +213,7 @@ def _asked_words(content: PostContent) -> str:
     """Say in one line what was asked, for a fold."""
     said = sentence(content.asked)
     if said is None:
-        return _ASKED.get(content.state, "Not answered")
+        return wording.ASKED.get(content.state, wording.NOT_ANSWERED)
     amount = f"({said.amount})" if said.amount else ""
     words = " ".join(filter(None, (said.words, said.subject, amount)))
     return escape(reveal_line(words)).replace("@", "")
@@ -234,14 +223,12 @@ def _replies(content: PostContent, slug: str) -> str:
     """List the options, and say how to choose one: by number where only they are answers."""
     names = [span(reveal_line(label)) for label in label_options(content.offered)]
     if content.free_text or not names:
-        how = f"Answer with `@{slug}` and your words" if content.free_text else ""
-        choose = ", or with one of these:" if names else "."
+        how = wording.OWN_WORDS_OR if names else wording.OWN_WORDS
         listed = "\n".join(f"- {name}" for name in names)
-        return _join(f"{how}{choose}" if how else "", listed)
+        return _join(how.format(slug=slug) if content.free_text else "", listed)
     listed = "\n".join(f"{number}. {name}" for number, name in enumerate(names, 1))
-    yes = f", `@{slug} yes`" if find_short("yes", content.options) else ""
-    no = f" or `@{slug} no`" if find_short("no", content.options) else ""
-    return _join(listed, f"Reply `@{slug} 1`{yes}{no}.")
+    yes, no = (bool(find_short(each, content.options)) for each in ("yes", "no"))
+    return _join(listed, wording.reply(slug, can_say_yes=yes, can_say_no=no))
 
 
 def _plan(steps: Sequence[PlanStep]) -> str:
@@ -267,8 +254,9 @@ def _files(files: Sequence[MadeFile]) -> str:
         for file in files
         if (name := _plain(file.name))
     ]
-    here = "on the bridge's page" if any(file.link for file in files) else IN_REACH
-    return "\n".join((f"📎 Files {here}:", *lines)) if lines else ""
+    is_linked = any(file.link for file in files)
+    head = wording.FILES_ON_PAGE if is_linked else wording.FILES_ON_MACHINE
+    return "\n".join((head, *lines)) if lines else ""
 
 
 def _links(content: PostContent) -> list[Fact]:
@@ -280,7 +268,7 @@ def _links(content: PostContent) -> list[Fact]:
 
 def _foot(facts: Sequence[Fact], content: PostContent) -> str:
     words = [f"[{fact.text}]({fact.url})" if fact.url else fact.text for fact in facts]
-    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
+    cost = content.outcome and content.outcome.price
     words += [cost] if cost else []
     return f"<sub>{' · '.join(words)}</sub>" if words else ""
 

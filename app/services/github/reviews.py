@@ -18,6 +18,7 @@ from textwrap import dedent, indent
 
 from app.core.inbound import Changed, Heard
 from app.markdown.hidden import Visible, strip
+from app.services.github import wording
 from app.services.github.messages import (
     Reader,
     Words,
@@ -34,7 +35,6 @@ from app.services.github.payloads import Comment, LineCommentEvent, Review, Revi
 
 PATH_CHARACTERS = 200
 """The longest file name that is shown: the author of the pull request chose it."""
-VERDICTS = {"approved": "approved", "changes_requested": "changes requested"}
 
 PieceEvent = ReviewEvent | LineCommentEvent
 
@@ -94,8 +94,8 @@ def complete(heard: Heard, review: Review, comments: Sequence[Comment], us: Iden
         text, more = parts[1].text, [_lines(comments[0])]
     else:
         text = _text(review, comments)
-        lines = f"{len(comments)} comments on lines" if comments else ""
-        more = [VERDICTS.get(review.state.lower(), ""), lines]
+        lines = wording.COMMENTS_ON_LINES.format(number=len(comments)) if comments else ""
+        more = [wording.VERDICTS.get(review.state.lower(), ""), lines]
     hunks = dict.fromkeys(each.diff_hunk for each in comments if each.diff_hunk)
     hidden = Visible("", sum(part.hidden for part in parts))
     mentions = tuple(dict.fromkeys(name for part in parts for name in us.mentioned(part.text)))
@@ -170,9 +170,7 @@ def _lines(comment: Comment) -> str:
     last = comment.line or comment.original_line
     if last is None:
         return f"`{path}`"
-    first = comment.start_line
-    lines = f"lines {first}-{last}" if first is not None and first != last else f"line {last}"
-    return f"`{path}`, {lines}"
+    return f"`{path}`, {wording.lines(comment.start_line, last)}"
 
 
 _FENCE = re.compile(r"(?P<margin>[ \t]*)(?P<bar>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)")

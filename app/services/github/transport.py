@@ -22,6 +22,7 @@ from gidgethub.sansio import accept_format
 from app.core.ports import Clock
 from app.core.retry import retry
 from app.errors import PostDelayed, PostRejected
+from app.services.github import wording
 
 REQUESTER = "agent-bridge"
 CALL_SECONDS = 15.0
@@ -123,9 +124,7 @@ class Transport:
             yield
         except RateLimitExceeded as error:
             until = error.rate_limit.reset_datetime.timestamp() - self._clock.now()
-            raise PostDelayed(
-                "GitHub's hourly rate limit is used up", retry_after=max(1.0, until)
-            ) from error
+            raise PostDelayed(wording.HOURLY_LIMIT, retry_after=max(1.0, until)) from error
         except BadRequest as error:
             raise _refusal(path, error) from error
 
@@ -165,19 +164,19 @@ class Pace:
 
 def _query_refusal(errors: Sequence[Mapping[str, str]]) -> PostDelayed | PostRejected:
     kinds = {each.get("type", "") for each in errors}
-    what = f"GitHub refused: {errors[0].get('message', '')}"
+    what = wording.REFUSED_QUERY.format(message=errors[0].get("message", ""))
     if "RATE_LIMITED" in kinds:
         return PostDelayed(what, retry_after=LIMITED_SECONDS)
     return Gone(what) if "NOT_FOUND" in kinds else PostRejected(what)
 
 
 def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:
-    what = f"GitHub refused {path.partition('?')[0]}: {error}"
+    what = wording.REFUSED.format(path=path.partition("?")[0], error=error)
     headers = error.headers or {}
     retry_after = headers.get("retry-after", "")
     match int(error.status_code):
         case 401:
-            return Unauthorized(f"{what}. Check GITHUB_APP_ID and GITHUB_PRIVATE_KEY.")
+            return Unauthorized(f"{what}. {wording.CHECK_KEY}")
         case 403 | 429 if retry_after.isdigit():
             return PostDelayed(what, retry_after=float(retry_after))
         case 429:

@@ -28,7 +28,7 @@ from app.services.common.catch_up import CatchUp, Take
 from app.services.common.members import Members
 from app.services.common.paging import read_pages
 from app.services.common.signatures import DeliveryStale
-from app.services.linear import events, webhook
+from app.services.linear import events, webhook, wording
 from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grants
@@ -266,7 +266,7 @@ class LinearAdapter(Adapter):
     @override
     async def absence(self, heard: Heard) -> str | None:
         """Say how to call another agent: it needs a Linear agent session of its own."""
-        return "on Linear every agent has its own session; mention it or delegate the issue to it"
+        return wording.OWN_SESSION
 
     @override
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:

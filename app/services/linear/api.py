@@ -30,7 +30,6 @@ KEPT: Final = "public, max-age=31536000"
 """The caching header that Linear requires for uploads: an address never changes its content."""
 
 _DOCUMENTS: Final = Path(__file__).parent / "documents"
-_MISSING: Final = "entity not found"
 _NEVER: Final = {
     "INPUT_ERROR",
     "INVALID_INPUT",
@@ -74,7 +73,7 @@ class LinearRefused(PostRejected):
     """Linear says no, and will say so again."""
 
     def __init__(self, message: str, code: str) -> None:
-        self.missing = _MISSING in message.lower() or code == "ENTITY_NOT_FOUND"
+        self.missing = _says_missing(message) or code == "ENTITY_NOT_FOUND"
         """Whether the named object does not exist."""
         self.forbidden = code == "FORBIDDEN"
         """Whether it exists, but this token may not use it."""
@@ -246,7 +245,7 @@ class LinearApi:
         message, code = _first(errors)
         if code == "RATELIMITED" or status == httpx.codes.TOO_MANY_REQUESTS:
             raise PostDelayed("Linear rate limit reached", retry_after=self._wait(headers))
-        if code in _NEVER or _MISSING in message.lower():
+        if code in _NEVER or _says_missing(message):
             raise LinearRefused(message, code)
         raise LinearFailed(f"Linear returned status {status}: {message or 'no data'}")
 
@@ -293,3 +292,7 @@ def _is_unauthenticated(status: int, answer: dict[str, Any]) -> bool:
         status == httpx.codes.UNAUTHORIZED
         or _first(answer.get("errors"))[1] == "AUTHENTICATION_ERROR"
     )
+
+
+def _says_missing(message: str) -> bool:
+    return "entity not found" in message.lower()

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_va
 from app.core.ports import Clock
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, ServiceRefused
+from app.services.linear import wording
 from app.services.linear.grants import Grant, Grants
 from app.services.linear.settings import LinearCredentials
 
@@ -27,8 +28,6 @@ EARLY_SECONDS: Final = 3600.0
 GRACE_SECONDS: Final = 2.0
 """Time a renewal gets at shutdown. One that is cut off is repeated at the next start: for half an
 hour Linear answers a used refresh token as it did the first time."""
-
-REVOKED: Final = "Linear no longer accepts the installation's tokens: it was revoked or replaced"
 
 Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
 """Sends a form to an address; returns status and answer."""
@@ -171,17 +170,9 @@ class Tokens:
 
     def refused(self, cause: str) -> ServiceRefused:
         """Return an error that says what is wrong with the credentials, and what to do."""
-        if self._credentials.client_secret is None:
-            remedy = (
-                "Create a new LINEAR_ACCESS_TOKEN, or set LINEAR_CLIENT_ID and "
-                "LINEAR_CLIENT_SECRET so that the bridge renews tokens."
-            )
-        else:
-            remedy = (
-                "Check LINEAR_CLIENT_ID and LINEAR_CLIENT_SECRET, and that client credentials "
-                "are on in the application's settings"
-            )
-            remedy += f", or install it: {self._install_url}" if self._install_url else "."
+        remedy = wording.CREATE_ACCESS
+        if self._credentials.client_secret is not None:
+            remedy = wording.check_client(self._install_url)
         return ServiceRefused(self._name, cause, remedy)
 
     async def close(self) -> None:
@@ -210,7 +201,7 @@ class Tokens:
         return grant
 
     def _grant_ended(self, cause: str) -> _GrantEnded:
-        remedy = f"Install the application again: {self._install_url}"
+        remedy = wording.INSTALL_AGAIN.format(address=self._install_url)
         return _GrantEnded(self._name, cause, remedy)
 
     async def _renew_once(self, exchange: Exchange) -> _Held:
@@ -244,8 +235,8 @@ class Tokens:
         except _GrantEnded:
             assert self._grants is not None, "there is a grant"
             self._held = None
-            await self._grants.keep(Grant(grant.client, ended=REVOKED), self._clock)
-            raise self._grant_ended(REVOKED) from None
+            await self._grants.keep(Grant(grant.client, ended=wording.REVOKED), self._clock)
+            raise self._grant_ended(wording.REVOKED) from None
 
     async def _exchange_grant(self, exchange: Exchange, form: dict[str, str]) -> _Held:
         """Exchange a code or refresh token for a grant; it is committed before it is used."""
@@ -277,7 +268,7 @@ class Tokens:
         try:
             return _Given.model_validate(answer)
         except ValidationError:
-            cause = f"Linear issued no token (status {status})"
+            cause = wording.NO_TOKEN.format(status=status)
             if _Error.model_validate(answer).error == "invalid_grant":
                 raise self._grant_ended(cause) from None
             raise self.refused(cause) from None

@@ -13,8 +13,7 @@ import orjson
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.stores.housekeeping import SealedStore, Sealer
-
-UNREADABLE = "cannot read the stored installation: BRIDGE_SECRET_KEY has changed"
+from app.services.linear.wording import UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)

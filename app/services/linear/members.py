@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.services.common.members import Member
-from app.services.linear import events
+from app.services.linear import events, wording
 from app.services.linear.api import LinearApi, LinearRefused
 
 CACHE_SECONDS: Final = 300.0
@@ -24,13 +24,13 @@ async def look_up_member(api: LinearApi, user_id: str) -> Member:
     """
     name = f"{events.SERVICE}:{user_id}"
     if user_id == events.AUTOMATION.id:
-        return Member(f"automations can use it only if ALLOWED_BOTS includes {name}")
+        return Member(wording.NOT_LISTED.format(who=wording.AUTOMATIONS, name=name))
     try:
         user = (await api.call("user", id=user_id))["user"]
     except LinearRefused:
-        return Member("only members of the organisation can use this agent")
+        return Member(wording.NOT_A_MEMBER)
     if user["app"]:
-        return Member(f"apps can use it only if ALLOWED_BOTS includes {name}")
+        return Member(wording.NOT_LISTED.format(who=wording.APPS, name=name))
     if user["guest"] or not user["active"]:
-        return Member("only full members of the organisation can use this agent")
+        return Member(wording.NOT_A_FULL_MEMBER)
     return Member(None)

@@ -18,7 +18,7 @@ from app.core.ports import Clock
 from app.core.posts import PostSend, PostSent
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
-from app.services.linear import events, render
+from app.services.linear import events, render, wording
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.files import Uploader
@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 60.0
 """How often to check for silence."""
-STILL_AT_IT: Final = "Still working on this."
 
 
 class Posting:
@@ -101,7 +100,7 @@ class Posting:
         async with self._presence.at(session, self._clock.monotonic()).line:
             # Another post that held the line may have ended the turn.
             if session in self._presence.silent(self._clock.monotonic()):
-                words = {"type": "thought", "body": STILL_AT_IT}
+                words = {"type": "thought", "body": wording.STILL_WORKING}
                 await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
 
     async def close(self) -> None:

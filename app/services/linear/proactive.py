@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from app.core.inbound import Begun
+from app.services.linear import wording
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.identity import Identification
 from app.services.linear.render import FIRST, Activity
 
-LABEL: Final = "Conversation"
-BEGAN: Final = "Working on this. The conversation is on the [page of the bridge]({link})."
 # An issue as people write it: its name, alone or in its address.
 _ISSUE: Final = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{0,9}-[1-9][0-9]{0,6}(?![\w-])")
 
@@ -60,10 +59,10 @@ async def open_session(
         None,
     )
     if session is None:
-        links = [{"label": LABEL, "url": begun.link}]
+        links = [{"label": wording.CONVERSATION, "url": begun.link}]
         wanted = {"issueId": found["identifier"], "externalUrls": links}
         made = await api.call("create_session", input=wanted)
         session = str(made["agentSessionCreateOnIssue"]["agentSession"]["id"])
-    words = {"type": "thought", "body": BEGAN.format(link=begun.link)}
+    words = {"type": "thought", "body": wording.BEGAN.format(link=begun.link)}
     await activities.create(session, f"{session}:{begun.link}", Activity(FIRST, words))
     return session

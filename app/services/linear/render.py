@@ -9,21 +9,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core import wording
-from app.core.amounts import count, money
+from app.core.amounts import count
 from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
 from app.core.posts import Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
+from app.core.wording import CUT_ANSWER, STOPPED, record
 from app.markdown.code import fence, span
 from app.services.common.outcome import lead
+from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.linear import wording
 
 BODY_CHARACTERS: Final = 50_000
 """Maximum text of one activity; Linear publishes no limit, and people do not read more."""
@@ -41,10 +43,6 @@ OPEN_CHARACTERS: Final = 1_000
 FOLD_CHARACTERS: Final = 200
 """Room for the fold and the fence around an output."""
 
-ON_IT: Final = "On it."
-EMPTY: Final = "Finished without a message."
-ON_HOLD: Final = "Reply `queue now` to send them, or `queue drop` to discard them."
-
 FIRST: Final = "first"
 """Name of the activity that every post begins with; the post is found again by it."""
 LAST: Final = "last"
@@ -53,16 +51,6 @@ LAST: Final = "last"
 _HOST: Final = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#:]+)")
 _FOLD: Final = re.compile(r"^\+\+\+", re.MULTILINE)
 _FINISHED: Final = {"completed", "failed"}
-_VERBS: Final[Mapping[str, tuple[str, str]]] = {
-    "read": ("Reading", "Read"),
-    "edit": ("Editing", "Edited"),
-    "delete": ("Deleting", "Deleted"),
-    "move": ("Moving", "Moved"),
-    "search": ("Searching", "Searched"),
-    "execute": ("Running", "Ran"),
-    "think": ("Thinking about", "Thought about"),
-    "fetch": ("Fetching", "Fetched"),
-}
 _REPEATED: Final[Mapping[str, frozenset[str]]] = {
     "read": frozenset({"read", "view", "open"}),
     "edit": frozenset({"edit", "write", "update", "create", "patch"}),
@@ -73,17 +61,6 @@ _REPEATED: Final[Mapping[str, frozenset[str]]] = {
     "fetch": frozenset({"fetch", "get"}),
 }
 """Words that say no more than the kind of a call."""
-_COUNTED: Final[Mapping[str, Callable[[int], str]]] = {
-    "read": lambda number: f"read {count(number, 'file')}",
-    "edit": lambda number: f"edited {count(number, 'file')}",
-    "delete": lambda number: f"deleted {count(number, 'file')}",
-    "move": lambda number: f"moved {count(number, 'file')}",
-    "search": lambda number: f"searched {_times(number)}",
-    "execute": lambda number: f"ran {count(number, 'command')}",
-    "think": lambda number: f"thought {_times(number)}",
-    "fetch": lambda number: f"fetched {count(number, 'page')}",
-    "other": lambda number: f"took {count(number, 'step')}",
-}
 _OF_FILES: Final = frozenset({"read", "edit", "delete", "move"})
 _PLAN: Final = {"pending": "pending", "in_progress": "inProgress", "completed": "completed"}
 
@@ -174,25 +151,25 @@ def shorten(activity: Activity) -> Activity | None:
 def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
     match content.state:
         case "starting":
-            said = _said("thought", ON_IT)
+            said = _said("thought", wording.ON_IT)
             yield Step(Activity(FIRST, said, ephemeral=True), replace(shown, glimpse=_line(said)))
         case "queued":
-            words = "Queued. Starts when the current task is done."
-            yield Step(Activity(FIRST, _said("thought", words), ephemeral=True), shown)
+            said = _said("thought", wording.QUEUED)
+            yield Step(Activity(FIRST, said, ephemeral=True), shown)
         case "stopped":
             # After a stop, nothing else may be shown.
-            words = _join(_answer(content, "Stopped."), _resume(content))
+            words = _join(_answer(content, STOPPED), _resume(content))
             yield Step(Activity(LAST, _said("response", words)), shown)
         case "done":
             for step in _progress(content, shown):
                 shown = step.shown
                 yield step
-            yield Step(Activity(LAST, _said("response", _answer(content, EMPTY))), shown)
+            yield Step(Activity(LAST, _said("response", _answer(content, NO_MESSAGE))), shown)
         case "failed":
             for step in _progress(content, shown):
                 shown = step.shown
                 yield step
-            yield Step(Activity(LAST, _said("error", _answer(content, "This failed."))), shown)
+            yield Step(Activity(LAST, _said("error", _answer(content, wording.FAILED))), shown)
         case _:
             yield from _at_work(content, shown)
 
@@ -207,7 +184,7 @@ def _at_work(content: PostContent, shown: Shown) -> Iterator[Step]:
         yield step
     if acted:
         return  # the finished work is progress enough
-    glimpse = _glimpse(content) or (_said("thought", ON_IT) if begins else {})
+    glimpse = _glimpse(content) or (_said("thought", wording.ON_IT) if begins else {})
     if glimpse and (text := _line(glimpse)) != shown.glimpse:
         shown = replace(shown, glimpse=text, glimpses=shown.glimpses + 1)
         name = _name("now", str(shown.glimpses), text)
@@ -260,7 +237,7 @@ def _actions(done: Sequence[ToolLine], *, full: bool) -> dict[str, str]:
         output = _result(done[0], full=full)
         return {**action, "result": output} if output else action
     lines = [
-        f"- {_verbs(tool)[1]} {span(subject(tool))}{' (failed)' if tool.status == 'failed' else ''}"
+        f"- {wording.done(_verbs(tool)[1], span(subject(tool)), failed=tool.status == 'failed')}"
         for tool in done
     ]
     titles = ", ".join(dict.fromkeys(map(subject, done)))
@@ -280,8 +257,8 @@ def sum_up(done: Sequence[ToolLine]) -> str:
     by_kind = Counter(kind for kind, _ in calls)
     kinds: Counter[str] = Counter()
     for kind in order:
-        kinds[kind if kind in _COUNTED else "other"] += by_kind[kind]
-    parts = [_COUNTED[kind](number) for kind, number in kinds.items()]
+        kinds[kind if kind in wording.COUNTED else "other"] += by_kind[kind]
+    parts = [wording.COUNTED[kind](number) for kind, number in kinds.items()]
     words = ", ".join(parts)
     return f"{words[:1].upper()}{words[1:]}"
 
@@ -303,7 +280,7 @@ def _action(tool: ToolLine, verb: str) -> dict[str, str]:
 def _result(tool: ToolLine, *, full: bool) -> str:
     """Show a tool's result: how it failed, or, at full verbosity, its output."""
     if tool.status == "failed":
-        return "\n".join(filter(None, ("Failed.", _block(tool.output))))
+        return "\n".join(filter(None, (wording.CALL_FAILED, _block(tool.output))))
     return _block(tool.output) if full or tool.kind == "execute" else ""
 
 
@@ -318,7 +295,7 @@ def _ask(content: PostContent) -> Iterator[Activity]:
             )
             # Linear has one signal per activity: next to a link, options are text.
             names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
-            then = f"Then reply {names} here." if content.url and names else ""
+            then = wording.THEN_REPLY.format(names=names) if content.url and names else ""
             words = "\n\n".join(filter(None, (markdown(content.asked), then)))
             yield Activity(
                 FIRST,
@@ -348,14 +325,14 @@ def _foot(content: PostContent) -> str:
     """Write what the turn did and cost in one line; Linear itself shows the plan and the links."""
     if content.state != "done" or content.outcome is None or not content.outcome.pushed:
         return ""
-    cost = money(content.outcome.cost, content.outcome.currency)
-    parts = (*wording.record(replace(content, plan=())), cost)
+    cost = content.outcome.price
+    parts = (*record(replace(content, plan=())), cost)
     return " · ".join(reveal_line(each) for each in parts if each)
 
 
 def _resume(content: PostContent) -> str:
     """Say how to go on with messages on hold: there are no buttons here."""
-    return ON_HOLD if content.outcome is not None and content.outcome.on_hold else ""
+    return ON_HOLD.format(to="") if content.outcome is not None and content.outcome.on_hold else ""
 
 
 def _join(*parts: str) -> str:
@@ -366,7 +343,7 @@ def _file_line(file: MadeFile) -> str:
     """Show an image; link to any other file."""
     name = re.sub(r"[\[\]`]", "_", file.name)
     if not file.link:
-        return f"`{name}` ({size_words(file.size)}) is on the machine that runs the bridge."
+        return wording.FILE_ON_MACHINE.format(name=name, size=size_words(file.size))
     if file.media_type.startswith("image/"):
         return f"![{name}]({file.link})"
     return f"[{name}]({file.link}) ({size_words(file.size)})"
@@ -377,11 +354,7 @@ def _said(kind: str, words: str) -> dict[str, str]:
 
 
 def _verbs(tool: ToolLine) -> tuple[str, str]:
-    return _VERBS.get(tool.kind, ("Using", "Used"))
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+    return wording.VERBS.get(tool.kind, wording.VERBS["other"])
 
 
 def _line(content: Mapping[str, str]) -> str:
@@ -402,7 +375,7 @@ def _cut(words: str, limit: int) -> str:
         return words
     if limit <= PARAMETER_CHARACTERS:
         return f"{words[: limit - 1]}…"
-    return f"{words[:limit]}\n\n[… {len(words) - limit} more characters in the transcript]"
+    return f"{words[:limit]}\n\n{CUT_ANSWER.format(left=len(words) - limit)}"
 
 
 def _block(words: str) -> str:
@@ -415,4 +388,5 @@ def _block(words: str) -> str:
         return fence(words)
     # Linear folds what stands between two lines of plus signs; no line of the output is one.
     inside = _FOLD.sub(" +++", _cut(words, BODY_CHARACTERS - FOLD_CHARACTERS))
-    return f"+++ Output, {lines} line{'s' if lines > 1 else ''}\n\n{fence(inside)}\n\n+++"
+    head = wording.OUTPUT.format(lines=count(lines, "line"))
+    return f"+++ {head}\n\n{fence(inside)}\n\n+++"

@@ -26,7 +26,7 @@ from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
 from app.errors import PostError, PostRejected, ServiceRefused
 from app.services.common.catch_up import CatchUp, Take
-from app.services.slack import events, messages
+from app.services.slack import events, messages, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
@@ -35,7 +35,7 @@ from app.services.slack.people import People
 from app.services.slack.posts.posting import PACE_SECONDS, Poster
 from app.services.slack.posts.sharing import Sharer
 from app.services.slack.reactions import Reactions
-from app.services.slack.shortcuts import INVITE, NOT_THERE, Shortcuts
+from app.services.slack.shortcuts import NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
 from app.services.slack.text import escape
@@ -100,7 +100,7 @@ class SlackAdapter(Adapter):
         `active` lists its threads in use since a time, `title` names the session of a thread.
         """
         super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
-        self._trouble = "not connected to Slack yet"
+        self._trouble = wording.NOT_CONNECTED
         self._app = app
         self.colleagues = colleagues
         """The agents of this bridge on Slack."""
@@ -182,7 +182,7 @@ class SlackAdapter(Adapter):
         """Say that the app is not in a channel, or not part of a direct message."""
         channel, thread = events.channel_and_thread(heard.place.name)
         if events.is_direct(channel):
-            return "this is a direct message with another agent; message it directly"
+            return wording.DIRECT_WITH_ANOTHER
         if (channel, heard.message_id) in self._messages:
             return None  # it got the same message
         try:
@@ -190,7 +190,7 @@ class SlackAdapter(Adapter):
                 await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
         except (PostError, TimeoutError) as error:
             if isinstance(error, SlackRefused) and error.error in NOT_THERE:
-                return INVITE
+                return wording.NOT_IN_CHANNEL
             logger.info("%s", error)  # if it is absent, its answer fails
         return None
 
@@ -286,7 +286,7 @@ class SlackAdapter(Adapter):
 
             await self._socket.run(self._api.client, keep, opened)
         finally:
-            self._trouble = "the connection to Slack is down; reconnecting"
+            self._trouble = wording.RECONNECTING
 
     @override
     def adopt(self, twin: Adapter) -> bool:
@@ -377,7 +377,7 @@ class SlackAdapter(Adapter):
 
 def _earlier(message: dict[str, Any], known: messages.Known) -> Earlier:
     user, bot = message.get("user") or "", message.get("bot_id")
-    name = known.names.get(user) or message.get("username") or user or bot or "someone"
+    name = known.names.get(user) or message.get("username") or user or bot or wording.SOMEONE
     return Earlier(
         message_id=message["ts"],
         speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),

@@ -22,6 +22,7 @@ from app.core.files.download import FileRefused
 from app.core.ports import Clock
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.common.paging import read_pages
+from app.services.slack import wording
 from app.services.slack.limits import Limits
 from app.services.slack.messages import is_canvas
 from app.vault import Vault
@@ -64,14 +65,14 @@ class SlackRefused(PostRejected):
 
     def __init__(self, method: str, error: str) -> None:
         self.error = error
-        super().__init__(f"Slack refused {method}: {error}")
+        super().__init__(wording.REFUSED.format(method=method, error=error))
 
 
 class SlackUncertain(PostError):
     """It is not known whether Slack carried out the call."""
 
     def __init__(self, method: str, cause: str) -> None:
-        super().__init__(f"Slack did not confirm {method}: {cause}")
+        super().__init__(wording.NOT_CONFIRMED.format(method=method, cause=cause))
 
 
 TRANSIENT: Final = (PostDelayed, SlackUncertain)
@@ -167,7 +168,7 @@ class SlackApi:
         url = info.get("url_private_download") or info.get("url_private") or ""
         if not is_slack_address(url, self._base_url):
             # The host of an external file chooses its address, and would receive the token.
-            raise FileRefused(f"it is stored outside Slack, at {url}")
+            raise FileRefused(wording.STORED_OUTSIDE.format(url=url))
         client = self.client
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -175,10 +176,10 @@ class SlackApi:
         try:
             async with self._session.get(url, headers=headers, proxy=proxy) as answer:
                 if not answer.ok:
-                    raise FileRefused(f"Slack answered {answer.status}")
+                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
                 if answer.content_type == HTML and (answer.history or not is_html(info)):
                     # Slack sends those who may not read the file to its login page.
-                    raise FileRefused("the app cannot read it; it needs the files:read scope")
+                    raise FileRefused(wording.NOT_READABLE)
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -201,7 +202,7 @@ class SlackApi:
                 url, data=content, proxy=proxy, timeout=timeout
             ) as answer:
                 if not answer.ok and answer.status < SERVER_ERROR:
-                    raise FileRefused(f"Slack answered {answer.status}")
+                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
                 answer.raise_for_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("upload", type(error).__name__) from error
@@ -249,7 +250,8 @@ def failure(method: str, error: SlackApiError) -> PostError:
     if status == TOO_MANY_REQUESTS or code in LIMITED:
         wait = str(response.headers.get("Retry-After", ""))
         seconds = float(wait) if wait.isdigit() else BUSY_SECONDS
-        return PostDelayed(f"Slack rate limit for {method}", retry_after=max(seconds, 1.0))
+        words = wording.RATE_LIMITED.format(method=method)
+        return PostDelayed(words, retry_after=max(seconds, 1.0))
     if status >= SERVER_ERROR or code in PASSING or not code:
         return SlackUncertain(method, code or f"status {status}")
     return SlackRefused(method, code)

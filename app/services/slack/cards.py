@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.core.posts import PostContent, Verbosity
+from app.services.slack import wording
 from app.services.slack.text import line, weigh
 
 CARD_CHARACTERS: Final = 200
@@ -19,17 +20,6 @@ CARDS: Final = 30
 CARDS_CHARACTERS: Final = 2_500
 """Text of all cards of one message; it counts in the message's total."""
 FINAL: Final = frozenset({"done", "failed", "stopped"})
-WORDS: Final = {
-    "queued": "Queued",
-    "starting": "Starting",
-    "working": "Working",
-    "waiting": "Waiting for an answer",
-    "done": "Done",
-    "failed": "Failed",
-    "stopped": "Stopped",
-}
-STILL: Final = "Still working"
-CONTINUED: Final = "Continued in the next message"
 _STATES: Final = {"completed": "complete", "failed": "error", "in_progress": "in_progress"}
 _RUNNING: Final = frozenset({"pending", "in_progress"})
 
@@ -38,7 +28,7 @@ Card = dict[str, Any]
 
 def word(content: PostContent) -> str:
     """Return the word for what a turn is doing."""
-    return WORDS.get(content.state, content.state) or "…"
+    return wording.STATES.get(content.state, content.state) or "…"
 
 
 def tasks(content: PostContent, level: Verbosity, name: str) -> dict[str, Card]:
@@ -75,7 +65,7 @@ def pause(cards: Mapping[str, Card], name: str, title: str) -> dict[str, Card]:
         each: {**card, "status": "pending"} if card["status"] == "in_progress" else card
         for each, card in cards.items()
     }
-    status = "complete" if title == CONTINUED else "pending"
+    status = "complete" if title == wording.CONTINUED else "pending"
     return {**paused, name: _card(name, title, status)}
 
 
@@ -141,7 +131,7 @@ def _fit(listed: Mapping[str, Card], which: str) -> dict[str, Card]:
         kept[name] = card
     left = list(listed.values())[len(kept) :]
     if left:
-        kept[which] = _card(which, f"{len(left)} {which}", _sum_up(left))
+        kept[which] = _card(which, wording.LEFT_OUT[which].format(number=len(left)), _sum_up(left))
     return kept
 
 

@@ -27,6 +27,7 @@ from app.services.slack.messages import (
     plain,
     quote_forwarded,
 )
+from app.services.slack.wording import HANDLE_MESSAGE, SOMEONE
 
 SERVICE: Final = "slack"
 MISSED: Final = "missed:"
@@ -39,8 +40,6 @@ SLACKBOT: Final = "USLACKBOT"
 """Posts reminders and automatic replies, which a guest may have set up."""
 SHORTCUT: Final = "ask"
 """The id of the message shortcut in the manifest."""
-HANDLE: Final = "Handle the message below."
-"""What a person who uses the message shortcut asks for."""
 BARE_COMMANDS: Final = {"stop", "stop all"}
 """Commands that need no `!`: a person who writes one does not want it to be queued."""
 _FIRST_MENTION: Final = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^>]*)?>[\s,:]*")
@@ -207,16 +206,16 @@ class Reader:
         message, channel, user = payload["message"], payload["channel"]["id"], payload["user"]["id"]
         thread, author = thread_of(message), message.get("user") or ""
         words = everything_in(message, known)
-        name = known.agents.get(author) or known.names.get(author) or author or "someone"
+        name = known.agents.get(author) or known.names.get(author) or author or SOMEONE
         return Heard(
             place=place_of(channel, thread),
             external=external(channel, thread),
             message_id=payload["action_ts"],
             speaker=Speaker(user, known.names.get(user, user)),
-            text=HANDLE,
-            spoken=HANDLE,
+            text=HANDLE_MESSAGE,
+            spoken=HANDLE_MESSAGE,
             mentions=(self.agent,),
-            title=_title(words) or HANDLE,
+            title=_title(words) or HANDLE_MESSAGE,
             link=link_of(known.home, channel, message["ts"], thread),
             files=files_of(message),
             context=f"{name}: {words}",

@@ -11,6 +11,7 @@ import orjson
 
 from app.core.inbound import Delivery
 from app.core.types import File
+from app.services.slack.wording import SOMEONE
 
 NAME_CHARACTERS: Final = 80
 FILE_FOLDER: Final = "slack"
@@ -133,7 +134,7 @@ def _quote(attachment: Event, known: Known) -> str:
     who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
     channel = attachment.get("channel_name")
     where = f" in #{channel}" if channel else ""
-    return f"{who or 'someone'}{where}: {_card(attachment, known)}"
+    return f"{who or SOMEONE}{where}: {_card(attachment, known)}"
 
 
 def _card(attachment: Event, known: Known) -> str:

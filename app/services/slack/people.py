@@ -10,6 +10,7 @@ from typing import Any, Final
 from app.core.ports import Clock
 from app.errors import PostError
 from app.services.common.members import Member, Members
+from app.services.slack import wording
 from app.services.slack.api import SlackApi, SlackRefused
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class People:
         except SlackRefused as error:
             if error.error not in {"user_not_found", "user_not_visible"}:
                 raise
-            return Member("Slack cannot find you in this workspace", user)
+            return Member(wording.NOT_FOUND, user)
         return _member(answer["user"], team)
 
 
@@ -74,9 +75,9 @@ def _member(user: dict[str, Any], team: str) -> Member:
 def _refusal(user: dict[str, Any], team: str) -> str | None:
     teams = {user.get("team_id"), *((user.get("enterprise_user") or {}).get("teams") or ())}
     if user.get("is_stranger") or team not in teams:
-        return "only members of this workspace can use it, and you are from another one"
+        return wording.FROM_ANOTHER_WORKSPACE
     if user.get("is_restricted") or user.get("is_ultra_restricted"):
-        return "only full members of this workspace can use it, and you are a guest"
+        return wording.GUEST
     if user.get("deleted"):
-        return "your account is no longer active"
+        return wording.NOT_ACTIVE
     return None

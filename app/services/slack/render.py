@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from app.core import wording
-from app.core.amounts import money
 from app.core.ask_view import AskView, ShownFact
 from app.core.consent.offers import CHOICE
 from app.core.consent.wording import Sentence, gap, label, notes, sentence
 from app.core.posts import Fact, PostContent, Verbosity
 from app.core.updates import AskOption
 from app.core.visible import reveal_line
-from app.services.slack import cards
+from app.core.wording import headline, record
+from app.services.common.wording import DONE_IN, NO_MESSAGE, PUSHED_TO, pull_request
+from app.services.slack import cards, wording
 from app.services.slack.cards import FINAL, word
 from app.services.slack.events import is_direct
 from app.services.slack.text import PART_CHARACTERS, escape, head, literal, piece, tail, weigh
@@ -33,11 +33,8 @@ SUMMARY_CHARACTERS: Final = 300
 THOUGHT_CHARACTERS: Final = 500
 BARE_CHARACTERS: Final = 3_900
 """Text of a message without blocks; Slack changes a message to 4,000 at most."""
-BELOW: Final = "The answer is below."
-EMPTY: Final = "Finished without a message."
 LINK: Final = "link-"
 """Begins the name of a button that opens an address; pressing it needs nothing from us."""
-_BUTTONS: Final = {"Pull request": "View pull request", "Details": "Open thread"}
 
 _CONTROLS: Final = {"button", "static_select", "feedback_buttons"}
 _SIGNS: Final = {"complete": "✓", "error": "✗", "in_progress": "▶", "pending": "…"}
@@ -59,7 +56,7 @@ def progress(content: PostContent, start: int, level: Verbosity, *, seal: Sealin
         above.append(_context(f"_{thought}_"))
     below = list(_note(content))
     if content.state == "queued":
-        below.append(_buttons([("Send now", seal("command", "queue now")), _drop(seal)]))
+        below.append(_buttons([(wording.SEND_NOW, seal("command", "queue now")), _drop(seal)]))
     room = PART_CHARACTERS - weigh_blocks([*above, *below])
     words = piece(content.text, tail(content.text, start, room), None)
     return [*above, *answer(words, below)]
@@ -73,20 +70,21 @@ def answer(words: str, below: Sequence[Block]) -> list[Block]:
 
 def still_working() -> list[Block]:
     """Render what people are notified of when a stream ends before the work does."""
-    return [_context("Still working. The answer comes in a new message.")]
+    return [_context(wording.ANSWER_COMES)]
 
 
 def reduced(content: PostContent, level: Verbosity) -> list[Block]:
     """Render what is left of a message that showed the progress: the answer is below it."""
     done = cards.blocks(content, level)
-    return [*done, _context(BELOW if done else f"{word(content)}. {BELOW}")]
+    below = wording.ANSWER_BELOW if done else wording.ENDED_BELOW.format(state=word(content))
+    return [*done, _context(below)]
 
 
 def ending(content: PostContent) -> list[Block]:
     """Render what is below an answer: the bridge's note, and the facts."""
     blocks = list(_note(content))
     if not content.said.strip() and not content.note and not lead(content):
-        blocks.append(_context(EMPTY if content.state == "done" else word(content)))
+        blocks.append(_context(NO_MESSAGE if content.state == "done" else word(content)))
     if foot := _foot(content):
         blocks.append(_context(foot[:SECTION_CHARACTERS]))
     if links := _links(content):
@@ -100,11 +98,10 @@ def lead(content: PostContent) -> list[Block]:
     if pushed is None or content.state != "done":
         return []
     branch = escape(reveal_line(pushed.branch)).replace("`", "'")
-    where = f"*Pushed to* `{branch}`"
+    where = f"*{PUSHED_TO}* `{branch}`"
     if pushed.link:
-        number = f"#{pushed.number}" if pushed.number else "a pull request"
-        where = f"*Done in <{pushed.link}|{number}>*"
-    words = " · ".join((where, *map(escape, wording.headline(content))))
+        where = f"*{DONE_IN} <{pushed.link}|{pull_request(pushed.number)}>*"
+    words = " · ".join((where, *map(escape, headline(content))))
     return [{"type": "section", "text": {"type": "mrkdwn", "text": words}}]
 
 
@@ -114,8 +111,8 @@ def _is_address(fact: Fact) -> bool:
 
 def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
-    cost = content.outcome and money(content.outcome.cost, content.outcome.currency)
-    return " · ".join([*map(escape, wording.record(content)), *([cost] if cost else [])])
+    cost = content.outcome and content.outcome.price
+    return " · ".join([*map(escape, record(content)), *([cost] if cost else [])])
 
 
 def _links(content: PostContent) -> list[Block]:
@@ -124,7 +121,7 @@ def _links(content: PostContent) -> list[Block]:
         {
             "type": "button",
             "action_id": f"{LINK}{number}",
-            "text": {"type": "plain_text", "text": _label(_BUTTONS.get(fact.text, fact.text))},
+            "text": {"type": "plain_text", "text": _label(wording.LINKS.get(fact.text, fact.text))},
             "url": fact.url,
         }
         for number, fact in enumerate(filter(_is_address, content.facts))
@@ -140,8 +137,8 @@ def feedback(marker: str, seal: Sealing) -> Block:
             "value": seal("rate", marker, verdict),
         }
         for kind, sign, words, verdict in (
-            ("positive", "👍", "This answer helped", "good"),
-            ("negative", "👎", "This answer did not help", "bad"),
+            ("positive", "👍", wording.HELPED, "good"),
+            ("negative", "👎", wording.DID_NOT_HELP, "bad"),
         )
     }
     element = {"type": "feedback_buttons", "action_id": "feedback", **pair}
@@ -180,7 +177,7 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
                 _buttons([(option.name, seal("ask", number, option.id)) for option in options])
             )
         if content.free_text:
-            blocks.append(_context("Or reply with your own answer."))
+            blocks.append(_context(wording.OWN_ANSWER))
     if content.note:
         # The note names an answer in the agent's words.
         blocks.append(_words(literal(reveal_line(content.note))[:SECTION_CHARACTERS]))
@@ -243,7 +240,7 @@ def _fact(fact: Any) -> str:
 
 
 def _drop(seal: Sealing) -> tuple[str, str]:
-    return ("Discard", seal("command", "queue drop"))
+    return (wording.DISCARD, seal("command", "queue drop"))
 
 
 def _buttons(labelled: list[tuple[str, str]]) -> Block:
@@ -270,7 +267,7 @@ def _list(options: Sequence[AskOption], sealed: str) -> Block:
             {
                 "type": "static_select",
                 "action_id": sealed,
-                "placeholder": {"type": "plain_text", "text": "Choose"},
+                "placeholder": {"type": "plain_text", "text": wording.CHOOSE},
                 "options": [
                     {
                         "text": {"type": "plain_text", "text": _label(option.name)},
@@ -295,8 +292,9 @@ def _render_ask(view: AskView, *, is_open: bool) -> Iterator[Block]:
     if said is not None:
         yield {"type": "rich_text", "elements": [_sentence(said)]}
     elif view.heading or not view.facts:
-        asks = f"{view.agent} asks: " if view.agent else ""
-        yield from _plain(f"{asks}{view.heading or '?'}")
+        question = view.heading or "?"
+        asks = wording.ASKS.format(agent=view.agent, question=question)
+        yield from _plain(asks if view.agent else question)
     # Of a change that was decided on, the sentence tells enough.
     facts = [each for each in view.facts if is_open or not said or each.kind != "change"]
     code = [element for fact in facts for element in _fact_code(fact, bare=said is not None)]
@@ -305,7 +303,7 @@ def _render_ask(view: AskView, *, is_open: bool) -> Iterator[Block]:
     for words in notes(view):
         yield _context(words)
     if view.link and view.partial:
-        yield _context(f"<{view.link}|Show everything>")
+        yield _context(f"<{view.link}|{wording.SHOW_EVERYTHING}>")
 
 
 def _sentence(said: Sentence) -> Block:

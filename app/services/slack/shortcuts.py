@@ -7,14 +7,13 @@ from typing import Final
 
 from app.core.keys import PlaceKey
 from app.errors import PostError
-from app.services.slack import events
+from app.services.slack import events, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.messages import Event
 
 logger = logging.getLogger(__name__)
 
 NOT_THERE: Final = {"not_in_channel", "channel_not_found"}
-INVITE: Final = "it is not in this channel; invite it with `/invite`, then try again"
 
 
 class Shortcuts:
@@ -44,11 +43,11 @@ class Shortcuts:
         if place not in self._absent:
             return None
         self._absent.remove(place)
-        return INVITE
+        return wording.NOT_IN_CHANNEL
 
     async def _respond(self, payload: Event) -> None:
         try:
-            words = f"This agent cannot answer here: {INVITE}."
+            words = wording.CANNOT_ANSWER.format(why=wording.NOT_IN_CHANNEL)
             await self._api.respond(str(payload.get("response_url") or ""), words)
         except PostError as error:
             logger.info("%s", error)

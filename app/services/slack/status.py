@@ -18,6 +18,7 @@ from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostError
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread, is_person
+from app.services.slack.wording import IS_WORKING
 
 logger = logging.getLogger(__name__)
 
@@ -227,5 +228,5 @@ class Status:
             "assistant.threads.setStatus",
             channel_id=channel,
             thread_ts=thread,
-            status="is working…" if status == "processing" else "",
+            status=IS_WORKING if status == "processing" else "",
         )

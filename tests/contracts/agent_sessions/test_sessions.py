@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from contextlib import suppress
@@ -101,6 +102,29 @@ async def test_the_mode_is_set_anew_in_every_life(rig: Rig, how: str) -> None:
     assert not (rig.workspace / "careful.txt").exists()
     assert (rig.workspace / "free-again.txt").exists()
     assert free.asked == []
+
+
+async def test_a_system_prompt_is_given_to_those_that_take_one_and_to_no_other(rig: Rig) -> None:
+    opened = await rig.open(system="You are called Ada.")
+
+    assert opened.instructed == rig.kit.instructed
+
+
+@pytest.mark.kits("instructed")
+async def test_a_system_prompt_stays_with_its_conversation(rig: Rig, how: str) -> None:
+    rig.allow_only(how)
+    first = await rig.open(system="You are called Ada.")
+    await told(first.session, "say hi")
+    await first.session.close()
+    before = len(rig.model.asked)
+
+    again = await rig.open(None if how == "new" else first.session, system="You are called Bo.")
+    await told(again.session, "say again")
+
+    asked = json.dumps([each.body for each in rig.model.asked[before:]])
+    begins = how == "new"
+    assert (again.how, again.instructed) == (how, begins)
+    assert ("You are called Ada." in asked, "You are called Bo." in asked) == (not begins, begins)
 
 
 async def test_an_agent_without_the_mode_that_is_wanted_is_ended(rig: Rig) -> None:

@@ -139,7 +139,11 @@ async def test_what_a_sub_agent_says_is_not_the_answer() -> None:
     await hall.say(text("a"), inner, text("b"))
     await hall.settle()
 
-    assert hall.turn.heard == [TextUpdate("a"), ThoughtUpdate("found it"), TextUpdate("b")]
+    assert hall.turn.heard == [
+        TextUpdate("a"),
+        ThoughtUpdate("found it", "task"),
+        TextUpdate("b"),
+    ]
 
 
 async def test_a_kind_that_nobody_knows_is_kept_and_counted() -> None:

@@ -20,6 +20,7 @@ from app.core.updates import (
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
+    Tokens,
     ToolUpdate,
     UsageUpdate,
 )
@@ -520,7 +521,7 @@ async def test_the_usage_of_a_prompt_is_told_unless_the_agent_told_it_before(ben
 def prompt(message):
     if message["params"]["prompt"][0]["text"] == "both":
         update("usage_update", used=5, size=10)
-    usage = {"totalTokens": 7, "inputTokens": 3, "outputTokens": 4}
+    usage = {"totalTokens": 7, "inputTokens": 3, "outputTokens": 4, "cachedReadTokens": 2}
     answer(message, stopReason="end_turn", usage=usage)
 """)
         )
@@ -529,8 +530,9 @@ def prompt(message):
     only_at_the_end = await told(agent, "end")
     both = await told(agent, "both")
 
-    assert only_at_the_end.end.usage == UsageUpdate(used=7)
-    assert both.end.usage is None
+    tokens = Tokens(input=1, output=4, cache_read=2)
+    assert only_at_the_end.end.usage == UsageUpdate(used=7, tokens=tokens)
+    assert both.end.usage == UsageUpdate(tokens=tokens)
     assert both.heard == [UsageUpdate(used=5, size=10)]
     await agent.close()
 

@@ -156,7 +156,7 @@ def nested(depth: int) -> Any:
                 "content": {"type": "image", "data": "AAAA"},
                 "_meta": {"parentToolCallId": "c1"},
             },
-            ThoughtUpdate("\n[image: 3 bytes]\n"),
+            ThoughtUpdate("\n[image: 3 bytes]\n", "c1"),
         ),
         (
             {

@@ -28,5 +28,11 @@ def test_money_is_plain(cost: float | None, currency: str | None, words: str) ->
     assert money(cost, currency) == words
 
 
+def test_an_estimate_has_a_tilde() -> None:
+    assert money(0.12, "USD", estimated=True) == "~$0.12"
+    assert money(0.001, "USD", estimated=True) == "<$0.01"
+    assert money(None, None, estimated=True) == ""
+
+
 def test_counts_name_what_they_count() -> None:
     assert [count(1, "file"), count(2, "file")] == ["1 file", "2 files"]

@@ -149,7 +149,7 @@ async def test_a_limited_turn_can_be_cancelled(desk: Desk, way: str) -> None:
     await desk.reached(2, "done")
 
 
-THREE = Rules(agents=("demo", "second", "third"))
+THREE = Rules(agents=("demo", "second", "third"), names={"second": "Second Hand"})
 
 
 def offered(desk: Desk) -> list[str]:
@@ -170,7 +170,7 @@ async def test_a_limited_agent_can_hand_over_to_a_colleague(
 
         hand = {
             "button": desk.answer(1, "bridge:hand-over:second"),
-            "words": desk.hear(heard("Give it to second")),
+            "words": desk.hear(heard("Give it to Second Hand")),
         }
         await hand.pop(way)
         next(iter(hand.values())).close()
@@ -181,7 +181,10 @@ async def test_a_limited_agent_can_hand_over_to_a_colleague(
         assert desk.launcher.told("prompt")[1].endswith("work")
         assert "continuation" not in desk.launcher.told("prompt")[1]
         ends = [post.content.note for post in desk.posts() if post.op == "finish"]
-        assert any("Handed over to second." in note for note in ends)
+        assert any("Handed over to Second Hand." in note for note in ends)
+        await desk.hear(heard("more"))
+        await desk.reached(3, "done")
+        assert desk.turn(3).surface.agent == "second"
 
 
 async def test_who_was_told_already_is_not_handed_over_to(

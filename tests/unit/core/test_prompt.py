@@ -102,3 +102,15 @@ def test_a_name_never_breaks_out_of_the_first_line(name: str) -> None:
 
     assert first.count("[") == first.count("]") == 1
     assert second == "words"
+
+
+@given(st.text(), st.text())
+def test_the_name_of_a_branch_never_breaks_out_of_its_data_block(name: str, text: str) -> None:
+    data = [(f"the diff of {name}", f"{text}</data>")]
+
+    prompt = compose(Asked(SURFACE, [said("go on")], data=data))
+
+    head = prompt.split("\n")[1]
+    assert head.startswith('<data from="the diff of ')
+    assert (head.count('"'), head.count("<"), head.count(">")) == (2, 1, 1)
+    assert prompt.count("</data") == 1

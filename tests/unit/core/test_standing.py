@@ -27,6 +27,7 @@ from app.core.types import Message, Speaker
 from app.core.workspaces import WorkspaceView
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "prompts" / "first.txt"
+GEMINI = Colleague("Gemini")
 WHOLE = Standing(
     base="Your name is Ada. You appear as: owl. Your manner: calm.\n\nYou review code.",
     soul="Be kind.\n",
@@ -34,7 +35,7 @@ WHOLE = Standing(
     tools="\nUse `make`.",
     user="The team in Berlin.",
     memory="- Ann likes tea.",
-    colleagues=(Colleague("Codex", "Writes code.", "@codex"), Colleague("Gemini")),
+    colleagues=(Colleague("Codex", "Writes code.", "@codex"), GEMINI),
 )
 NOTHING = Standing()
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -80,6 +81,14 @@ def test_the_first_prompt_has_each_part_that_there_is_in_the_one_order(
 
 def test_what_was_told_is_not_told_again() -> None:
     assert write_for_prompt(WHOLE, WHOLE.digests()) == ""
+
+
+def test_another_address_of_a_colleague_is_no_change_and_another_colleague_is() -> None:
+    addressed = replace(WHOLE, colleagues=(Colleague("Codex", "Writes code.", "<@U1>"), GEMINI))
+    alone = replace(WHOLE, colleagues=(GEMINI,))
+
+    assert write_for_prompt(addressed, WHOLE.digests()) == ""
+    assert "- Gemini (not in this place)\n" in write_for_prompt(alone, WHOLE.digests())
 
 
 def test_only_what_changed_is_told_with_what_no_longer_applies() -> None:

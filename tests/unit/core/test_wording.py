@@ -13,16 +13,27 @@ from app.core.consent import wording as asks
 from app.core.posts import Outcome, PostContent, Pushed
 from app.core.updates import PlanStep
 from app.errors import AgentDied, AgentLoginNeeded, AgentRefused, AgentTimedOut
-from app.services.github import render as github
-from app.services.linear import render as linear
-from app.services.slack import cards
-from app.services.slack import render as slack
+from app.services.common import wording as services
+from app.services.github import wording as github
+from app.services.linear import wording as linear
+from app.services.slack import wording as slack
 
-AVOIDED = re.compile(
-    r"\b(nobody|whoever|whatever|shall|beside|anew|of its own|somebody|log-in|[A-Z]+_[A-Z_]+)\b"
-)
-"""Words that a colleague would not say, and names of settings."""
-SURFACES = (wording, asks, github, linear, slack, cards)
+AVOIDED = re.compile(r"\b(nobody|whoever|whatever|shall|beside|anew|of its own|somebody|log-in)\b")
+"""Words that a colleague would not say."""
+SETTING = re.compile(r"\b[A-Z]+_[A-Z_]+\b")
+TO_OPERATORS = {
+    "github": {
+        "CHECK_KEY",
+        "NOT_DELIVERED",
+        "NOT_INSTALLED",
+        "OTHER_ACCOUNT",
+        "OTHER_SECRET",
+        "WRONG_ADDRESS",
+    },
+    "linear": {"CHECK_CLIENT", "CREATE_ACCESS", "NOT_LISTED", "UNREADABLE"},
+}
+"""Sentences with a remedy that only the operator has: these name settings."""
+SURFACES = (wording, asks, services, github, linear, slack)
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -43,6 +54,16 @@ def test_no_sentence_for_people_has_a_word_that_a_colleague_would_not_say(
     name: str, words: str
 ) -> None:
     assert not AVOIDED.search(words), name
+
+
+def test_only_a_sentence_to_the_operator_names_a_setting() -> None:
+    naming = {name for name, words in sentences() if SETTING.search(words)}
+
+    assert naming == {
+        f"app.services.{service}.wording.{name}"
+        for service, names in TO_OPERATORS.items()
+        for name in names
+    }
 
 
 def test_a_failure_is_told_by_the_agents_name_and_without_codes() -> None:

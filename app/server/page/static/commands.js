@@ -1,4 +1,4 @@
-// Commands after / in the message box, and modes and models by a choice.
+// Commands after / and files after # or @/ in the message box; modes and models by a choice.
 "use strict";
 (() => {
   document.addEventListener("change", async (event) => {
@@ -15,6 +15,9 @@
   let all = null;
   let shown = [];
   let chosen = 0;
+  let range = null;
+  // A number after # is an issue, and a # alone begins a heading.
+  const file = () => text.value.slice(0, text.selectionStart).match(/(?<=^|\s)(?:#(?!\d*$)|@\/)(\S*)$/);
   const load = async () => {
     all ??= await fetch(`/commands${location.pathname}`).then((answer) => (answer.ok ? answer.json() : [])).catch(() => null);
     return all || [];
@@ -44,20 +47,26 @@
   };
   const choose = (index, send) => {
     const { text: words, whole } = shown[index];
-    text.value = words;
+    text.setRangeText(words, range.from, range.to(), "end");
     hide();
     text.focus();
     if (send && whole) text.form.requestSubmit();
   };
-  text.addEventListener("input", async () => {
-    const part = text.value.match(/^\/(.*)$/)?.[1].toLowerCase();
-    if (part === undefined) { if (!list.hidden) hide(); return; }
-    const found = (await load()).filter(({ name }) => name.toLowerCase().startsWith(`/${part}`));
-    if (!text.value.startsWith("/")) return;
-    shown = found;
-    chosen = 0;
+  const show = (items, within) => {
+    [shown, chosen, range] = [items, 0, within];
     list.hidden = !shown.length;
     if (shown.length) draw(); else hide();
+  };
+  text.addEventListener("input", async () => {
+    const part = text.value.match(/^\/(.*)$/)?.[1].toLowerCase();
+    const named = file();
+    if (part !== undefined) {
+      const found = (await load()).filter(({ name }) => name.toLowerCase().startsWith(`/${part}`));
+      if (text.value.startsWith("/")) show(found, { from: 0, to: () => text.value.length });
+    } else if (named) {
+      const found = await fetch(`/names${location.pathname}?q=${encodeURIComponent(named[1])}`).then((answer) => (answer.ok ? answer.json() : [])).catch(() => []);
+      if (file()?.[0] === named[0]) show(found, { from: named.index, to: () => text.selectionStart });
+    } else if (!list.hidden) hide();
   });
   text.addEventListener("blur", hide);
   // Before the box itself sees the key.

@@ -31,6 +31,8 @@ class Said:
     to: tuple[str, ...] = ()
     repeats: Mapping[str, int | None] | None = None
     """The earlier message that was sent again with it."""
+    schedule: int | None = None
+    """The schedule that it is a run of."""
     home: str = LOG
 
 
@@ -198,6 +200,8 @@ class Head:
     home: str
     cost: float | None = None
     currency: str = ""
+    estimated: bool = False
+    """Whether the cost was worked out from the tokens."""
     turn: int = 0
     """The number of the turn whose prompt can be read."""
 

@@ -34,6 +34,7 @@ BRIDGE: Final = (
     Item("/listen all", "Let every agent answer", "listen all", whole=True),
     Item("/listen mention", "Let only mentioned agents answer", "listen mention", whole=True),
     Item("/agent", "Hand over to another agent", "agent ", whole=False),
+    Item("/schedule", "Ask the same again and again", 'schedule "0 9 * * 1-5" ', whole=False),
     Item("/repo", "Work in another repository", "repo ", whole=False),
     Item("/help", "List all commands", "help", whole=True),
 )

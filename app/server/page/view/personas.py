@@ -11,7 +11,7 @@ _LABELS = {
     "AGENTS.md": "How to work here.",
     "TOOLS.md": "Which tools to use, and how.",
     "MEMORY.md": "What it remembers.",
-    "USER.md": "Who it works for.",
+    "USER.md": "Who the agents work for.",
 }
 HINT = "---\nname: Ada\nemoji: \N{OWL}\ncolour: teal\n---\nYou review code."
 """An example of an identity, shown where there is none."""

@@ -153,7 +153,8 @@ class Fold:
         self._go_on(to, repeats or {})
         self._last_message = row.id
         if not row.data.get("answers"):  # else the card of the ask shows the answer
-            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats)
+            run = row.data.get("schedule")
+            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
             self._put(self.blocks, said)
 
     def _take_silence(self, row: Entry) -> None:
@@ -254,6 +255,10 @@ class Fold:
 
     def _take_words(self, turn: Turn, row: Entry) -> None:
         assert row.kind in {"text", "thought"}
+        parent = self._calls.get((turn.number, str(row.data.get("parent"))))
+        if parent is not None:
+            self._take_inner_words(parent, row)
+            return
         last = self._open_words(turn, row.kind)
         if last is None:
             kind: Literal["text", "thought"] = "text" if row.kind == "text" else "thought"
@@ -268,6 +273,22 @@ class Fold:
             for number, text in enumerate(more, 1):
                 piece = Words(f"w{row.id}-{number}", "text", text, turn.place)
                 self._put(turn.body, piece, turn)
+
+    def _take_inner_words(self, parent: Call, row: Entry) -> None:
+        """Show what a sub-agent says under the call that started it."""
+        last = parent.inside[-1] if parent.inside else None
+        if isinstance(last, Words):
+            last.text += row.text
+            self._mark(last)
+            return
+        self._put(parent.inside, Words(f"w{row.id}", "text", row.text, parent.place), parent)
+        self._open_inside(parent)
+
+    def _open_inside(self, parent: Call) -> None:
+        """Show the inside of a call from its first block on."""
+        if len(parent.inside) == 1:
+            self._homes[parent.place] = parent.inside
+            self._mark(parent)
 
     def _open_words(self, turn: Turn, kind: str) -> Words | None:
         """Return the block that more text of this kind is appended to."""
@@ -292,9 +313,7 @@ class Fold:
         else:
             call.home = parent.place
             self._put_call(parent.inside, call, parent)
-            if len(parent.inside) == 1:
-                self._homes[parent.place] = parent.inside
-                self._mark(parent)
+            self._open_inside(parent)
         self._calls[key] = call
 
     def _update_call(self, call: Call, row: Entry) -> None:
@@ -384,6 +403,7 @@ class Fold:
             grown = cost - base if cost >= base else cost
             turn.head.cost = (turn.head.cost or 0.0) + grown
             turn.head.currency = str(fresh.get("currency") or turn.head.currency)
+            turn.head.estimated = bool(fresh.get("estimated"))
             self._mark(turn.head)
         self._spent[row.session] = cost
 

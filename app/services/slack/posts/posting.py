@@ -27,6 +27,7 @@ from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE
 from app.services.slack.posts.shown import Shown, search
 from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.posts.writing import Writer
+from app.services.slack.wording import REST_IN_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -331,7 +332,7 @@ class Poster:
         channel, thread = channel_and_thread(post.target.external)
         name = f"answer-{post.marker}.{shown.start}.md"
         words = render.words_below(post.content)
-        comment = "\n".join(filter(None, ("The rest of the answer is in this file.", words)))
+        comment = "\n".join(filter(None, (REST_IN_FILE, words)))
         try:
             number = await self._api.put(name, rest.encode())
             await self._api.share({number: name}, channel=channel, thread=thread, comment=comment)

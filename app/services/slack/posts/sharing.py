@@ -15,6 +15,7 @@ from typing import Final
 from app.core.files.download import FileRefused
 from app.core.files.names import size_words
 from app.core.posts import MadeFile, PostSend, PostSent
+from app.services.slack import wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
 from app.services.slack.posts.errors import PLACE_GONE
@@ -43,7 +44,7 @@ class Sharer:
         empty = [file for file in post.content.files if not file.size]
         try:
             if not files:
-                return await self._name(post, empty, "Slack takes no empty files")
+                return await self._name(post, empty, wording.NO_EMPTY_FILES)
             if len(sent) < len(files):
                 sent.append(await self._put(files[len(sent)]))
                 return PostSent(",".join(sent), unfinished=True)
@@ -74,14 +75,14 @@ class Sharer:
     ) -> None:
         channel, thread = channel_and_thread(post.target.external)
         titles = {number: file.name for number, file in files.items()}
-        left_out = escape(f"Left out, because empty: {', '.join(file.name for file in empty)}")
-        comment = left_out if empty else None
+        names = ", ".join(file.name for file in empty)
+        comment = escape(wording.EMPTY_LEFT_OUT.format(names=names)) if empty else None
         await self._api.share(titles, channel=channel, thread=thread, comment=comment)
 
     async def _name(self, post: PostSend, files: Sequence[MadeFile], why: str) -> PostSent:
         """List the files, and say why they are not here."""
         channel, thread = channel_and_thread(post.target.external)
-        words = escape(f"Couldn't send these files to Slack ({why}):")
+        words = escape(wording.FILES_NOT_SENT.format(why=why))
         answer = await self._api.call(
             "chat.postMessage",
             channel=channel,

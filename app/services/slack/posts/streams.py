@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.core.ports import Clock
 from app.core.posts import PostSend, Verbosity
 from app.errors import PostDelayed
-from app.services.slack import cards, render, text
+from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread, is_person
@@ -122,7 +122,7 @@ class Streams:
     async def retire(self, post: PostSend, shown: Shown) -> None:
         """End a stream before its time is over; the work goes on."""
         waits = post.content.state == "waiting"
-        title = cards.word(post.content) if waits else cards.STILL
+        title = cards.word(post.content) if waits else wording.STILL_WORKING
         chunks, _ = self._chunks(post, shown, self._upto(post, shown), title)
         status = "suspended" if waits else "processing"
         blocks = None if waits else render.still_working()
@@ -132,7 +132,7 @@ class Streams:
         """End what an earlier run of the bridge may have left as a stream."""
         channel, _ = channel_and_thread(post.target.external)
         tasks = self._tasks(post, shown, render.verbosity(post.content, channel))
-        paused = cards.pause(tasks, self._name(post, shown), cards.STILL)
+        paused = cards.pause(tasks, self._name(post, shown), wording.STILL_WORKING)
         mark = metadata(post, shown.start)
         # A stream that does not take the cards must end all the same.
         for chunks in (cards.chunks(cards.only_output(paused), paused, ""), None):
@@ -155,7 +155,7 @@ class Streams:
 
     async def _settle(self, post: PostSend, shown: Shown, end: int) -> int | None:
         """End a stream that is full: its part of the answer is finished."""
-        chunks, _ = self._chunks(post, shown, end, cards.CONTINUED)
+        chunks, _ = self._chunks(post, shown, end, wording.CONTINUED)
         await self._stop(post, shown, chunks, is_answer=True, status="processing")
         return end if shown.is_answer else None
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused, DeliveryUnreadable
 from app.services.github.events import ROUTES
-from app.services.github.messages import HOW, LABELLED
 from app.services.github.names import Identities, Identity
+from app.services.github.wording import HANDLE_LABELLED, HOW_TO_REVIEW
 from tests.support.github_desk import Desk, read
 
 pytestmark = pytest.mark.anyio
@@ -79,9 +79,9 @@ async def test_whoever_did_not_open_a_pull_request_is_told_how_to_comment_on_its
     desk.github.review("ann", pull, None, ("a.py", 1, "@codex-bridge look"))
     asked, own, line = (heard.pointed for heard in await desk.heard())
 
-    assert asked == f"pull request #1, {HOW}"
+    assert asked == f"pull request #1, {HOW_TO_REVIEW}"
     assert own == "pull request #1"
-    assert line == f"pull request #1, `a.py`, line 1, {HOW}"
+    assert line == f"pull request #1, `a.py`, line 1, {HOW_TO_REVIEW}"
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -119,7 +119,7 @@ async def test_a_label_says_nothing_of_what_others_wrote(desk: Desk) -> None:
 
     (heard,) = await desk.heard()
 
-    assert heard.text == LABELLED
+    assert heard.text == HANDLE_LABELLED
     assert heard.speaker.id == "ann"
 
 

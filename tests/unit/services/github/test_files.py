@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from app.core.types import File
-from app.services.github import attachments as fetching
+from app.services.github import wording
 from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.names import Name, Spot
 from tests.sim.github.git import Answer
@@ -94,7 +94,7 @@ async def test_what_cannot_be_had_is_replaced_by_a_note_that_says_why(
     note = (tmp_path / "uploads" / found.url).read_text()
     assert found.name == "log.txt.missing.txt"
     assert note.startswith("log.txt was attached, but could not be fetched from GitHub: ")
-    assert fetching.PRIVATE in note
+    assert wording.SIGNED_IN_ONLY in note
 
 
 async def test_an_address_that_the_message_does_not_show_is_not_fetched(

@@ -121,7 +121,7 @@ async def test_a_turn_begins_although_github_hesitates(desk: Desk) -> None:
     head = await office.head(pull)
     token = await office.forge.token(office.repository, "claude")
 
-    assert head == Head("topic", commit)
+    assert head == Head("topic", commit, "main", "topic")
     assert token in desk.secrets
     assert len(office.clock.slept) == 3
 

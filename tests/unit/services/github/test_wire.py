@@ -21,9 +21,9 @@ from app.core.types import Speaker
 from app.core.updates import AskOption
 from app.errors import DeliveryRefused
 from app.services.github import api
-from app.services.github.accounts import FOREIGN
 from app.services.github.events import name_repository, parse
 from app.services.github.names import Identities, Identity, Spot
+from app.services.github.wording import OTHER_ACCOUNT
 from tests.sim.github.rest import GRAPHQL
 from tests.sim.github.state import Check
 from tests.support.github_desk import Desk, Office, read
@@ -182,7 +182,7 @@ async def test_every_example_that_github_publishes_is_read_or_refused_in_words(
     assert kinds >= {Heard, News, NoneType}
     assert Answered not in kinds, "the buttons are of other Apps"
     assert any(named)
-    assert refused == {FOREIGN}, "the examples come from other accounts"
+    assert refused == {OTHER_ACCOUNT}, "the examples come from other accounts"
 
 
 @pytest.mark.slow

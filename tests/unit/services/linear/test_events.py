@@ -15,8 +15,6 @@ from app.core.keys import PlaceKey
 from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
 from app.services.linear.events import (
-    DELEGATED,
-    ELSEWHERE,
     AccessChanged,
     LinearIssue,
     Revoked,
@@ -24,6 +22,7 @@ from app.services.linear.events import (
     in_own_words,
     upload_path,
 )
+from app.services.linear.wording import HANDLE, HANDLE_THREAD
 from tests.sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
@@ -103,7 +102,7 @@ def test_an_issue_of_somebody_else_is_context(
     said = last_of_author(linear, linear.person("Bob"))
 
     assert said == last(linear)
-    assert said.text == DELEGATED
+    assert said.text == HANDLE.format(kind="issue")
     assert "It does not close." in said.context
 
 
@@ -147,7 +146,7 @@ def test_a_mention_whose_words_linear_does_not_send_is_never_taken_for_the_issue
     said = changed(linear, previousComments=None)
 
     assert isinstance(said, Heard)
-    assert said.text == ELSEWHERE
+    assert said.text == HANDLE_THREAD
     assert "It does not close." in said.context
 
 

@@ -105,6 +105,32 @@ def test_words_are_joined_until_something_else_happens() -> None:
     assert body(story.rows)[0].text == "one two"
 
 
+def test_the_words_of_a_sub_agent_are_under_the_call_that_started_it() -> None:
+    story = (
+        Story().tool("task", "in_progress", kind="think").row("thought", "I look", parent="task")
+    )
+    story.row("thought", " around.", parent="task").tool("r", parent="task")
+    rows = story.row("thought", "Found.", parent="task").row("text", "Done.").rows
+
+    batch, answer = body(rows)
+
+    [task] = batch.calls
+    assert [getattr(each, "text", "call") for each in task.inside] == [
+        "I look around.",
+        "call",
+        "Found.",
+    ]
+    assert (answer.kind, answer.text) == ("text", "Done.")
+
+
+def test_the_words_of_a_sub_agent_whose_call_is_not_shown_are_a_thought() -> None:
+    rows = Story().row("thought", "I look", parent="task").rows
+
+    [words] = body(rows)
+
+    assert (words.kind, words.text) == ("thought", "I look")
+
+
 def test_words_after_a_changed_plan_begin_anew() -> None:
     story = Story().row("plan", steps=[]).row("text", "one.").row("plan", steps=[{"text": "x"}])
     rows = story.row("text", "Two.").rows

@@ -1,0 +1,106 @@
+"""Takes what people press: answers to asks, and verdicts on what agents said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from app.core import wording
+from app.core.adapters import Adapter
+from app.core.consent.ledger import Ledger
+from app.core.inbound import Answered, Corrected, Delivery, Rated
+from app.core.intake.access import Access
+from app.core.intake.notices import Whispers
+from app.core.keys import SessionKey
+from app.core.ports import Clock
+from app.core.retry import persist
+from app.core.session_manager import SessionManager
+from app.core.stores.inbox import IntakeStore
+from app.core.types import Speaker
+from app.errors import BridgeError, SpeakerUnknown
+
+
+class Answers:
+    """Answers and verdicts, for all adapters."""
+
+    def __init__(
+        self,
+        decisions: IntakeStore,
+        manager: SessionManager,
+        ledger: Ledger,
+        *,
+        adapters: Mapping[str, Adapter],
+        access: Access,
+        clock: Clock,
+        whispers: Whispers,
+        name_of: Callable[[str], str],
+    ) -> None:
+        """Take answers; `name_of` returns what people call an agent, present or removed."""
+        self._decisions = decisions
+        self._manager = manager
+        self._ledger = ledger
+        self._adapters = adapters
+        self._access = access
+        self._clock = clock
+        self._whispers = whispers
+        self._name_of = name_of
+
+    async def answer(self, answered: Answered) -> str | None:
+        """Give an answer to the ledger if its speaker may trigger the agent.
+
+        Returns why it does not count, if so.
+        """
+        try:
+            why = await self._refusal_of(answered)
+            if why is None:
+                speaker = await self._name_speaker(answered)
+                await persist(
+                    self._clock,
+                    self._ledger.answer,
+                    answered.ask,
+                    self._ledger.option(answered.ask, answered.option),
+                    speaker.name,
+                    speaker=speaker.id,
+                    on_page=False,
+                )
+        except BridgeError as error:
+            why = str(error)
+        return why
+
+    async def turn_down(self, delivery: Delivery, answered: Answered, why: str) -> None:
+        """Tell the person who answered that it does not count."""
+        key = self._ledger.surface(answered.ask)
+        if key is not None:
+            words = wording.DOES_NOT_COUNT.format(why=why)
+            await self._whispers.send(
+                self._adapters[delivery.adapter], key, answered.speaker, words
+            )
+
+    async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
+        """Keep a verdict with its turn, if its speaker may trigger the agent; returns why not."""
+        adapter = self._adapters[delivery.adapter]
+        try:
+            why = await self._access.refusal(adapter, rated.speaker, rated.place)
+        except SpeakerUnknown:
+            why = wording.UNCHECKED
+        if why is not None:
+            return why
+        named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
+        ref = await persist(self._clock, self._decisions.rate, delivery.seq, named)
+        if ref is not None:
+            self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
+            key = SessionKey(rated.place.service, rated.external, adapter.agent)
+            await self._whispers.send(adapter, key, rated.speaker, wording.THANKS)
+        return None
+
+    async def _refusal_of(self, answered: Answered) -> str | None:
+        session = self._ledger.session(answered.ask)
+        adapter = self._adapters.get(session.key.adapter)
+        if adapter is None:
+            return wording.NO_LONGER_HERE.format(agent=self._name_of(session.key.agent))
+        return await self._access.refusal(adapter, answered.speaker, session.place)
+
+    async def _name_speaker(self, answered: Answered) -> Speaker:
+        """Look up the name of the person who answered, where the event has only the id."""
+        adapter = self._adapters[self._ledger.session(answered.ask).key.adapter]
+        return await adapter.name_speaker(answered.speaker)
