@@ -12,6 +12,10 @@ from tests.scenarios.test_command_line import Machine
 from tests.support import canary
 
 
+# Many commands, each a process of its own, on a machine that many share.
+pytestmark = pytest.mark.timeout(180)
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     machine = Machine(tmp_path_factory.mktemp("served"))
