@@ -11,7 +11,6 @@ import pytest
 from tests.scenarios.test_command_line import Machine
 from tests.support import canary
 
-
 # Many commands, each a process of its own, on a machine that many share.
 pytestmark = pytest.mark.timeout(180)
 
