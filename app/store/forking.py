@@ -86,8 +86,7 @@ class _Fork:
                 **kept,
                 "service": self._new.service,
                 "name": self._new.name,
-                "title": origin.title,
-                "named": title,
+                "title": title,
                 "repository": origin.repository,
                 "holder": origin.holder,
                 "predecessor": origin.predecessor,
@@ -102,7 +101,7 @@ class _Fork:
             self._sessions[row.id] = made[row.agent]
 
     def _add_session(self, row: Row[Any]) -> int:
-        kept = {each: getattr(row, each) for each in ("agent", "title", "mode", "model", "closed")}
+        kept = {each: getattr(row, each) for each in ("agent", "mode", "model", "closed")}
         times = {"created_at": self._now, "updated_at": self._now}
         made = self._insert(session, {**kept, **times, "place": self.place})
         name = {"service": self._new.service, "external": self._new.name}

@@ -11,6 +11,9 @@ import pytest
 from tests.scenarios.test_command_line import Machine
 from tests.support import canary
 
+# Many commands, each a process of its own, on a machine that many share.
+pytestmark = pytest.mark.timeout(180)
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
@@ -33,11 +36,16 @@ def listed(machine: Machine, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_conversation_is_managed_from_a_terminal(served: Machine) -> None:
-    word = "heron-canary"
-    assert served.run("ask", f"say {word}", "-q", "--thread", "birds").stdout.strip() == word
-    (found,) = listed(served, "list")
-    number = str(found["id"])
+def begin(machine: Machine, word: str) -> str:
+    """Begin a conversation; returns its number."""
+    assert machine.run("ask", f"say {word}", "-q").stdout.strip() == word
+    return str(listed(machine, "search", word)[0]["id"])
+
+
+def test_a_conversation_is_renamed_pinned_archived_and_found_from_a_terminal(
+    served: Machine,
+) -> None:
+    number = begin(served, "plover")
 
     run(served, "rename", number, "Birds of the reeds")
     run(served, "pin", number)
@@ -46,20 +54,23 @@ def test_a_conversation_is_managed_from_a_terminal(served: Machine) -> None:
     assert listed(served, "list") == []
     assert [each["title"] for each in listed(served, "search", "REEDS")] == ["Birds of the reeds"]
     run(served, "unarchive", number)
-    assert [each["id"] for each in listed(served, "latest", "demo")] == [found["id"]]
+    assert [each["id"] for each in listed(served, "latest", "demo")] == [int(number)]
+
+
+def test_a_conversation_is_exported_forked_and_deleted_from_a_terminal(served: Machine) -> None:
+    word = "heron-canary"
+    number = begin(served, word)
+
     assert f"say {word}" in run(served, "show", number)
     rows = json.loads(run(served, "export", number, "--format", "json"))["transcript"]
     run(served, "fork", number, "--after", str(rows[0]["id"]))
     fork = next(each for each in listed(served, "list") if each["forked_from"])
-    assert fork["title"] == "Birds of the reeds (fork)"
-
+    assert fork["title"] == f"say {word} (fork)"
     kept = served.run("conversations", "delete", number, stdin="n\n")
     assert kept.returncode == 1
     assert "1 messages, 1 turns" in kept.stderr
+
     assert run(served, "clear", str(fork["id"]), "--yes") == ""
-    for each in (number, str(fork["id"])):
-        run(served, "delete", each, "--yes")
-    assert listed(served, "list", "--archived") == listed(served, "list") == []
+    run(served, "delete", number, "--yes")
+
     assert canary.find(served.folder / "data", word) == []
-    missing = served.run("conversations", "show", number)
-    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
