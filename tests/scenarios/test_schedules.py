@@ -165,7 +165,8 @@ def test_a_schedule_runs_in_a_slack_thread_that_it_began(tmp_path: Path) -> None
         world.wait_answer(thread, "Schedule 1 for claude: say tick")
         world.say(f"{world.at('claude')} schedule run 1", thread=thread, who=world.bob)
 
-        world.wait_answer(thread, "tick")
+        # The words of the schedule are quoted before they are answered.
+        world.wait(lambda: world.answers(thread)[-1].words == "tick")
         world.settle()
 
         said = [message.words for message in world.answers(thread)]
@@ -184,6 +185,7 @@ def test_a_schedule_runs_on_an_issue_on_github(tmp_path: Path) -> None:
         world.github.comment("ann", issue, "@claude-bridge schedule run 1")
 
         world.wait_for(issue, "Schedule 1 by ann")
+        world.bridge.wait(lambda: world.turns() == 1, "the run began no turn")
         world.settled()
 
         assert [each.body for each in world.visible(issue)][-1].startswith("@ann\n\ntick")
