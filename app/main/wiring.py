@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import TypeVar
 
 from app import logs
@@ -18,34 +16,23 @@ from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
 from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
-from app.agents.registry import PerAgent
-from app.children.disk import DiskSpace
 from app.children.traces import Traces
-from app.children.users import give
 from app.children.warden import Warden
-from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
-from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
-from app.core.folders import Folders
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.ports import Forge
-from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
-from app.core.repositories.joint_work import JointWork
 from app.core.repositories.picker import RepositoryPicker
-from app.core.repositories.progress import WorkProgress
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.repositories.shared_clones import SharedClones
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
@@ -58,34 +45,25 @@ from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
 from app.main.current_forge import CurrentForge
 from app.main.launching import LateLauncher, acp_launcher
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources
 from app.main.terms import (
     access_of,
-    author_of,
-    directory_of,
-    display_name,
-    fetched_as,
     file_link_of,
     idle_seconds,
     max_processes,
     max_turns,
     page_of,
     place_prompts,
-    ship_of,
     terms_of,
-    variables_of,
     zone_of,
 )
-from app.repos.checkouts import GitCheckouts
-from app.repos.git import Git
-from app.repos.mirror import Mirrors
-from app.repos.sandboxed_git import SandboxedGit
+from app.main.workshop import Workshop
 from app.timetable import CronTimetable
 
 T = TypeVar("T")
 
 
-class Joined:
+class Joined(Workshop):
     """The parts of one bridge, each built from the others."""
 
     def __init__(
@@ -98,31 +76,13 @@ class Joined:
         doubt: Callable[[str], None],
     ) -> None:
         """Prepare; `doubt` is told the agent that could not be started for a turn."""
-        self._base = base
-        self._stores = base.stores
+        super().__init__(base, CurrentForge(forge))
         self._timeouts = timeouts
-        self.forge = CurrentForge(forge)
-        self._disk = DiskSpace(base.configuration.data_dir)
-        self._directory = directory_of(base.configuration)
-        self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.adapters = {adapter.service_name: adapter for adapter in adapters}
         self._timetable = CronTimetable()
-        self.uploads = base.configuration.data_dir / "uploads"
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
         )
-
-    @property
-    def _configuration(self) -> Configuration:
-        return self._base.configuration
-
-    def _per_agent(self, make: Callable[[Configuration, str], T]) -> PerAgent[T]:
-        return PerAgent(self._base.registry, make)
-
-    @cached_property
-    def feed(self) -> Feed:
-        """Tells followers what happens."""
-        return Feed(self._stores.transcript, self._stores.sessions)
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -149,124 +109,6 @@ class Joined:
     def memory(self) -> MemoryKeeper:
         """Keeps what agents remember."""
         return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
-
-    @cached_property
-    def checkouts(self) -> GitCheckouts:
-        """Runs git: mirrors, clones and the gates that they push to."""
-        configuration, person = self._configuration, self._configuration.surroundings
-        git, names = Git(person, bridge_id(configuration)), self._stores.names
-        return GitCheckouts(
-            configuration.data_dir / "gates",
-            self._per_agent(self._sandboxed_git),
-            git,
-            Mirrors(
-                configuration.data_dir / "mirrors",
-                git,
-                self.forge,
-                person,
-                disk=self._disk,
-                shallow=fetched_as("shallow", configuration, self._directory, names.now),
-                partial=fetched_as("partial", configuration, self._directory, names.now),
-            ),
-            tokens=self.forge,
-            vault=self._base.vault,
-            person=person,
-            variables=self._variables,
-            guard=self.forge.guard,
-        )
-
-    def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
-        shelter = self._base.shelters[agent]
-        return SandboxedGit(
-            shelter.sandbox,
-            shelter.confinement,
-            replace(shelter, own={}).environment,
-            shelter.home_of,
-            partial(self._base.admission.admit, agent),
-            shelter.network,
-        )
-
-    def _give(self, path: Path, agent: str) -> None:
-        """Give a path to an agent that has its own user."""
-        give(path, self._user_of(agent))
-
-    def _user_of(self, agent: str) -> int | None:
-        shelter = self._base.shelters.get(agent)
-        return shelter.user if shelter else None
-
-    @cached_property
-    def workspaces(self) -> RepoProvider:
-        """Opens the workspaces of sessions."""
-        stores = self._stores
-        return RepoProvider(
-            self._folders,
-            self._clones,
-            self.checkouts,
-            stores.decisions,
-            stores.sessions,
-            directory=self._directory,
-            names=stores.names,
-            variables=self._variables,
-            joint=JointWork(
-                SharedClones(
-                    self._clones,
-                    self.checkouts,
-                    stores.checkouts,
-                    self._shipping,
-                    self._base.clock,
-                ),
-                self.checkouts,
-                self._base.vault.redact,
-                stores.checkouts,
-                stores.sessions,
-                stores.decisions,
-                forge=self.forge,
-                name_of=self._name_of,
-            ),
-        )
-
-    def _name_of(self, agent: str) -> str:
-        """Return what people call an agent, present or removed."""
-        return self._names.get(agent) or self._base.registry.name(agent)
-
-    @cached_property
-    def _folders(self) -> Folders:
-        configuration = self._configuration
-        return Folders(
-            configuration.data_dir / "workspaces",
-            self.uploads,
-            homes_root(configuration),
-            self._give,
-        )
-
-    @cached_property
-    def _clones(self) -> Clones:
-        stores = self._stores
-        return Clones(
-            self._folders.root,
-            self.checkouts,
-            stores.checkouts,
-            stores.transcript,
-            self._shipping,
-            clock=self._base.clock,
-            vault=self._base.vault,
-        )
-
-    @cached_property
-    def _shipping(self) -> Shipping:
-        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
-
-    @cached_property
-    def progress(self) -> WorkProgress:
-        """Reads the progress of sessions' work."""
-        return WorkProgress(
-            self._stores.sessions,
-            self._stores.checkouts,
-            self._clones,
-            self.feed,
-            self._base.clock,
-            self.forge,
-        )
 
     @cached_property
     def launcher(self) -> LateLauncher:
@@ -409,11 +251,6 @@ class Joined:
             adapters=self.adapters,
             deliver=self.intake.wake,
         )
-
-    @cached_property
-    def _names(self) -> PerAgent[str]:
-        """What people call each agent."""
-        return self._per_agent(display_name)
 
     @cached_property
     def _roster(self) -> Roster:

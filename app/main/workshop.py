@@ -1,0 +1,189 @@
+"""Joins the parts that work in repositories and folders; each is built on first use.
+
+Git, mirrors, gates and clones meet here; what decides about them is joined elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeVar
+
+from app.agents.isolation import homes_root
+from app.agents.registry import PerAgent
+from app.children.disk import DiskSpace
+from app.children.users import give
+from app.config import Configuration
+from app.core.feed import Feed
+from app.core.folders import Folders
+from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.joint_work import JointWork
+from app.core.repositories.progress import WorkProgress
+from app.core.repositories.shared_clones import SharedClones
+from app.main.current_forge import CurrentForge
+from app.main.resources import Resources, bridge_id
+from app.main.terms import (
+    author_of,
+    directory_of,
+    display_name,
+    fetched_as,
+    ship_of,
+    variables_of,
+)
+from app.repos.checkouts import GitCheckouts
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
+from app.repos.sandboxed_git import SandboxedGit
+
+T = TypeVar("T")
+
+
+class Workshop:
+    """Where the sessions of one bridge work."""
+
+    def __init__(self, base: Resources, forge: CurrentForge) -> None:
+        self._base = base
+        self._stores = base.stores
+        self.forge = forge
+        self._disk = DiskSpace(base.configuration.data_dir)
+        self._directory = directory_of(base.configuration)
+        self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
+        self.uploads = base.configuration.data_dir / "uploads"
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._base.configuration
+
+    def _per_agent(self, make: Callable[[Configuration, str], T]) -> PerAgent[T]:
+        return PerAgent(self._base.registry, make)
+
+    @cached_property
+    def feed(self) -> Feed:
+        """Tells followers what happens."""
+        return Feed(self._stores.transcript, self._stores.sessions)
+
+    @cached_property
+    def _names(self) -> PerAgent[str]:
+        """What people call each agent."""
+        return self._per_agent(display_name)
+
+    @cached_property
+    def checkouts(self) -> GitCheckouts:
+        """Runs git: mirrors, clones and the gates that they push to."""
+        configuration, person = self._configuration, self._configuration.surroundings
+        git, names = Git(person, bridge_id(configuration)), self._stores.names
+        return GitCheckouts(
+            configuration.data_dir / "gates",
+            self._per_agent(self._sandboxed_git),
+            git,
+            Mirrors(
+                configuration.data_dir / "mirrors",
+                git,
+                self.forge,
+                person,
+                disk=self._disk,
+                shallow=fetched_as("shallow", configuration, self._directory, names.now),
+                partial=fetched_as("partial", configuration, self._directory, names.now),
+            ),
+            tokens=self.forge,
+            vault=self._base.vault,
+            person=person,
+            variables=self._variables,
+            guard=self.forge.guard,
+        )
+
+    def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
+        shelter = self._base.shelters[agent]
+        return SandboxedGit(
+            shelter.sandbox,
+            shelter.confinement,
+            replace(shelter, own={}).environment,
+            shelter.home_of,
+            partial(self._base.admission.admit, agent),
+            shelter.network,
+        )
+
+    def _give(self, path: Path, agent: str) -> None:
+        """Give a path to an agent that has its own user."""
+        give(path, self._user_of(agent))
+
+    def _user_of(self, agent: str) -> int | None:
+        shelter = self._base.shelters.get(agent)
+        return shelter.user if shelter else None
+
+    @cached_property
+    def workspaces(self) -> RepoProvider:
+        """Opens the workspaces of sessions."""
+        stores = self._stores
+        return RepoProvider(
+            self._folders,
+            self._clones,
+            self.checkouts,
+            stores.decisions,
+            stores.sessions,
+            directory=self._directory,
+            names=stores.names,
+            variables=self._variables,
+            joint=JointWork(
+                SharedClones(
+                    self._clones,
+                    self.checkouts,
+                    stores.checkouts,
+                    self._shipping,
+                    self._base.clock,
+                ),
+                self.checkouts,
+                self._base.vault.redact,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=self.forge,
+                name_of=self._name_of,
+            ),
+        )
+
+    def _name_of(self, agent: str) -> str:
+        """Return what people call an agent, present or removed."""
+        return self._names.get(agent) or self._base.registry.name(agent)
+
+    @cached_property
+    def _folders(self) -> Folders:
+        configuration = self._configuration
+        return Folders(
+            configuration.data_dir / "workspaces",
+            self.uploads,
+            homes_root(configuration),
+            self._give,
+        )
+
+    @cached_property
+    def _clones(self) -> Clones:
+        stores = self._stores
+        return Clones(
+            self._folders.root,
+            self.checkouts,
+            stores.checkouts,
+            stores.transcript,
+            self._shipping,
+            clock=self._base.clock,
+            vault=self._base.vault,
+        )
+
+    @cached_property
+    def _shipping(self) -> Shipping:
+        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
+
+    @cached_property
+    def progress(self) -> WorkProgress:
+        """Reads the progress of sessions' work."""
+        return WorkProgress(
+            self._stores.sessions,
+            self._stores.checkouts,
+            self._clones,
+            self.feed,
+            self._base.clock,
+            self.forge,
+        )
