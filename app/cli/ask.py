@@ -23,7 +23,8 @@ from app.cli.running import is_running
 from app.config import Configuration
 from app.core.types import TurnState
 from app.errors import BridgeError
-from app.server.shapes import AgentOut, NewSession, SessionTurn, TurnOut
+from app.server.agent_shapes import AgentOut
+from app.server.shapes import NewSession, SessionTurn, TurnOut
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128

@@ -20,19 +20,21 @@ from app.config import Configuration, ensure_secrets
 from app.config.agents import NAME
 from app.core.types import SessionState
 from app.errors import BridgeError, NotFound
+from app.server.agent_shapes import (
+    AgentDetail,
+    AgentOut,
+    FileDetail,
+    FileOut,
+    NoteOut,
+)
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
-    AgentDetail,
-    AgentOut,
     AskOut,
     EntryOut,
-    FileDetail,
-    FileOut,
     LinkOut,
     NewSession,
-    NoteOut,
     Page,
     SessionDetail,
     SessionOut,

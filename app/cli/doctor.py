@@ -26,7 +26,7 @@ from app.cli.tables import show_json
 from app.config import Configuration, ensure_secrets, from_process
 from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError, StoreUnavailable
-from app.server.shapes import AgentOut
+from app.server.agent_shapes import AgentOut
 from app.services import registered_services
 from app.services.service import CheckContext
 from app.store.reading import reading

@@ -29,14 +29,8 @@ from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
 from app.core.wording import AVAILABILITY
 from app.errors import NotFound
-from app.server.shapes import (
-    AgentOut,
-    AvailabilityOut,
-    CheckOut,
-    EntryOut,
-    SessionDetail,
-    SessionOut,
-)
+from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
+from app.server.shapes import EntryOut, SessionDetail, SessionOut
 
 ROWS: Final = 200
 """Rows per read."""

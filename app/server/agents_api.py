@@ -5,11 +5,18 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from app.config import AgentEntry
+from app.server.agent_shapes import (
+    AgentDetail,
+    AgentOut,
+    ChangedAgent,
+    NewAgent,
+    NewName,
+)
 from app.server.api import agent_out
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
-from app.server.shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName, Page
+from app.server.shapes import Page
 
 router = APIRouter(
     prefix="/api/v1/agents",

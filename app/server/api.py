@@ -15,14 +15,12 @@ from app.core.feed import Unfinished
 from app.core.inbound import Accepted
 from app.core.types import Session
 from app.errors import Conflict, NotFound, StoreUnavailable
+from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import (
-    AgentOut,
     AskOut,
-    AvailabilityOut,
-    CheckOut,
     DeliveryOut,
     EntryOut,
     HandoverOut,

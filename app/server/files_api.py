@@ -11,10 +11,16 @@ from fastapi import Path as PathParameter
 
 from app.agents.files import IDENTITY, AgentFile
 from app.errors import NotFound
+from app.server.agent_shapes import (
+    FileDetail,
+    FileOut,
+    NewText,
+    WantedVersion,
+)
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
-from app.server.shapes import FileDetail, FileOut, NewText, Page, WantedVersion
+from app.server.shapes import Page
 
 T = TypeVar("T")
 FilePath = Annotated[str, PathParameter(description="Such as SOUL.md or memory/2026-01-31.md")]

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from app.core.memory.log import Remembered
+from app.server.agent_shapes import NoteOut
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
-from app.server.shapes import NoteOut, Page
+from app.server.shapes import Page
 
 QUERY_CHARACTERS = 500
 """A sentence or two: what people search for."""

@@ -8,8 +8,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.agents.files import LOG_BYTES, AgentFile, Version
-from app.core.availability import Availability, State
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.inbound import DeliveryLine
 from app.core.posts import Post
@@ -25,11 +23,13 @@ CHOICE_CHARACTERS = 1_000
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
-class _In(BaseModel):
+class Closed(BaseModel):
+    """What a caller sends; a key that is not known is refused."""
+
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-class NewSession(_In):
+class NewSession(Closed):
     """A first message to an agent, in a new thread or in one that exists."""
 
     agent: str
@@ -39,26 +39,26 @@ class NewSession(_In):
     """Where a new thread works: `owner/name`, `folder:/path` or `none`."""
 
 
-class NewMessage(_In):
+class NewMessage(Closed):
     """A further message to an agent."""
 
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
 
 
-class NewHandover(_In):
+class NewHandover(Closed):
     """The agent that takes a conversation over, and what to send to it at once, if anything."""
 
     agent: str
     text: str | None = Field(default=None, min_length=1, max_length=TEXT_CHARACTERS)
 
 
-class NewTitle(_In):
+class NewTitle(Closed):
     """A new title for a session."""
 
     title: str = Field(min_length=1, max_length=300)
 
 
-class NewAnswer(_In):
+class NewAnswer(Closed):
     """The chosen option, or the text where the ask takes free text."""
 
     option: str | None = None
@@ -87,177 +87,6 @@ class LinkOut(BaseModel):
     """A log-in link."""
 
     url: str
-
-
-class AvailabilityOut(BaseModel):
-    """Whether an agent can work, and if not, why and what to do."""
-
-    state: State
-    reason: str = ""
-    remedy: str = ""
-
-    @classmethod
-    def of(cls, found: Availability) -> AvailabilityOut:
-        """Show what is known."""
-        return cls(state=found.state, reason=found.reason, remedy=found.remedy)
-
-
-class CheckOut(BaseModel):
-    """What one check found about an agent."""
-
-    name: str
-    ok: bool
-    words: str = ""
-
-    @classmethod
-    def all_of(cls, found: Availability) -> list[CheckOut]:
-        """Show all checks."""
-        return [cls(name=each.name, ok=each.ok, words=each.words) for each in found.checks]
-
-
-class AgentOut(BaseModel):
-    """An agent."""
-
-    id: str
-    name: str
-    display_name: str
-    description: str
-    default: bool
-    command: str
-    isolation: str
-    checkout: str = ""
-    limits: str = ""
-    emoji: str = ""
-    visible: bool = True
-    """Whether it is offered where people choose an agent."""
-    services: list[str]
-    availability: AvailabilityOut
-    version: str = ""
-    """As the agent reported it when it was last tried; empty before that."""
-    checks: list[CheckOut] = []
-    source: Literal["environment", "stored"] = "environment"
-    """Where its entry is; one of the environment is changed there."""
-
-
-class FileOut(BaseModel):
-    """One file of an agent, or of all agents."""
-
-    path: str
-    size: int
-    changed_at: float
-    problem: str = ""
-    """What is wrong with a file that was changed by hand."""
-
-    @classmethod
-    def of(cls, file: AgentFile) -> FileOut:
-        """Show a file without its text."""
-        return cls(path=file.path, size=file.size, changed_at=file.changed_at, problem=file.problem)
-
-
-class VersionOut(BaseModel):
-    """An earlier state of a file."""
-
-    number: int
-    size: int
-    written_at: float
-    gone: bool
-    """Whether there was no such file."""
-
-
-class FileDetail(BaseModel):
-    """A file with its text, and what it was before."""
-
-    path: str
-    text: str = ""
-    digest: str = ""
-    """Changes with the text; empty if there is no such file any more."""
-    problem: str = ""
-    versions: list[VersionOut] = []
-
-    @classmethod
-    def of(cls, path: str, file: AgentFile | None, versions: Sequence[Version]) -> FileDetail:
-        """Show a file; None if there is none any more."""
-        kept = [
-            VersionOut(number=v.number, size=v.size, written_at=v.written_at, gone=v.gone)
-            for v in versions
-        ]
-        if file is None:
-            return cls(path=path, versions=kept)
-        return cls(
-            path=path, text=file.text, digest=file.digest, problem=file.problem, versions=kept
-        )
-
-
-class NewText(BaseModel):
-    """The text of a file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(max_length=LOG_BYTES)
-    expected: str = ""
-    """The digest of the text to replace; without one, any text is replaced."""
-
-
-class WantedVersion(_In):
-    """The version to bring back, by default the last."""
-
-    version: int | None = Field(default=None, ge=1)
-
-
-class AgentDetail(AgentOut):
-    """An agent with its entry."""
-
-    entry: dict[str, Any]
-    """The keys of its entry as in AGENTS_JSON, but `env` is the list of its variables' names."""
-    credentials: dict[str, list[str]]
-    """Which fields are stored for it, by service; those of the settings are not listed."""
-
-
-class NoteOut(BaseModel):
-    """One thing that an agent remembers."""
-
-    id: str
-    """Tells the notes of a day apart; another one once the note is changed."""
-    day: str
-    time: str
-    """When it was noted, in UTC; empty if a person wrote it by hand."""
-    session: int | None
-    """The session it came from."""
-    text: str
-
-
-class NewAgent(BaseModel):
-    """An agent to add: its name and the keys of an entry, as in AGENTS_JSON."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-    credentials: dict[str, dict[str, str]] = {}
-    """What it needs on services, by service and field."""
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The keys of its entry."""
-        return dict(self.model_extra or {})
-
-
-class ChangedAgent(BaseModel):
-    """Keys of an entry to change: tables are merged key by key, null removes a key."""
-
-    model_config = ConfigDict(extra="allow")
-
-    credentials: dict[str, dict[str, str | None] | None] = {}
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The keys that change."""
-        return dict(self.model_extra or {})
-
-
-class NewName(_In):
-    """Another name for an agent."""
-
-    to: str
 
 
 class TurnDetail(BaseModel):

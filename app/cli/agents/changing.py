@@ -22,7 +22,7 @@ from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
 from app.errors import Conflict
-from app.server.shapes import AgentDetail
+from app.server.agent_shapes import AgentDetail
 
 T = TypeVar("T")
 STDIN: Final = "-"

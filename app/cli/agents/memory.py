@@ -7,7 +7,7 @@ import asyncio
 from app.cli.client import Client, connected_to_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.server.shapes import NoteOut
+from app.server.agent_shapes import NoteOut
 
 
 def show_memory(configuration: Configuration, name: str, words: str, *, as_json: bool) -> None:

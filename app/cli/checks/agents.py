@@ -27,7 +27,7 @@ from app.config import AgentEntry, Configuration
 from app.core.availability import AgentCheck
 from app.core.findings import Finding, ok, problem, warning
 from app.errors import AgentNotStarted, ConfigurationError
-from app.server.shapes import AgentOut
+from app.server.agent_shapes import AgentOut
 from app.vault import Vault
 
 VERSION_SECONDS: Final = 10.0
