@@ -109,10 +109,10 @@ def test_each_due_time_runs_once_when_the_bridge_is_killed_around_it_and_the_clo
         world.settle()
         first, gap, after = spring
 
-        # Before and after the commit that makes the run, and when it is decided on.
+        # Before and right after the commit that makes the run, and when it is decided on.
         world.bridge.arm("schedules.begin", "before")
         reach(world, first, due=[first])
-        world.bridge.arm("schedules.begin", "after")
+        world.bridge.arm("commit", "after")
         reach(world, gap, due=[first, gap])
         world.bridge.arm("decisions.accept", "after")
         reach(world, after, due=[first, gap, after])
