@@ -60,7 +60,7 @@ _HANDLERS = """() => [...document.querySelectorAll("body *")].flatMap(element =>
   [...element.attributes].filter(each => each.name.startsWith("on")).map(each => each.name))"""
 # The ways to an agent's work and to earlier steps are the page's own: they stay in the window.
 _ADDRESSES = """() => [...document.querySelectorAll(
-  '#log a:not([data-steps]), #side a:not([href^="/workspace/"])')].map(link =>
+  '#log a:not([data-steps], .who a), #side a:not([href^="/workspace/"])')].map(link =>
   [link.href, link.target, link.rel])"""
 
 
@@ -109,6 +109,8 @@ def assert_harmless(window: Window) -> None:
     assert page.evaluate("() => window.__pwned") is None
     assert page.evaluate(_HANDLERS) == []
     assert page.locator("#log").locator(_ELEMENTS).count() == 0
+    own = page.locator("#log .who a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert all(address.startswith(("/fork/", "/turns/")) for address in own)
     for address, target, rel in page.evaluate(_ADDRESSES):
         assert address.startswith(("http://", "https://"))
         assert target == "_blank"

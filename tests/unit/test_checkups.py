@@ -11,6 +11,7 @@ import pytest
 
 from app.acp.probing.greeting import Greeting
 from app.agents.catalog import known_agents
+from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import AgentEntry, Configuration, load
 from app.core.availability import Availabilities
@@ -18,6 +19,7 @@ from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups
 from app.services import registered_services
+from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.clock import ManualClock
 
@@ -39,6 +41,7 @@ class Clinic:
         self.enter.set()
         self.seen = asyncio.Condition()
         self.found = Availabilities(self.clock)
+        self.files = AgentFiles(self.configuration.data_dir, Vault())
 
     @property
     def configuration(self) -> Configuration:
