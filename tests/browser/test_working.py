@@ -128,7 +128,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     page = window.page
     window.say("sweep it")
     cards = window.turns.locator(".tool")
-    earlier = window.turns.get_by_role("link")
+    earlier = window.turns.locator("a[data-steps]")
 
     # As it grows, the last 40 stay, and what failed; reading further up is not disturbed.
     expect(cards.last).to_contain_text("step 60")
@@ -143,7 +143,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     expect(cards).to_have_count(71)
     assert cards.nth(5).bounding_box() == top
     reader = visit().open(window.path)
-    expect(reader.turns.get_by_role("link")).to_have_text("Show 49 earlier steps")
+    expect(reader.turns.locator("a[data-steps]")).to_have_text("Show 49 earlier steps")
     expect(reader.turns.locator(".tool")).to_have_count(41)
     assert reader.findings() == []
 
@@ -163,7 +163,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
 
     # Without scripts the link leads to a longer page.
     plain = visit(scripts=False).open(window.path)
-    plain.turns.get_by_role("link").click()
+    plain.turns.locator("a[data-steps]").click()
     expect(plain.turns.locator(".tool")).to_have_count(90)
 
 
