@@ -37,6 +37,7 @@ def add(window: Window, name: str, key: str) -> None:
     window.page.wait_for_url(f"**/agents/{name}")
 
 
+@pytest.mark.slow
 def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_thread(
     bridge: Site, visit: Visiting
 ) -> None:
@@ -129,6 +130,7 @@ def test_two_agents_with_one_driver_and_two_keys_are_added_and_talk_in_one_threa
     assert not any(key.encode() in stored for key in KEYS.values())
 
 
+@pytest.mark.slow
 def test_the_forms_work_without_a_script(visit: Visiting) -> None:
     window = visit(scripts=False, forgiven=REFUSED).open("/new-agent")
     page = window.page

@@ -135,6 +135,7 @@ def test_a_thread_is_forked_cleared_and_deleted_without_a_trace(
     assert canary.find(bridge.data_dir, word) == []
 
 
+@pytest.mark.slow
 def test_everything_works_on_a_phone_without_a_script(visit: Visiting, bridge: Forked) -> None:
     word = "bittern-canary"
     path = begin(visit().open("/"), f"say {word}", word)

@@ -36,6 +36,7 @@ def cookies(browser: Browser, bridge: Served, link: str) -> Any:
         return visit.context.storage_state()
 
 
+@pytest.mark.slow
 def test_the_link_opens_the_page_once(
     browser: Browser, bridge: Served, visit: Visiting, link: str
 ) -> None:

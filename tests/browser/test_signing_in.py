@@ -18,6 +18,7 @@ def agents() -> Agents:
     return {"demo": demo()}
 
 
+@pytest.mark.slow
 def test_a_message_is_sent_without_any_script(visit: Visiting) -> None:
     window = visit(scripts=False).open()
 
@@ -39,6 +40,7 @@ def test_signing_out_ends_it(visit: Visiting, browser: Browser, bridge: Site) ->
     expect(visit().open().button("Sign out")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_page_whose_log_in_was_ended_says_so_by_itself(bridge: Site, browser: Browser) -> None:
     # A stream that is refused is an error of the console, and what this story is about.
     with closing(Visit(browser, bridge.url, forgiven=("401",))) as person:

@@ -75,6 +75,7 @@ def test_a_thread_shows_its_state_its_title_and_its_time(
     expect(window.page).to_have_title("(1) A purple heron · Agent Bridge")
 
 
+@pytest.mark.slow
 def test_times_count_and_days_change_in_the_browser(
     visit: Visiting, threads: dict[str, str]
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_search_finds_titles_and_text_and_goes_there(
     expect(page.locator("#threads")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_search_works_without_scripts(visit: Visiting, threads: dict[str, str]) -> None:
     page = visit(scripts=False).open().page
 
@@ -128,6 +130,7 @@ def test_a_search_works_without_scripts(visit: Visiting, threads: dict[str, str]
     expect(page.locator("#found .thread")).to_have_attribute("href", threads["done"])
 
 
+@pytest.mark.slow
 def test_what_happened_since_is_new_until_it_is_seen(
     visit: Visiting, threads: dict[str, str]
 ) -> None:
@@ -152,6 +155,7 @@ def test_what_happened_since_is_new_until_it_is_seen(
     expect(line(window, threads["plain"])).to_have_class("thread on")
 
 
+@pytest.mark.slow
 def test_a_long_turn_offers_notifications_once_and_they_come(visit: Visiting, bridge: Site) -> None:
     person = visit()
     person.context.add_init_script(f"({NOTIFIED})()")
@@ -177,6 +181,7 @@ def test_a_long_turn_offers_notifications_once_and_they_come(visit: Visiting, br
     expect(page.locator("html")).to_have_attribute("data-notified", told)
 
 
+@pytest.mark.slow
 def test_head_and_foot_stay_while_the_list_scrolls(
     visit: Visiting, threads: dict[str, str]
 ) -> None:

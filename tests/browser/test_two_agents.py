@@ -35,6 +35,7 @@ def test_each_agent_answers_its_own(visit: Visiting) -> None:
     assert sorted(asked) == ["Claude", "Codex"]
 
 
+@pytest.mark.slow
 def test_a_name_is_completed_with_the_keyboard_alone(visit: Visiting) -> None:
     window = visit().open()
     page = window.page
@@ -57,6 +58,7 @@ def test_a_name_is_completed_with_the_keyboard_alone(visit: Visiting) -> None:
     expect(page.get_by_role("heading", name="What should we work on?")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_one_of_two_that_work_can_be_stopped_alone(visit: Visiting) -> None:
     window = visit().open()
     window.say("@claude @codex hold never")
@@ -70,6 +72,7 @@ def test_one_of_two_that_work_can_be_stopped_alone(visit: Visiting) -> None:
     window.settled()
 
 
+@pytest.mark.slow
 def test_the_picker_says_whom_a_new_thread_is_for(visit: Visiting) -> None:
     window = visit().open()
 

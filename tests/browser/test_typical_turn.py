@@ -47,6 +47,7 @@ def bridge(hub: Hub, agents: Agents, tmp_path_factory: pytest.TempPathFactory) -
         yield bridge
 
 
+@pytest.mark.slow
 def test_from_the_log_in_to_a_merged_pull_request_by_keyboard_alone(
     browser: Browser, bridge: Forked, hub: Hub
 ) -> None:

@@ -121,6 +121,7 @@ def test_the_line_of_work_says_what_runs_and_the_cards_say_how_it_ended(
     window.picture("working-ended-desktop-light")
 
 
+@pytest.mark.slow
 def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     visit: Visiting, bridge: Site
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_long_turn_shows_its_last_steps_and_offers_the_earlier_ones(
     expect(plain.turns.locator(".tool")).to_have_count(90)
 
 
+@pytest.mark.slow
 def test_a_phone_has_the_plan_in_the_line_of_work(visit: Visiting) -> None:
     window = visit(size=PHONE, scheme="dark").open()
     window.say("repair it")

@@ -57,6 +57,7 @@ def test_a_conversation_is_renamed_pinned_archived_and_found_from_a_terminal(
     assert [each["id"] for each in listed(served, "latest", "demo")] == [int(number)]
 
 
+@pytest.mark.slow
 def test_a_conversation_is_exported_forked_and_deleted_from_a_terminal(served: Machine) -> None:
     word = "heron-canary"
     number = begin(served, word)

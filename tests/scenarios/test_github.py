@@ -98,6 +98,7 @@ def test_a_bot_that_may_not_is_not_even_answered(tmp_path: Path) -> None:
         assert (world.turns(), world.visible(issue)) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_label_and_an_edit_that_adds_the_mention_start_turns_of_one_session(
     tmp_path: Path,
 ) -> None:
@@ -167,6 +168,7 @@ def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
         assert "1. `Allow once`\n" in ask.body
 
 
+@pytest.mark.slow
 def test_one_event_is_one_turn_however_often_and_in_which_order_it_arrives(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()
@@ -220,6 +222,7 @@ def test_what_was_said_while_the_bridge_was_down_is_answered_once(tmp_path: Path
         assert len(world.visible(issue)) == 1
 
 
+@pytest.mark.slow
 def test_a_comment_whose_answer_was_lost_is_not_written_twice(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()

@@ -46,6 +46,7 @@ def test_a_permission_is_given_by_a_button_of_whoever_may(tmp_path: Path) -> Non
         assert (first.status, first.conclusion) == ("completed", "neutral")
 
 
+@pytest.mark.slow
 def test_a_turn_for_an_issue_is_a_check_of_the_pull_request_that_came_of_it(
     tmp_path: Path,
 ) -> None:

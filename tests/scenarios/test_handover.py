@@ -176,6 +176,7 @@ def test_a_colleague_s_branch_is_reviewed_in_slack_with_nothing_to_push_to(
     assert len(hub.pulls()) == known + 1
 
 
+@pytest.mark.slow
 def test_a_pull_request_on_github_is_handed_over_to_an_agent_that_has_an_app_there(
     town: tuple[SlackWorld, Hub],
 ) -> None:

@@ -282,6 +282,7 @@ def write(file: Path, **entries: object) -> None:
     file.chmod(0o600)
 
 
+@pytest.mark.slow
 def test_the_file_is_read_again_on_hup(filed: tuple[Machine, Path, Running]) -> None:
     machine, file, bridge = filed
     assert machine.run("ask", "old", "say remember", "--thread", "t1", "-q").returncode == 0
@@ -332,6 +333,7 @@ def test_reload_reads_the_file_and_says_what_came_and_went(
     assert refused.stderr == f"agent-bridge: {answer.json()['detail']}\n"
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_applied_is_forgotten(
     filed: tuple[Machine, Path, Running],
 ) -> None:
@@ -347,6 +349,7 @@ def test_a_file_that_cannot_be_applied_is_forgotten(
     assert machine.run("ask", "old", "recall", "--thread", "t1", "-q").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_bridge_ends_with_the_terminal_it_was_started_in(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     person, terminal = pty.openpty()

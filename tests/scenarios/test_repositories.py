@@ -235,6 +235,7 @@ def test_an_agent_called_on_a_pull_request_adds_to_its_branch(tmp_path: Path) ->
         assert here.proposals == []
 
 
+@pytest.mark.slow
 def test_the_repository_of_a_place_is_chosen_there(tmp_path: Path) -> None:
     with studio(tmp_path, default=False) as here:
         assert here.command("repo") == "Repository: none, an empty folder for each agent."

@@ -77,6 +77,7 @@ def test_here_means_the_work_tree_and_without_it_a_script_is_told_how(served: Ma
     assert str(tree) not in unsaid.stdout
 
 
+@pytest.mark.slow
 def test_a_repository_is_cloned_and_one_that_is_not_there_is_one_line(served: Machine) -> None:
     cloned = ask(served, "run cat README.md", "--repo", "acme/widget")
     missing = ask(served, PWD, "--repo", "acme/nothing")

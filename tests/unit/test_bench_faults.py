@@ -120,6 +120,7 @@ def test_a_webhook_that_is_refused_fails_the_load() -> None:
         run(Plan(port, 2, 8, 4, "seed"))
 
 
+@pytest.mark.slow
 def test_an_accepted_delivery_that_is_lost_fails_the_row(tmp_path: Path) -> None:
     alone = BridgeServer(tmp_path, works=False)
     lossy(alone.data_dir)
@@ -250,6 +251,7 @@ def test_a_clone_that_lacks_a_file_or_is_of_another_commit_fails_the_row(tmp_pat
         clone.prove_whole(tmp_path, tree)
 
 
+@pytest.mark.slow
 def test_a_delivery_that_a_kill_loses_fails_the_restart_row(tmp_path: Path) -> None:
     server = BridgeServer(tmp_path)
     lossy(server.data_dir)

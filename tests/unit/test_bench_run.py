@@ -6,9 +6,10 @@ import pytest
 
 from bench.__main__ import MEASUREMENTS, measured
 from bench.figures import TINY, Gap
+from tests.support.variants import quick
 
 
-@pytest.mark.parametrize("name", MEASUREMENTS)
+@pytest.mark.parametrize("name", quick(3, [*MEASUREMENTS]))
 def test_every_row_of_the_bench_proves_its_work(name: str) -> None:
     results = list(measured(name, TINY))
 
