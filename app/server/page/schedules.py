@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
+from app.core.keys import PlaceKey
 from app.errors import BridgeError
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
@@ -18,7 +19,7 @@ from app.server.page.view.schedules import ScheduleForm, ScheduleLine
 from app.server.parts import Parts, PartsOf
 from app.server.schedule_shapes import NewSchedule
 from app.server.schedules_api import make
-from app.server.titles import path_of
+from app.server.titles import path_of, title_of
 
 PATH: Final = "/schedules"
 
@@ -66,8 +67,18 @@ async def _page(
     crew = await list_crew(parts, who)
     names = {line.agent.id: line.agent.title for line in crew.lines}
     lines = [
-        ScheduleLine(each, names.get(each.key.agent, each.key.agent), path_of(each.place))
+        ScheduleLine(
+            each,
+            names.get(each.key.agent, each.key.agent),
+            path_of(each.place),
+            await _title(parts, each.place),
+        )
         for each in parts.schedules.all()
     ]
     form = ScheduleForm(dict(given), parts.schedules.zone, problem)
     return to_html(render.schedules(crew, lines, form), status=400 if problem else 200)
+
+
+async def _title(parts: Parts, place: PlaceKey) -> str:
+    thread = await parts.threads.thread(place)
+    return str(place) if thread is None else title_of(thread)

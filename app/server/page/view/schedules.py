@@ -11,11 +11,12 @@ from app.core.schedules.types import Schedule
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLine:
-    """One schedule, with its agent's name for people and the path of its place."""
+    """One schedule, with its agent's name for people, and the path and title of its place."""
 
     schedule: Schedule
     agent: str
     path: str
+    title: str
 
     @property
     def status(self) -> str:
