@@ -73,11 +73,16 @@ def name(moment: str) -> str:
     return f"schedule:1:{datetime.fromisoformat(moment).timestamp():.0f}"
 
 
+def wait_for_runs(world: World, count: int) -> None:
+    """Wait until so many runs have ended, and all that they caused."""
+    world.settle(lambda: sum(state == "done" for _, state in runs(world)) >= count)
+
+
 def reach(world: World, moment: str, *, due: list[str]) -> None:
     """Let it be a time, and wait until these runs, and no others, have ended."""
     world.bridge.set_clock(moment)
     wanted = [(name(each), "done") for each in due]
-    world.settle(lambda: sum(state == "done" for _, state in runs(world)) >= len(wanted))
+    wait_for_runs(world, len(wanted))
     assert runs(world) == wanted
 
 
@@ -146,10 +151,10 @@ def test_what_was_due_in_days_of_downtime_is_made_up_for_by_one_run(
         world.bridge.kill()
         world.bridge.set_clock(str(datetime.fromisoformat(autumn[0]) - timedelta(minutes=30)))
         world.revive()
-        world.settle(lambda: len(runs(world)) == 2)
+        wait_for_runs(world, 2)
         assert "runs were missed" in announced(world)[-1]
         world.bridge.set_clock(autumn[0])
-        world.settle(lambda: len(runs(world)) == 3)
+        wait_for_runs(world, 3)
         [(due,)] = world.bridge.rows("select due_at from schedule")
         [listed] = json.loads(run(world, "schedules", "list", "--json"))
 
