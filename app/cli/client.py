@@ -151,19 +151,19 @@ class Client:
 
     async def file(self, agent: str | None, path: str) -> FileDetail:
         """Read a file."""
-        return await self._get(FileDetail, f"{_files_path(agent)}/{quote(path)}")
+        return await self._get(FileDetail, _file_path(agent, path))
 
     async def write_file(self, agent: str | None, path: str, text: str) -> None:
         """Write a file."""
-        await self._request("PUT", f"{_files_path(agent)}/{quote(path)}", json={"text": text})
+        await self._request("PUT", _file_path(agent, path), json={"text": text})
 
     async def delete_file(self, agent: str | None, path: str) -> None:
         """Delete a file."""
-        await self._request("DELETE", f"{_files_path(agent)}/{quote(path)}")
+        await self._request("DELETE", _file_path(agent, path))
 
     async def undo_file(self, agent: str | None, path: str) -> FileDetail:
         """Undo the last change of a file."""
-        return await self._send(FileDetail, f"{_files_path(agent)}/{quote(path)}/undo", {})
+        return await self._send(FileDetail, f"{_file_path(agent, path)}/undo", {})
 
     async def reload_agents(self) -> list[AgentOut]:
         """Let the bridge read the file with its agents again; returns those it has then."""
@@ -385,6 +385,12 @@ def _agent_path(name: str) -> str:
 
 def _files_path(agent: str | None) -> str:
     return "/files" if agent is None else f"{_agent_path(agent)}/files"
+
+
+def _file_path(agent: str | None, path: str) -> str:
+    if {"", ".", ".."} & set(path.split("/")):  # an address with these would mean another one
+        raise NotFound("file", path)
+    return f"{_files_path(agent)}/{quote(path)}"
 
 
 def _open(path: str) -> httpx.AsyncClient:

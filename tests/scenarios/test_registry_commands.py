@@ -79,6 +79,7 @@ def test_the_files_of_an_agent_are_written_shown_and_brought_back(served: Machin
     status, out, words = files("demo", "put", "IDENTITY.md", stdin="---\nnmae: x\n---\n")
     assert (status, out, words.count("\n")) == (1, "", 1)
     assert "Line 2: this is none of the keys." in words
+    assert files("demo", "show", "../x") == (1, "", "agent-bridge: there is no file '../x'\n")
 
 
 def test_entries_leave_without_secrets_and_come_back(served: Machine) -> None:
