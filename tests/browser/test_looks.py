@@ -236,6 +236,28 @@ def _help(person: Visit, threads: Threads) -> Window:
     return window
 
 
+def _agent(person: Visit, threads: Threads) -> Window:
+    window = person.open(threads.done)
+    window.page.goto(f"{window.page.url.partition('/t/')[0]}/agents")
+    window.page.locator(".agent-card h3 a").first.click()
+    expect(window.page.get_by_role("link", name="Search its notes")).to_be_visible()
+    return window
+
+
+def _memory(person: Visit, threads: Threads) -> Window:
+    window = _agent(person, threads)
+    window.page.get_by_role("link", name="Search its notes").click()
+    expect(window.page.get_by_role("searchbox")).to_be_visible()
+    return window
+
+
+def _schedules(person: Visit, threads: Threads) -> Window:
+    window = person.open(threads.done)
+    window.page.goto(f"{window.page.url.partition('/t/')[0]}/schedules")
+    expect(window.page.get_by_role("button", name="Add schedule")).to_be_visible()
+    return window
+
+
 VIEWS: dict[str, Callable[[Visit, Threads], Window]] = {
     "new": _new,
     "picker": _picker,
@@ -254,6 +276,9 @@ VIEWS: dict[str, Callable[[Visit, Threads], Window]] = {
     "search": _search,
     "palette": _palette,
     "help": _help,
+    "agent": _agent,
+    "memory": _memory,
+    "schedules": _schedules,
 }
 
 
