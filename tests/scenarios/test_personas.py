@@ -244,7 +244,7 @@ def test_files_are_listed_changed_and_brought_back_and_the_wrong_ones_refused(
 
 def test_a_file_spoilt_by_hand_is_told_of_everywhere_and_still_used(bridge: Observed) -> None:
     folder = bridge.data_dir / "agents" / "hidden"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "IDENTITY.md").write_text("---\nname: Eve\nage: 3\n---\nYou are Eve.")
 
     told = turn(bridge, bridge.open_session("hidden", "say hi")["id"], 1)["prompt"]
