@@ -172,7 +172,9 @@ def test_a_fork_at_a_message_continues_from_the_transcript(
     assert "later-words" not in prompt[0][0]
     exported = read(api, f"/conversations/{made['id']}/export")["transcript"]
     assert any("continues from the transcript" in row["text"] for row in exported)
-    assert api.post(f"/api/v1/conversations/{number}/fork", json={"after": 1}).status_code == 404
+    elsewhere = read(api, f"/sessions/{copy['id']}/transcript")["items"][0]["id"]
+    wrong = api.post(f"/api/v1/conversations/{number}/fork", json={"after": elsewhere})
+    assert wrong.status_code == 404
 
 
 def attach(api: httpx.Client, text: str, name: str, content: bytes) -> str:
