@@ -157,6 +157,7 @@ def test_a_fork_at_the_end_has_the_agents_own_conversation(
 def test_a_fork_at_a_message_continues_from_the_transcript(
     bridge: Observed, api: httpx.Client
 ) -> None:
+    before = talk(bridge, "say something before")
     session = talk(bridge, "say first-words")
     rows = read(api, f"/sessions/{session['id']}/transcript")["items"]
     say(bridge, session, "say later-words", 2)
@@ -172,8 +173,8 @@ def test_a_fork_at_a_message_continues_from_the_transcript(
     assert "later-words" not in prompt[0][0]
     exported = read(api, f"/conversations/{made['id']}/export")["transcript"]
     assert any("continues from the transcript" in row["text"] for row in exported)
-    elsewhere = read(api, f"/sessions/{copy['id']}/transcript")["items"][0]["id"]
-    wrong = api.post(f"/api/v1/conversations/{number}/fork", json={"after": elsewhere})
+    early = read(api, f"/sessions/{before['id']}/transcript")["items"][0]["id"]
+    wrong = api.post(f"/api/v1/conversations/{number}/fork", json={"after": early})
     assert wrong.status_code == 404
 
 
