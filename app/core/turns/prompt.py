@@ -19,7 +19,7 @@ from app.core.updates import Ask
 from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
 
-_OWN_DATA = ("your own request", "your own notes", NOTES, "the transcript of this conversation")
+_OWN_DATA = ("your own request", "your own notes", NOTES)
 """Data blocks that bring nothing new to the agent."""
 OUTGOING = (
     "Put files for the user, such as a report or a picture, into the folder {}; everything there "

@@ -79,13 +79,21 @@ class Reflection:
         await self._context.clock.sleep(SECONDS)
         self._needed.set()
 
+    async def _is_trusted(self) -> bool:
+        """Tell whether the agent was told only words of people who may direct it.
+
+        What a fork brings from the place it was copied from is not known here.
+        """
+        context, session = self._context, self._session
+        turns = await context.turns.turns(session.id)
+        is_fork = context.places.place(session.place).is_fork
+        return not is_fork and not any(holds_words_of_others(each.prompt) for each in turns)
+
     async def _keep(self, text: str) -> None:
         context, session = self._context, self._session
         agent, ref = session.key.agent, TurnRef(session.id, self._turn.id)
         name = context.name_of(agent)
-        turns = await context.turns.turns(session.id)
-        trusted = not any(holds_words_of_others(each.prompt) for each in turns)
-        if self._terms.memory == "auto" and trusted:
+        if self._terms.memory == "auto" and await self._is_trusted():
             await context.memory.keep(agent, session.id, text)
             words = wording.KEPT.format(agent=name, text=text)
             notice = Entry("notice", words, session=session.id, turn=self._turn.id)

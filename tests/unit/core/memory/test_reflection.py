@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from app.core.consent.offers import LEAVE, TAKE
 from app.core.memory.wording import WORTH_KEEPING
 from app.core.ports import AgentListener
 from app.core.turns.prompt import holds_words_of_others
 from app.core.updates import AskOption, AskRequest, TextUpdate
+from app.store.tables import place
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard
 
@@ -91,6 +93,21 @@ async def test_people_decide_where_they_are_to(tmp_path: Path, option: str, kept
         assert len(await desk.stores.memory.kept()) == kept
 
 
+async def test_in_a_fork_people_decide_always(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, rules=AUTO) as desk:
+        first = await desk.hear(replace(heard("hello"), mentions=("demo",)))
+        await desk.reached(first.turns[0].turn, "done")
+        await desk.engine.ended(desk.session().id)
+        forked = update(place).values(forked_from="web:origin")
+        await desk.database.writer.run(lambda connection: connection.execute(forked))
+        desk.launcher.script = answer_note
+
+        await desk.hear(replace(heard("go on"), mentions=("demo",)))
+
+        await desk.until(lambda: bool(desk.stores.asks.open_in(desk.session().id)))
+        assert await desk.stores.memory.kept() == []
+
+
 async def test_a_plain_yes_is_for_the_agent_and_not_for_its_memory(tmp_path: Path) -> None:
     async with running_desk(tmp_path, rules=Rules(memory="ask")) as desk:
         desk.launcher.script = answer_note
@@ -108,6 +125,7 @@ async def test_a_plain_yes_is_for_the_agent_and_not_for_its_memory(tmp_path: Pat
         ("[Ann on web]\nhello", False),
         ('[Ann on web]\n<data from="what came with the message">\nx\n</data>\nhello', True),
         ('<data from="your own notes from other conversations">\nx\n</data>\nhello', False),
+        ('<data from="the transcript of this conversation">\nx\n</data>\nhello', True),
         ('<data from="messages from others that you have not seen yet; hidden parts"', True),
         (
             '<data from="your own request">\n</data>\n<data from="what came with the message">',
