@@ -31,6 +31,7 @@ from app.config.hosts import GROUP, parse_host
 from app.config.problems import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # The longest command line that Linux takes as one argument.
@@ -193,6 +194,17 @@ def _options(table: object) -> Mapping[str, Any]:
     return MappingProxyType(dict(table))
 
 
+def _name_globs(value: object) -> object:
+    globs = _texts(value)
+    if not isinstance(globs, tuple) or not all(_GLOB.fullmatch(glob) for glob in globs):
+        raise refusal(
+            "has an entry that is not a name with wildcards",
+            'Write names such as "memory_read" or "agents_*"; [] means none.',
+        )
+    return globs
+
+
+Globs = Annotated[tuple[str, ...], BeforeValidator(_name_globs)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Emoji = Annotated[str, AfterValidator(_emoji)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
@@ -314,6 +326,24 @@ class AgentEntry(BaseModel):
     """After how long its idle sessions are parked, if not the bridge's default."""
     limits: AgentLimits = AgentLimits()
     """Its own limits."""
+    tool_exposure: Literal["tools", "skills", "mixed"] | None = None
+    """How it gets the bridge's tools: over MCP, as a command with a SKILL.md per tool, or both. By
+    default as its program is known to use them, else over MCP."""
+    tools_allow: Globs | None = None
+    """The bridge's tools that it may use; no list means all, an empty one none."""
+    tools_deny: Globs = ()
+    """The bridge's tools that it may not use, whatever is allowed."""
+    capabilities_allow: Globs | None = None
+    """The capabilities that it may use: a tool needs all of its own; no list means all."""
+    capabilities_deny: Globs = ()
+    """The capabilities that it may not use: a tool with one of them is refused."""
+    agents_allow: Globs | None = None
+    """The agents that it sees and may ask, by name; no list means all, an empty one none."""
+    agents_deny: Globs = ()
+    """The agents that it neither sees nor may ask, whatever is allowed."""
+    delegation_voice: Literal["own", "caller"] = "caller"
+    """Who speaks where the work began when another agent asked it: itself, if it is present on
+    that service, or the agent that asked."""
 
     @model_validator(mode="before")
     @classmethod
@@ -368,13 +398,3 @@ KEYS: tuple[str, ...] = (
     *(key for key in AgentEntry.model_fields if key not in _OUTSIDE),
     EXTENDS,
 )
-WITHOUT_EFFECT: tuple[str, ...] = (
-    "tool_exposure",
-    "agents_allow",
-    "agents_deny",
-    "tools_allow",
-    "tools_deny",
-    "capabilities_allow",
-    "capabilities_deny",
-)
-"""Reserved keys, refused when set: a list that protects nothing is a trap."""

@@ -41,6 +41,20 @@ class Limits:
     """How many dollars may be spent; no limit when absent."""
     retention_days: int = 30
     """How long history is kept."""
+    delegation_depth: int = 1
+    """How deep agents may ask agents."""
+    delegations_per_turn: int = 4
+    """How many agents one turn may ask."""
+    delegations_per_tree: int = 12
+    """How many turns one message of a person may lead to, over all agents."""
+    delegations_per_hour: int = 30
+    """How many turns agents may start in one place per hour."""
+    delegation_minutes: float = 120
+    """How long all that one message led to may take."""
+    delegation_usd: float | None = None
+    """What all that one message led to may cost; no limit when absent."""
+    review_rounds: int = 2
+    """How often an author answers one reviewer before people decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app.config.agents import EXTENDS, KEYS, NAME, WITHOUT_EFFECT, AgentEntry, AgentLimits
+from app.config.agents import EXTENDS, KEYS, NAME, AgentEntry, AgentLimits
 from app.config.fields import json_object
 from app.config.problems import did_you_mean, first_problem
 from app.config.records import AgentRecord
@@ -242,10 +242,6 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
 
 
 def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings) -> AgentEntry:
-    idle = next((key for key in raw if key in WITHOUT_EFFECT), None)
-    if idle is not None:
-        problem = f"agent {name!r}: {idle} has no effect in this version"
-        raise ConfigurationError(source, problem, "Remove it.")
     unknown = next((key for key in raw if key not in KEYS), None)
     if unknown is not None:
         # Do not repeat a malformed key: it may be a value in the wrong place.

@@ -97,6 +97,20 @@ class Settings(BaseModel):
     """How many dollars one session may spend, if agents report their cost; else no limit."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; at least the week in which replays are recognised."""
+    delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1
+    """How deep agents may ask agents: 1 means that an agent that was asked asks no other one."""
+    delegations_per_turn: Annotated[int, Field(ge=0, le=100)] = 4
+    """How many agents one turn may ask."""
+    delegations_per_tree: Annotated[int, Field(ge=0, le=1000)] = 12
+    """How many turns one message of a person may lead to, over all agents."""
+    delegations_per_hour: Annotated[int, Field(ge=0, le=10_000)] = 30
+    """How many turns agents may start in one place per hour; a person's message resets it."""
+    delegation_minutes: Annotated[float, Field(gt=0, le=_YEAR_IN_MINUTES)] = 120
+    """How long all that one message led to may take."""
+    delegation_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """What all that one message led to may cost, where agents report it; else no limit."""
+    review_rounds: Annotated[int, Field(ge=1, le=10)] = 2
+    """How often an author answers one reviewer before people decide."""
 
     database_url: str | None = None
     """The store's address; by default a SQLite file in DATA_DIR."""

@@ -91,6 +91,24 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class DelegatedLine:
+    """What another agent was asked to do, as the post of the turn that asked shows it."""
+
+    agent: str
+    """What people call the agent."""
+    task: str
+    """The beginning of what it was asked."""
+    state: Literal["queued", "working", "waiting", "done", "failed", "stopped"]
+    depth: int = 1
+    link: str = ""
+    """Its page; empty if only this machine could open that."""
+    words: str = ""
+    """The beginning of its answer, or why there is none."""
+    seconds: float = 0.0
+    """How long it took; 0 while it works, or if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class PostContent:
     """What a post says, before a platform renders it."""
 
@@ -129,6 +147,8 @@ class PostContent:
     """The message that these answer."""
     files: tuple[MadeFile, ...] = ()
     """Files that the agent made for people; the only content of a post of the kind `files`."""
+    delegated: tuple[DelegatedLine, ...] = ()
+    """What it asked other agents to do, in order, each followed by what that one asked."""
 
     @property
     def said(self) -> str:

@@ -235,6 +235,8 @@ ask = Table(
     Column("state", String, nullable=False, server_default="open"),
     Column("answer", String),
     Column("answered_by", String),
+    # The session in whose place it is shown, if its own is not where people talk.
+    Column("host", Integer),
     Column("created_at", Float, nullable=False),
     Column("closed_at", Float),
     sqlite_autoincrement=True,
@@ -249,6 +251,7 @@ ASK_HOLDS = and_(
 """A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
+Index("ask_host", ask.c.host, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_session", ask.c.session, ask.c.answer)
 
 post = Table(
@@ -440,3 +443,71 @@ memory_day = Table(
 )
 MEMORY_TEXT = "memory_text"
 """A table of SQLite's full-text search, which `metadata` cannot describe."""
+
+# What one agent asked another one to do, or a person had agents do together. Its state is that of
+# its turn.
+delegation = Table(
+    "delegation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("agent", String, nullable=False),
+    # The session and the turn that asked; a command of a person has a session and no turn.
+    Column("caller_session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("caller_turn", Integer, ForeignKey("turn.id")),
+    # The session and the turn that do it.
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("turn", Integer, ForeignKey("turn.id"), nullable=False, unique=True),
+    # Where it all began: the place of people, the session there, and the turn, if there is one.
+    Column("root_place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("root_session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("root_turn", Integer, ForeignKey("turn.id")),
+    Column("depth", Integer, nullable=False),
+    Column("task", Shown, nullable=False),
+    Column("name", Shown, nullable=False, server_default=""),
+    Column("workspace", String, nullable=False, server_default=""),
+    # Several that belong together: a panel, a race, the rounds of a review.
+    Column("group", String, nullable=False, server_default=""),
+    Column("round", Integer, nullable=False, server_default="1"),
+    # The person whose rights it needs, as the service of the root place names them.
+    Column("person_id", String, nullable=False),
+    Column("person_name", String, nullable=False),
+    Column("person_number", String, nullable=False, server_default=""),
+    # When the agent that asked was given the answer.
+    Column("told_at", Float),
+    # When people were told the end, where the turn that asked could no longer show it.
+    Column("shown_at", Float),
+    Column("created_at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("delegation_caller", delegation.c.caller_turn)
+Index("delegation_caller_session", delegation.c.caller_session, delegation.c.id)
+Index("delegation_session", delegation.c.session)
+Index("delegation_root", delegation.c.root_place, delegation.c.id)
+Index("delegation_root_turn", delegation.c.root_turn)
+Index("delegation_group", delegation.c.group)
+
+# What a reviewer found.
+review = Table(
+    "review",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    # The session and turn of the reviewer, and the session whose work it is, if it is an agent's.
+    Column("session", Integer, ForeignKey("session.id"), nullable=False),
+    Column("turn", Integer, ForeignKey("turn.id"), nullable=False, unique=True),
+    Column("author_session", Integer, ForeignKey("session.id")),
+    Column("verdict", String, nullable=False),
+    Column("body", Shown, nullable=False),
+    # Each with `path`, `line` and `body`.
+    Column("findings", ShownJson, nullable=False),
+    Column("repository", String, nullable=False, server_default=""),
+    Column("branch", String, nullable=False, server_default=""),
+    Column("commit", String, nullable=False, server_default=""),
+    # Where it can be read, if a platform has it.
+    Column("link", Text, nullable=False, server_default=""),
+    # What has been done with it: `given`, `sent` to the platform, `passed` on to the author.
+    Column("state", String, nullable=False, server_default="given"),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("review_author", review.c.author_session, review.c.id)

@@ -197,6 +197,14 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "ship": "push",
         "idle_minutes": 5,
         "limits": {"max_turns": 2, "budget_usd": 1.5},
+        "tool_exposure": "mixed",
+        "tools_allow": ["agents_*", "memory_read"],
+        "tools_deny": ["agents_spawn"],
+        "capabilities_allow": [],
+        "capabilities_deny": ["place.*"],
+        "agents_allow": ["codex"],
+        "agents_deny": ["*-secret"],
+        "delegation_voice": "own",
     }
 
     mine = agent(tmp_path, **entry)
@@ -213,6 +221,8 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
     assert mine.limits.max_turns == 2
     assert mine.limits.turn_minutes is None
     assert mine.suffix == "MINE"
+    assert mine.tools_allow == ("agents_*", "memory_read")
+    assert mine.capabilities_allow == ()
 
 
 def test_presets_are_understood(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.config import load
-from app.config.agents import WITHOUT_EFFECT
 from app.errors import ConfigurationError
 from app.services import registered_services
 
@@ -40,6 +39,12 @@ def agents(**entries: Any) -> dict[str, str]:
 def claude(**keys: Any) -> dict[str, str]:
     """Write one entry with further keys."""
     return agents(claude={"command": f"claude-agent-acp --flag {CANARY}", **keys})
+
+
+GLOB_KEYS = (
+    *("tools_allow", "tools_deny", "capabilities_allow", "capabilities_deny"),
+    *("agents_allow", "agents_deny"),
+)
 
 
 def suffixed(settings: Mapping[str, str], agent: str) -> dict[str, str]:
@@ -115,13 +120,12 @@ TABLE = [
     Broken("the key name", claude(name=CANARY), "AGENTS_JSON", "The keys are"),
     *(
         Broken(
-            f"the key {key}, which has no effect",
-            claude(**{key: CANARY}),
-            "AGENTS_JSON",
-            f"{key} has no effect in this version. Remove it.",
+            f"{key} with a sentence", claude(**{key: [f"{CANARY} !"]}), "AGENTS_JSON", "[] means"
         )
-        for key in WITHOUT_EFFECT
+        for key in GLOB_KEYS
     ),
+    Broken("an unknown exposure", claude(tool_exposure=CANARY), "AGENTS_JSON", "'mixed'"),
+    Broken("an unknown voice", claude(delegation_voice=CANARY), "AGENTS_JSON", "'caller'"),
     Broken("no command", agents(claude={"mode": "plan"}), "AGENTS_JSON", "Add command or driver"),
     Broken("an empty command", claude(command=[]), "AGENTS_JSON", '["program"'),
     Broken("a blank command", claude(command=" "), "AGENTS_JSON", '["program"'),

@@ -71,7 +71,11 @@ class Transport:
             verify=api_url.startswith("https:"),
             trust_env=api_url.startswith("https:"),
         )
-        self._github = GitHubAPI(self.client, REQUESTER, base_url=api_url)
+        self._github = GitHubAPI(
+            self.client,  # type: ignore[arg-type] # it names httpx2's client, and calls `request` alone
+            REQUESTER,
+            base_url=api_url,
+        )
         # On Enterprise Server it is next to the REST API, elsewhere below it.
         self._graphql = f"{api_url.removesuffix('/v3')}/graphql"
 

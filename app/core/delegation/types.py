@@ -1,0 +1,81 @@
+"""Values of delegations: what one agent asked another one to do, and how far it may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from app.core.types import Speaker, TurnState
+
+SERVICE: Final = "agents"
+"""The service of places in which agents work for agents; people talk elsewhere."""
+
+Kind = Literal["message", "spawn", "review", "panel", "race"]
+WorkspaceKind = Literal["", "new-branch", "same-branch", "read-only"]
+"""What it works on; empty: the branch of the agent that asked, for reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """What an agent, or a person for it, asked another agent to do."""
+
+    id: int
+    kind: Kind
+    agent: str
+    """Who does it, by its id."""
+    caller_session: int
+    caller_turn: int | None
+    """The turn that asked; None if a person's command did."""
+    session: int
+    """The session that does it."""
+    turn: int
+    root_session: int
+    """The session in the place of people where it all began."""
+    root_turn: int | None
+    depth: int
+    """1: asked by an agent that people talk to."""
+    task: str
+    state: TurnState
+    """The state of its turn."""
+    person: Speaker
+    """Whose rights it needs."""
+    name: str = ""
+    workspace: WorkspaceKind = ""
+    group: str = ""
+    """Names several that belong together; empty for one alone."""
+    round: int = 1
+    told: bool = False
+    """Whether the agent that asked knows the answer."""
+    created_at: float = 0.0
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelegation:
+    """A delegation that is asked for."""
+
+    kind: Kind
+    agent: str
+    caller_session: int
+    caller_turn: int | None
+    task: str
+    person: Speaker
+    """Whose rights it needs: the person who asked the first agent."""
+    session: int | None = None
+    """The session that goes on with it; None: a new one, in a place of its own."""
+    name: str = ""
+    workspace: WorkspaceKind = ""
+    group: str = ""
+    round: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationLimits:
+    """How far agents may go among themselves; a message of a person resets it."""
+
+    depth: int = 1
+    per_turn: int = 4
+    per_tree: int = 12
+    per_hour: int = 30
+    seconds: float = 7200.0
+    usd: float | None = None

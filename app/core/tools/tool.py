@@ -1,0 +1,60 @@
+"""Values of the bridge's tools: what a tool is, who calls it, and what a call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.types import Session, Turn
+from app.errors import BridgeError
+
+Arguments = Mapping[str, Any]
+"""The arguments of a call, checked against the schema of its tool."""
+Result = Mapping[str, Any]
+"""What a call returns, as JSON."""
+
+
+class ToolRefused(BridgeError):
+    """A tool cannot do what it was called for; the message tells the agent why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The agent that calls a tool, in the turn that it is working on."""
+
+    session: Session
+    turn: Turn
+
+    @property
+    def agent(self) -> str:
+        """The id of the agent."""
+        return self.session.key.agent
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    description: str
+    """What it is for, written for models."""
+    parameters: Mapping[str, Any]
+    """JSON schemas by parameter; all that have no `default` are required."""
+    capabilities: tuple[str, ...]
+    """What it can do, for the lists of the operator: `agents.read`, `place.write`."""
+    run: Callable[[Caller, Arguments], Awaitable[Result]]
+    """Does it; raises ToolRefused, Conflict or NotFound with words for the agent."""
+    max_bytes: int = 64 * 1024
+    """The longest arguments, as JSON."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        required = [name for name, each in self.parameters.items() if "default" not in each]
+        return {
+            "type": "object",
+            "properties": dict(self.parameters),
+            "required": required,
+            "additionalProperties": False,
+        }

@@ -1,0 +1,68 @@
+"""Holds all tools, and lets each agent use those that it may.
+
+Every call is checked here before anything is done, however the agent made it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from app.core.ports import Counters
+from app.core.stores.sessions import SessionStore, TurnStore
+from app.core.tools import wording
+from app.core.tools.scope import Scope
+from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.types import TurnState
+
+logger = logging.getLogger(__name__)
+
+
+class Toolbox:
+    """The tools of the bridge."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        scopes: Mapping[str, Scope],
+        sessions: SessionStore,
+        turns: TurnStore,
+        counters: Counters,
+        *,
+        running: Callable[[int], int | None],
+    ) -> None:
+        """Hold tools; `scopes` are by agent, `running` returns the turn that a session runs."""
+        self._tools = {tool.name: tool for tool in tools}
+        self._scopes = scopes
+        self._sessions = sessions
+        self._turns = turns
+        self._counters = counters
+        self._running = running
+
+    def tools(self, agent: str) -> Sequence[Tool]:
+        """List the tools that an agent may use."""
+        return [tool for tool in self._tools.values() if self._allows(agent, tool)]
+
+    async def call(self, session_id: int, name: str, arguments: Arguments) -> Result:
+        """Let the agent of a session use a tool, in the turn that it is working on.
+
+        Raises:
+            BridgeError: it may not, or the tool cannot do it; the message is for the agent.
+        """
+        session = self._sessions.session(session_id)
+        tool = self._tools.get(name)
+        if session is None or tool is None or not self._allows(session.key.agent, tool):
+            raise ToolRefused(wording.NO_TOOL.format(name=name))
+        if len(json.dumps(arguments, ensure_ascii=False).encode()) > tool.max_bytes:
+            raise ToolRefused(wording.TOO_LARGE.format(name=name, limit=tool.max_bytes))
+        turn_id = self._running(session_id)
+        turn = None if turn_id is None else self._turns.turn(turn_id)
+        if turn is None or turn.stopped or turn.state is not TurnState.PROMPTED:
+            raise ToolRefused(wording.NO_TURN)
+        self._counters.count("tool_calls", agent=session.key.agent, tool=name)
+        return await tool.run(Caller(session, turn), arguments)
+
+    def _allows(self, agent: str, tool: Tool) -> bool:
+        scope = self._scopes.get(agent)
+        return scope is not None and scope.allows_tool(tool.name, tool.capabilities)
