@@ -35,6 +35,15 @@ OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
+@dataclass(frozen=True, slots=True)
+class ToolServers:
+    """The server of the bridge's tools, in each form."""
+
+    stdio: McpServerStdio
+    http: HttpMcpServer | None = None
+    """None: the agent does not reach the bridge's port."""
+
+
 async def _allow_start() -> None:
     """Let it start."""
 
@@ -69,6 +78,8 @@ class AgentLaunch:
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Sent as `_meta` with new, load and resume."""
     mcp_servers: tuple[McpServer, ...] = ()
+    tools: ToolServers | None = None
+    """The bridge's own tools, for one process."""
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
     card: Path | None = None

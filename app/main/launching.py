@@ -18,6 +18,7 @@ from app.config import (
     Configuration,
 )
 from app.core.ports import AgentLauncher, AgentListener, OpenedSession
+from app.core.tools.door import ToolDoors
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
@@ -108,7 +109,9 @@ def launches(
     }
 
 
-def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float]) -> AgentLauncher:
+def acp_launcher(
+    base: Resources, warden: Warden, doors: ToolDoors, timeouts: Mapping[str, float]
+) -> AgentLauncher:
     """Build the launcher; `timeouts` are seconds by step, where they differ from the defaults."""
     from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
     from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
@@ -123,6 +126,7 @@ def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float])
         base.metrics,
         bridge=bridge_id(base.configuration),
         warden=warden,
+        doors=doors,
         timeouts=AgentTimeouts(**timeouts),
     )
 

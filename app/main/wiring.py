@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TypeVar
@@ -37,6 +37,8 @@ from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
+from app.core.tools.tool import Tool
+from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -54,10 +56,12 @@ from app.main.terms import (
     max_turns,
     page_of,
     place_prompts,
+    scope_of,
     terms_of,
     zone_of,
 )
 from app.main.workshop import Workshop
+from app.mcp_server.doors import ToolDoors
 from app.timetable import CronTimetable
 
 T = TypeVar("T")
@@ -113,7 +117,32 @@ class Joined(Workshop):
     @cached_property
     def launcher(self) -> LateLauncher:
         """Starts agents."""
-        return LateLauncher(lambda: acp_launcher(self._base, self.warden, self._timeouts))
+        return LateLauncher(
+            lambda: acp_launcher(self._base, self.warden, self.doors, self._timeouts)
+        )
+
+    @cached_property
+    def doors(self) -> ToolDoors:
+        """Lets agents call the bridge's tools."""
+        folder = self._configuration.data_dir / "tools"
+        return ToolDoors(folder, self.toolbox, self._base.vault)
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """Holds the bridge's tools."""
+        stores = self._stores
+        return Toolbox(
+            self._tools(),
+            self._per_agent(scope_of),
+            stores.sessions,
+            stores.turns,
+            self._base.metrics,
+            running=lambda session: self.engine.running(session),
+        )
+
+    def _tools(self) -> Iterator[Tool]:
+        """List the tools, group by group."""
+        yield from ()
 
     @cached_property
     def warden(self) -> Warden:

@@ -40,10 +40,13 @@ IMPORTED_LATE = (
     "app.cli.doctor",
     "app.cli.listing",
     "app.cli.serve",
+    "app.mcp_server.protocol",
     "tests.support.observe",
     "tests.support.outside",
     "tests.support.startup",
+    "tests.support.tools",
     "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.http.httptools_impl",
     "uvicorn.protocols.websockets.auto",
 )

@@ -44,6 +44,11 @@ class Toolbox:
         """List the tools that an agent may use."""
         return [tool for tool in self._tools.values() if self._allows(agent, tool)]
 
+    def tools_in(self, session_id: int) -> Sequence[Tool]:
+        """List the tools that the agent of a session may use."""
+        session = self._sessions.session(session_id)
+        return () if session is None else self.tools(session.key.agent)
+
     async def call(self, session_id: int, name: str, arguments: Arguments) -> Result:
         """Let the agent of a session use a tool, in the turn that it is working on.
 
