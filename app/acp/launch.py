@@ -25,6 +25,7 @@ from app.children.sandbox import Plain, Sandbox
 from app.children.stop import spawn_linked
 from app.children.users import give
 from app.core.folders import attachment_folder, folder_name
+from app.core.tools.door import ToolExposure
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.errors import AgentNotStarted
@@ -78,8 +79,10 @@ class AgentLaunch:
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Sent as `_meta` with new, load and resume."""
     mcp_servers: tuple[McpServer, ...] = ()
+    tool_exposure: ToolExposure = "tools"
+    """How it gets the bridge's tools."""
     tools: ToolServers | None = None
-    """The bridge's own tools, for one process."""
+    """The server of the bridge's tools, for one process."""
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
     card: Path | None = None

@@ -101,7 +101,7 @@ class Bridge:
         base = self._base
         hooks = list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
-        doors = self._joined.doors
+        doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
         front = Front(
             doors.in_front_of(Redacting(application, base.vault)),
@@ -178,7 +178,7 @@ class Bridge:
         """Clean up after the last run, resume its turns and posts if told to, start reading."""
         await self._maintenance.end_leftovers()
         self._joined.warden.start()
-        await self._joined.doors.start()
+        await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         await self._joined.engine.start()
         if resume:
@@ -220,7 +220,7 @@ class Bridge:
         await self._joined.memory.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
-        await self._joined.doors.close()
+        await self._joined.tooling.doors.close()
         await self._joined.warden.close()
         await self._joined.checkouts.close_all()
         await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)

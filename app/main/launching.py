@@ -22,6 +22,7 @@ from app.core.tools.door import ToolDoors
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
+from app.main.terms import exposure_of
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
@@ -93,6 +94,7 @@ def launch_of(
         obeys=program.obeys if program else (),
         install=f"Install it: {program.install}" if program else CHECK_COMMAND,
         admit=partial(admission.admit, agent),
+        tool_exposure=exposure_of(configuration, agent),
         card=card_path(configuration.data_dir, agent),
         settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
     )

@@ -38,7 +38,6 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.tool import Tool
-from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -56,12 +55,11 @@ from app.main.terms import (
     max_turns,
     page_of,
     place_prompts,
-    scope_of,
     terms_of,
     zone_of,
 )
+from app.main.tooling import Tooling
 from app.main.workshop import Workshop
-from app.mcp_server.doors import ToolDoors
 from app.timetable import CronTimetable
 
 T = TypeVar("T")
@@ -118,26 +116,14 @@ class Joined(Workshop):
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
-            lambda: acp_launcher(self._base, self.warden, self.doors, self._timeouts)
+            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
         )
 
     @cached_property
-    def doors(self) -> ToolDoors:
+    def tooling(self) -> Tooling:
         """Lets agents call the bridge's tools."""
-        folder = self._configuration.data_dir / "tools"
-        return ToolDoors(folder, self.toolbox, self._base.vault)
-
-    @cached_property
-    def toolbox(self) -> Toolbox:
-        """Holds the bridge's tools."""
-        stores = self._stores
-        return Toolbox(
-            self._tools(),
-            self._per_agent(scope_of),
-            stores.sessions,
-            stores.turns,
-            self._base.metrics,
-            running=lambda session: self.engine.running(session),
+        return Tooling(
+            self._base, self._tools(), running=lambda session: self.engine.running(session)
         )
 
     def _tools(self) -> Iterator[Tool]:
@@ -198,7 +184,12 @@ class Joined(Workshop):
                 messages=configuration.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(self.files, base.registry, self.adapters),
+            personas=AgentPersonas(
+                self.files,
+                base.registry,
+                self.adapters,
+                lambda agent: self.tooling.list_skills(agent),
+            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,

@@ -15,7 +15,7 @@ from tests.support.tools import Tooled
 
 FOUND = find_bubblewrap(os.environ["PATH"])
 APART = "none" if isinstance(FOUND, Unavailable) else "bubblewrap"
-DOORS = ("http", "stdio", "apart")
+DOORS = ("http", "stdio", "apart", "skilled")
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tooled]:
         "http": demo(),
         "stdio": demo("no-http"),
         "apart": demo(sandbox=APART),
+        "skilled": demo(sandbox=APART, tool_exposure="skills"),
+        "both": demo(sandbox=APART, tool_exposure="mixed", mode="free"),
     }
     with Platform() as platform:
         folder = tmp_path_factory.mktemp("tools")
@@ -59,3 +61,30 @@ def test_an_agent_is_told_why_a_call_did_not_work(bridge: Tooled, agent: str) ->
     assert "in pieces" not in said
     assert "'text' is a required property" in said
     assert "There is no tool 'nothing' for you." in said
+
+
+def test_an_agent_without_servers_is_told_of_the_command_and_its_files(bridge: Tooled) -> None:
+    told = bridge.ask("told", "instructions", "skilled")["text"]
+
+    assert "Run `agent-bridge-tool NAME JSON` in a shell." in told
+    assert "- echo: Returns what it is given." in told
+    assert "agent-bridge-tool" not in bridge.ask("told", "instructions", "apart")["text"]
+
+
+@pytest.mark.skipif(APART == "none", reason="a folder is read-only only with bubblewrap")
+def test_a_command_and_a_file_for_each_tool_are_outside_of_the_repository(bridge: Tooled) -> None:
+    said = bridge.ask(
+        "files",
+        "run cat $AGENT_BRIDGE_SKILLS/echo-loud/SKILL.md\nrun agent-bridge-tool echo --help\n"
+        "run printf '{\"text\": \"piped\"}' | agent-bridge-tool echo -\n"
+        "run agent-bridge-tool echo nonsense\nrun echo > $AGENT_BRIDGE_SKILLS/new",
+        "both",
+    )["text"]
+
+    assert "name: echo-loud\n" in said
+    assert "agent-bridge-tool echo_loud '{...}'" in said
+    assert '"maximum": 9' in said
+    assert '"text": "piped"' in said
+    assert "the arguments are not JSON" in said
+    assert "Read-only file system" in said
+    assert list(bridge.workspace("both", bridge.session("files", "both")).iterdir()) == []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from app.core.tools.tool import Tool
 from app.core.types import Session
+
+ToolExposure = Literal["tools", "skills", "mixed"]
+"""How an agent gets tools: over MCP, as a command with a SKILL.md for each, or both."""
 
 SOCKET: Final = "tools"
 """The name of the socket in the folder of a door."""
