@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.core.delegation.tree import DelegationTree
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -30,6 +31,7 @@ from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
+from app.store.tree import Tree
 from app.store.turns import Turns
 
 
@@ -54,6 +56,7 @@ class Stores:
     agents: AgentRows
     memory: MemoryStore
     schedules: ScheduleStore
+    tree: DelegationTree
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -76,4 +79,5 @@ class Stores:
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
+            tree=Tree(database, now),
         )

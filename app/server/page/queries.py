@@ -15,6 +15,7 @@ from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
+from app.server.page.view.blocks import Asked
 from app.server.page.view.listing import archived_list, found_list, thread_list
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
@@ -36,7 +37,7 @@ from app.server.page.view.views import (
 )
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
-from app.server.titles import title_of
+from app.server.titles import path_of, title_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 
@@ -207,9 +208,9 @@ async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
-    fold = Fold(_AgentOf(parts), whole=begin == 0)
+    fold = Fold(_AgentOf(parts), whole=begin == 0, asked_of=lambda turn: _asked(parts, key, turn))
     last = begin
-    while rows := await parts.transcript.read_place(key, after=last, limit=ROWS_AT_ONCE):
+    while rows := await parts.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
         fold.add(shown)
         last = shown[-1].id if shown else last
@@ -245,6 +246,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         latest=_latest_agent(parts, cast, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
+        errands=fold.errands,
         work=_work(parts, cast, sessions),
     )
 
@@ -270,6 +272,22 @@ class _AgentOf:
             session = self._parts.sessions.session(session_id)
             self._known[session_id] = session.key.agent if session is not None else ""
         return self._known[session_id]
+
+
+def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
+    """Tell what another agent asked, of a turn that is shown under another one."""
+    branch = parts.tree.of_turn(turn)
+    if branch is None or branch.place == key:
+        return None
+    return Asked(
+        branch.id,
+        branch.agent,
+        branch.caller_agent,
+        branch.caller_turn,
+        branch.task,
+        path_of(branch.place),
+        branch.created_at,
+    )
 
 
 def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:

@@ -20,6 +20,7 @@ from app.core import amounts
 from app.core.consent import wording
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
+from app.core.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
@@ -274,6 +275,7 @@ def _environment() -> Environment:
         clock=_clock,
         coded=_coded,
         duration=amounts.duration,
+        errand_words=DELEGATED.__getitem__,
         size=_size,
         excerpt=cards.excerpt,
         excerpt_rows=diffs.excerpt_rows,

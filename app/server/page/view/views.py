@@ -12,6 +12,7 @@ from app.core.availability import Availability
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
+from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
 from app.server.titles import path_of
@@ -275,6 +276,8 @@ class Place:
     """The agent that a new thread begun here goes to."""
     pinned: bool = False
     archived: bool = False
+    errands: tuple[ErrandHead, ...] = ()
+    """What its agents asked others, and is not done yet."""
     work: tuple[Work, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
