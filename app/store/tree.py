@@ -25,7 +25,7 @@ from app.store.tables import (
     turn,
 )
 from app.store.transcript import insert_entries
-from app.store.values import content_of, error_of
+from app.store.values import content_of, turn_error
 
 _STATES: dict[str, BranchState] = {
     TurnState.QUEUED: "queued",
@@ -158,7 +158,7 @@ class Tree:
         if row is None:
             return ""
         said = content_of(row.content).said if row.content else ""
-        return said.strip() if row.state == TurnState.DONE else error_of(row.error)
+        return said.strip() if row.state == TurnState.DONE else turn_error(row.error)
 
     async def unshown(self) -> Sequence[Branch]:
         """List what ended after the post of its tree did, and was not told to people yet."""

@@ -81,13 +81,13 @@ def turn_of(row: Row[Any]) -> Turn:
         stopped=row.stopped,
         prompt=row.prompt,
         system=row.system,
-        error=error_of(row.error),
+        error=turn_error(row.error),
         successor=row.successor,
     )
 
 
-def error_of(stored: str) -> str:
-    """Read why a turn failed; what the store itself ended has a code."""
+def turn_error(stored: str) -> str:
+    """Read why a turn failed."""
     return wording.note(Note(NoteCode(stored))) if stored in _CODES else stored
 
 
