@@ -10,6 +10,7 @@ from fastapi import Request
 
 from app.agents.identity import COLOURS
 from app.core.amounts import money
+from app.core.delegation.types import SERVICE
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
@@ -26,6 +27,7 @@ from app.server.page.view.views import (
     Decided,
     Doing,
     Member,
+    Origin,
     Place,
     Steps,
     ThreadList,
@@ -43,6 +45,8 @@ from app.services.web.events import SaidFile
 
 ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
+LATEST = 20
+"""Sessions among which the agent is found that a person used last."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
 FOUND = 30
@@ -120,10 +124,13 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
 
 async def usual_agent(parts: Parts) -> str:
     """Return the agent of a new thread: the one used last if it is offered, else the default."""
-    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
+    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=LATEST):
+        if session.place.service == SERVICE:
+            continue  # another agent chose it
         card = parts.agents.get(session.key.agent)
         if card is not None and card.visible:
             return card.id
+        break
     return next(card.id for card in parts.agents.values() if card.default)
 
 
@@ -247,7 +254,25 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         pinned=thread.pinned,
         archived=thread.archived,
         errands=fold.errands,
+        origin=await _origin(parts, key, sessions),
         work=_work(parts, cast, sessions),
+    )
+
+
+async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> Origin | None:
+    """Tell who asked for the work in a place of agents, and where people talk about it."""
+    branch = parts.tree.of_session(sessions[0].id) if key.service == SERVICE and sessions else None
+    if branch is None:
+        return None
+    root = await parts.threads.thread(branch.root_place)
+    caller = parts.sessions.session(branch.caller_session)
+    return Origin(
+        branch.caller_agent,
+        branch.person,
+        path_of(caller.place if caller is not None else branch.root_place),
+        path_of(branch.root_place),
+        title_of(root) if root is not None else "",
+        f"t{branch.caller_turn}" if branch.caller_turn is not None else "",
     )
 
 

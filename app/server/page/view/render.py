@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from app.core import amounts
 from app.core.consent import wording
+from app.core.delegation.types import SERVICE
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
 from app.core.wording import DELEGATED
@@ -140,6 +141,11 @@ class Renderer:
     def is_own(self) -> bool:
         """Whether messages can be sent from this page."""
         return self._place.startswith("/t/web/")
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether the thread can be continued apart: not where agents work for others."""
+        return not self._place.startswith(f"/t/{SERVICE}/")
 
     @property
     def place(self) -> str:

@@ -258,6 +258,21 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for the work in a place of agents, and where people talk about it."""
+
+    agent: str
+    person: str
+    asked_in: str
+    """The path of the thread in which it was asked."""
+    path: str
+    """The path of the thread where it all began."""
+    title: str
+    turn: str = ""
+    """The element of the turn that asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A thread and its state, without its messages."""
 
@@ -276,6 +291,8 @@ class Place:
     """The agent that a new thread begun here goes to."""
     pinned: bool = False
     archived: bool = False
+    origin: Origin | None = None
+    """Who asked, if agents work for others here."""
     errands: tuple[ErrandHead, ...] = ()
     """What its agents asked others, and is not done yet."""
     work: tuple[Work, ...] = ()

@@ -9,8 +9,9 @@ import pytest
 
 from app.core.feed import Unfinished
 from app.core.types import Entry, TurnRef
+from app.server.titles import path_of
 from tests.support.document import Element, parse
-from tests.support.errands import delegate
+from tests.support.errands import ask_agent
 from tests.support.office import Office, office
 
 pytestmark = pytest.mark.anyio
@@ -29,18 +30,16 @@ def part(page: str, name: str) -> Element:
     return next(each for each in found.elements() if each.id == name)
 
 
-async def ask_codex(
-    desk: Office, task: str = "look at <b>the tests</b>"
-) -> tuple[str, TurnRef, str, TurnRef]:
+async def ask_codex(desk: Office) -> tuple[str, TurnRef, str, TurnRef]:
     """Let Claude work in a thread, and ask Codex; returns both paths and turns."""
     path = await desk.say("Fix the login", to="claude")
     caller = desk.turn_of(path)
     await desk.begin(caller)
     await desk.write(caller, Entry("text", "I ask Codex."))
-    below = await desk.say(TASK, to="codex")
-    errand = desk.turn_of(below, "codex")
-    await delegate(desk.stores, caller, errand, TASK)
-    return path, caller, below, errand
+    asked = await ask_agent(desk.stores, caller, "codex", TASK)
+    below = desk.stores.sessions.session(asked.session)
+    assert below is not None
+    return path, caller, path_of(below.place), TurnRef(asked.session, asked.turn)
 
 
 async def test_what_an_agent_was_asked_is_one_line_under_the_turn_that_asked(desk: Office) -> None:
@@ -86,13 +85,19 @@ async def test_an_open_page_follows_what_an_agent_does_for_another(desk: Office)
 
 
 async def test_its_own_page_shows_the_task_as_a_message(desk: Office) -> None:
-    _, _, below, errand = await ask_codex(desk)
+    path, caller, below, errand = await ask_codex(desk)
     await desk.write(errand, Entry("text", "Looking."))
 
     page = await desk.page(below)
 
     assert "look at <b>the tests</b>" in part(page, "log").text
     assert part(page, f"t{errand.turn}").tag == "article"
+    assert "Claude asked for this on behalf of <bdi>Ada</bdi>." in page
+    assert f'<a href="{path}">Fix the login</a>' in page
+    assert f'href="{path}#t{caller.turn}"' in page
+    assert 'id="composer"' not in page
+    assert 'id="manage"' not in page
+    assert 'href="/fork' not in page
 
 
 async def test_stopping_it_stops_it_alone(desk: Office) -> None:
@@ -103,3 +108,25 @@ async def test_stopping_it_stops_it_alone(desk: Office) -> None:
 
     assert answer.status_code == 204
     assert desk.engine.cancelled == [errand.session]
+
+
+async def test_it_is_found_in_the_thread_where_it_began_and_is_none_of_its_own(
+    desk: Office,
+) -> None:
+    path, _, below, errand = await ask_codex(desk)
+    await desk.write(errand, Entry("text", "The zebra is striped."))
+
+    listed = await desk.page("/")
+    found = await desk.page("/threads?q=zebra")
+
+    assert f'href="{path}"' in listed
+    assert below not in listed
+    assert f'href="{path}"' in found
+    assert "<mark>zebra</mark>" in found
+    assert below not in found
+
+
+async def test_a_new_thread_proposes_the_agent_that_a_person_used_last(desk: Office) -> None:
+    await ask_codex(desk)
+
+    assert 'value="claude" selected' in await desk.page("/")
