@@ -73,6 +73,11 @@ class EmbeddedTurnEngine:
         if run is not None:
             await run.stop()
 
+    def running(self, session_id: int) -> int | None:
+        """Return the turn that a session runs."""
+        run = self._running.get(session_id)
+        return None if run is None else run.turn_id
+
     async def ended(self, session_id: int) -> None:
         """Wait until no turn of a session runs."""
         if (task := self._busy.get(session_id)) is not None:
