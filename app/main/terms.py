@@ -22,8 +22,12 @@ from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
+from app.core.tools.door import ToolExposure
+from app.core.tools.scope import Scope
+from app.core.tools.tool import WAITS_SECONDS
 from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
+from app.mcp_server.doors import PATH as TOOLS_PATH
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
@@ -181,6 +185,32 @@ def _unasked(
     return "stop" if reached else "tell"
 
 
+def scope_of(configuration: Configuration, agent: str) -> Scope:
+    """Return which of the bridge's tools, and which other agents, an agent may use."""
+    entry = configuration.agents[agent]
+    return Scope(
+        tools_allow=entry.tools_allow,
+        tools_deny=entry.tools_deny,
+        capabilities_allow=entry.capabilities_allow,
+        capabilities_deny=entry.capabilities_deny,
+        agents_allow=entry.agents_allow,
+        agents_deny=entry.agents_deny,
+    )
+
+
+def exposure_of(configuration: Configuration, agent: str) -> ToolExposure:
+    """Return how an agent gets the bridge's tools: as its entry says, else as is known of it."""
+    entry = configuration.agents[agent]
+    program = Registry(configuration, known_agents()).program(agent)
+    return entry.tool_exposure or (program.tool_exposure if program else "tools")
+
+
+def tool_seconds_of(configuration: Configuration, agent: str) -> float:
+    """Return how long an agent waits for the result of a tool."""
+    program = Registry(configuration, known_agents()).program(agent)
+    return program.tool_seconds if program else WAITS_SECONDS
+
+
 def access_of(configuration: Configuration) -> Access:
     """Return whom the operator allows or refuses."""
     return Access(
@@ -222,6 +252,14 @@ def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
     if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
         return configuration.base_url
     return f"http://{private_host(secret_key)}:{configuration.port}"
+
+
+def tools_url_of(configuration: Configuration) -> str:
+    """Return the address at which agents on this machine call the bridge's tools."""
+    host = configuration.host
+    if host in _LOCAL_HOSTS:
+        host = "[::1]" if host == "::1" else "127.0.0.1"
+    return f"http://{host}:{configuration.port}{TOOLS_PATH}"
 
 
 def hosts_of(configuration: Configuration, page_url: str) -> set[str]:

@@ -74,7 +74,7 @@ class EmbeddedTurnEngine:
             await run.stop()
 
     def running(self, session_id: int) -> int | None:
-        """Return the turn that a session runs."""
+        """Return the turn that a session runs, if it runs one."""
         run = self._running.get(session_id)
         return None if run is None else run.turn_id
 
