@@ -21,6 +21,7 @@ from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.joint_work import Joined, JointWork
+from app.core.reviewing import Subject
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
@@ -118,6 +119,22 @@ class RepoProvider:
         async with self._alone(session.id):
             ask = partial(self._ask, session.id)
             return await self._joint.join(session, target, texts, ask)
+
+    async def find_subject(self, session: Session) -> Subject | None:
+        """Tell what a session reviews; None if it is nothing that the bridge knows a diff of.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        target = self.repository(session)
+        if self._joint is None or target is None:
+            return None
+        return await self._joint.find_subject(session, target)
+
+    def repository(self, session: Session) -> Repository | None:
+        """Return the repository that a session works on, outside of any turn."""
+        target = self._target_now(session)
+        return target if isinstance(target, Repository) else None
 
     def is_to_open(self, session: Session, target: Target) -> bool:
         """Tell whether a session has to work elsewhere than before."""

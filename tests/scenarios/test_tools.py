@@ -76,7 +76,7 @@ def test_a_command_and_a_file_for_each_tool_are_outside_of_the_repository(bridge
     said = bridge.ask(
         "files",
         "run cat $AGENT_BRIDGE_SKILLS/echo-loud/SKILL.md\nrun agent-bridge-tool echo --help\n"
-        "run printf '{\"text\": \"piped\"}' | agent-bridge-tool echo -\n"
+        'run printf \'{"text": "piped"}\' | agent-bridge-tool echo -\n'
         "run agent-bridge-tool echo nonsense\nrun echo > $AGENT_BRIDGE_SKILLS/new",
         "both",
     )["text"]
