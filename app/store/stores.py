@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
+from app.core.delegation.tree import DelegationTree
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -32,6 +33,7 @@ from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
+from app.store.tree import Tree
 from app.store.turns import Turns
 
 
@@ -57,6 +59,7 @@ class Stores:
     memory: MemoryStore
     schedules: ScheduleStore
     delegations: DelegationStore
+    tree: DelegationTree
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -80,4 +83,5 @@ class Stores:
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
             delegations=DelegationRows(database, now),
+            tree=Tree(database, now),
         )

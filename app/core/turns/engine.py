@@ -88,7 +88,7 @@ class EmbeddedTurnEngine:
         return "over" if run is None else await run.waits.wait(delegation, ended(), seconds)
 
     def running(self, session_id: int) -> int | None:
-        """Return the turn that a session runs."""
+        """Return the turn that a session runs, if it runs one."""
         run = self._running.get(session_id)
         return None if run is None else run.turn_id
 

@@ -89,7 +89,7 @@ class TurnRun:
 
     @property
     def turn_id(self) -> int:
-        """The turn that runs."""
+        """The id of the turn."""
         return self._turn.id
 
     async def run(self) -> None:
