@@ -197,6 +197,7 @@ class Bridge:
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
+            self._joined.delegations.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -209,6 +210,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.delegations.close()
         await self._joined.scheduler.close()
         await self.intake.close()
         with suppress(TimeoutError):
