@@ -19,6 +19,7 @@ from app.core.workspaces import (
     Clone,
     Compared,
     Diff,
+    Examined,
     Followed,
     Gathered,
     Head,
@@ -344,6 +345,14 @@ class Forge(Protocol):
 
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
         """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
+        """
+        ...
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that checks and reviewers say about a branch's open pull request; None without.
 
         Raises:
             RepositoryError: the host does not say.

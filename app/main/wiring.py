@@ -103,6 +103,7 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            plan=lambda: self.schedules.start(),
         )
 
     @cached_property

@@ -61,6 +61,8 @@ class Toolbox:
         if turn is None or turn.stopped or turn.state is not TurnState.PROMPTED:
             raise ToolRefused(wording.NO_TURN)
         self._counters.count("tool_calls", agent=session.key.agent, tool=name)
+        if tool.brings_words and not session.read_others:
+            await self._sessions.reads_others(session_id)
         return await tool.run(Caller(session, turn), arguments)
 
     def _allows(self, agent: str, tool: Tool) -> bool:

@@ -20,6 +20,7 @@ from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.types import TurnState
+from app.core.updates import Ask, AskRequest
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,17 @@ class EmbeddedTurnEngine:
         run = self._running.get(session_id)
         if run is not None:
             await run.stop()
+
+    async def ask(self, session_id: int, request: AskRequest, *, patience: float) -> Ask | None:
+        """Let the running turn of a session ask people; it waits as for any ask, but not longer.
+
+        Returns the question as it is then, None if no turn runs.
+
+        Raises:
+            Conflict: too many questions are open.
+        """
+        run = self._running.get(session_id)
+        return None if run is None else await run.ask(request, patience=patience)
 
     async def ended(self, session_id: int) -> None:
         """Wait until no turn of a session runs."""
