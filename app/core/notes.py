@@ -36,6 +36,7 @@ class NoteCode(StrEnum):
     CLEARED = "cleared"
     FORKED = "forked"
     FORKED_WHOLE = "forked_whole"
+    DELEGATION_LIMIT = "delegation_limit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class Colleague:
     """What people see."""
     visible: bool = True
     """Whether it is offered where people choose an agent."""
+    description: str = ""
+    """What it is for."""
 
 
 @dataclass(frozen=True, slots=True)

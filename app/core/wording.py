@@ -250,13 +250,30 @@ NOTES = {
         "Forked from “{about}”, with what the agents remember of it. "
         "They work in folders of their own."
     ),
+    NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
 }
+DELEGATION_LIMITS = {
+    "cycle": "an agent must not ask one that waits for it. It can only answer.",
+    "depth": "an agent that was asked must not ask another one.",
+    "turn": "one turn asked as often as it may.",
+    "tree": ("one message led to as many turns as it may. Your next message lets them go on."),
+    "hour": (
+        "they began as many turns here within an hour as they may. Your "
+        "next message lets them go on."
+    ),
+    "time": (
+        "they worked on one message for as long as they may. Your next message lets them go on."
+    ),
+    "budget": ("one message cost as much as it may. Your next message lets them go on."),
+}
+"""Says which limit agents reached among themselves."""
 
 
 def note(note: Note) -> str:
     """Say what happened to a turn, an ask or a message."""
     is_quoted = note.code is NoteCode.EXPIRED_ASK
-    about = span(reveal_line(note.about)) if is_quoted else SILENCES.get(note.about, note.about)
+    known = DELEGATION_LIMITS if note.code is NoteCode.DELEGATION_LIMIT else SILENCES
+    about = span(reveal_line(note.about)) if is_quoted else known.get(note.about, note.about)
     return NOTES[note.code].format(by=note.by, about=about)
 
 

@@ -12,6 +12,7 @@ from app.config import (
     Configuration,
 )
 from app.core.adapters import Adapter
+from app.core.delegation.types import SERVICE
 from app.server.parts import AgentCard, MissingAgent
 
 
@@ -44,7 +45,7 @@ def cards_of(
                 sorted(
                     name.partition(":")[0]
                     for name, adapter in adapters.items()
-                    if adapter.agent == entry.id
+                    if adapter.agent == entry.id and not name.startswith(f"{SERVICE}:")
                 )
             ),
         )

@@ -8,10 +8,12 @@ from itertools import chain
 
 from app.config import Configuration
 from app.core.adapters import Adapter
+from app.core.delegation.types import SERVICE
 from app.core.keys import adapter_name
 from app.core.ports import Forge
 from app.main.resources import Resources
 from app.services import PAGE, registered_services
+from app.services.agents.adapter import AgentsAdapter
 from app.services.service import BuildContext
 from app.services.web.adapter import WebAdapter
 
@@ -44,7 +46,8 @@ def presence(base: Resources, services: Collection[str] | None = None) -> Presen
     }
     forges = [(each.forge, name) for name, each in built.items() if each.forge is not None]
     on_page = map(WebAdapter, base.configuration.agents) if PAGE in running else ()
-    adapters = (*on_page, *chain.from_iterable(each.adapters for each in built.values()))
+    apart = map(AgentsAdapter, base.configuration.agents) if SERVICE in running else ()
+    adapters = (*on_page, *chain.from_iterable(each.adapters for each in built.values()), *apart)
     return Presences(adapters, *forges[0]) if forges else Presences(adapters)
 
 
@@ -53,13 +56,14 @@ def adapter_names(configuration: Configuration) -> set[str]:
     on_page = configuration.agents if PAGE in configuration.services else ()
     return {
         *(adapter_name(PAGE, agent) for agent in on_page),
+        *(adapter_name(SERVICE, agent) for agent in configuration.agents),
         *(adapter_name(service, agent) for service, agent in configuration.credentials),
     }
 
 
 def changed_services(before: Configuration, now: Configuration) -> set[str]:
     """List the services on which some agent is other than before: came, went, or got a new key."""
-    every = {*before.services, *now.services}
+    every = {*_services(before), *_services(now)}
     return {name for name in every if _standing(before, name) != _standing(now, name)}
 
 
@@ -70,11 +74,16 @@ def is_same(before: Configuration, now: Configuration, adapter: Adapter) -> bool
     return agent in standing[0] and standing[0].get(agent) == standing[1].get(agent)
 
 
+def _services(configuration: Configuration) -> tuple[str, ...]:
+    """List the services that run; places of agents are always there."""
+    return (*configuration.services, SERVICE)
+
+
 def _standing(configuration: Configuration, service: str) -> Mapping[str, object]:
     """Return what the adapter of each agent is built from."""
-    if service not in configuration.services:
+    if service not in _services(configuration):
         return {}
-    if service == PAGE:
+    if service in {PAGE, SERVICE}:
         return dict.fromkeys(configuration.agents, "")
     return {
         agent: (given, configuration.webhook_paths(service, agent))

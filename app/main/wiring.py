@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TypeVar
@@ -16,12 +16,14 @@ from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
 from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
+from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.children.warden import Warden
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
+from app.core.delegation.delegations import Delegations
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -37,6 +39,10 @@ from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
+from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
+from app.core.tools.scope import Scope
+from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -57,7 +63,10 @@ from app.main.terms import (
     terms_of,
     zone_of,
 )
+from app.main.together import delegation_limits, description_of, own_tools, scope_of
+from app.main.tooling import Tooling
 from app.main.workshop import Workshop
+from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
 
 T = TypeVar("T")
@@ -78,7 +87,8 @@ class Joined(Workshop):
         """Prepare; `doubt` is told the agent that could not be started for a turn."""
         super().__init__(base, CurrentForge(forge))
         self._timeouts = timeouts
-        self.adapters = {adapter.service_name: adapter for adapter in adapters}
+        apart = map(AgentsAdapter, base.configuration.agents)
+        self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
         self._timetable = CronTimetable()
         self.availability = Availabilities(
             base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
@@ -114,7 +124,29 @@ class Joined(Workshop):
     @cached_property
     def launcher(self) -> LateLauncher:
         """Starts agents."""
-        return LateLauncher(lambda: acp_launcher(self._base, self.warden, self._timeouts))
+        return LateLauncher(
+            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
+        )
+
+    @cached_property
+    def tooling(self) -> Tooling:
+        """Lets agents call the bridge's tools."""
+        return Tooling(
+            self._base, self._tools(), running=lambda session: self.engine.running(session)
+        )
+
+    def _tools(self) -> Iterator[Tool]:
+        """List the tools, group by group."""
+        stores = self._stores
+        yield from self.agent_tools.tools()
+        yield from own_tools(
+            self._turn_context,
+            self.engine,
+            Homes(stores.delegations, stores.sessions, stores.turns),
+            self.schedules,
+            self.forge,
+            self.files,
+        )
 
     @cached_property
     def warden(self) -> Warden:
@@ -170,7 +202,12 @@ class Joined(Workshop):
                 messages=configuration.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(self.files, base.registry, self.adapters),
+            personas=AgentPersonas(
+                self.files,
+                base.registry,
+                self.adapters,
+                lambda agent: self.tooling.list_skills(agent),
+            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -259,9 +296,51 @@ class Joined(Workshop):
 
     def _list_colleagues(self) -> list[Colleague]:
         return [
-            Colleague(entry.id, entry.name, self._names[entry.id], entry.visible)
+            Colleague(
+                entry.id,
+                entry.name,
+                self._names[entry.id],
+                entry.visible,
+                description_of(self._base.registry, entry.id),
+            )
             for entry in self._base.registry
         ]
+
+    @cached_property
+    def delegations(self) -> Delegations:
+        """Lets agents ask agents."""
+        return Delegations(
+            self._stores.delegations,
+            self._stores.sessions,
+            self._stores.turns,
+            roster=self._roster,
+            may_ask=self._may_ask,
+            adapters=self.adapters,
+            refusal=access_of(self._configuration).refusal,
+            target=self._target_of,
+            limits=lambda: delegation_limits(self._configuration),
+            engine=self.engine,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+        )
+
+    @cached_property
+    def scopes(self) -> PerAgent[Scope]:
+        """The lists of each agent."""
+        return self._per_agent(scope_of)
+
+    def _may_ask(self, agent: str, name: str) -> bool:
+        return agent in self.scopes and self.scopes[agent].allows_agent(name)
+
+    def _target_of(self, session: Session) -> str:
+        chosen = self._stores.decisions.place(session.place).repository
+        return self._directory.write(self.workspaces.target(session, chosen))
+
+    @cached_property
+    def agent_tools(self) -> AgentTools:
+        """The tools with which agents ask agents."""
+        return AgentTools(self.delegations, self._roster)
 
     @cached_property
     def picker(self) -> RepositoryPicker:

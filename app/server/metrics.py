@@ -1,4 +1,4 @@
-"""Counts turns, dropped frames and posts for Prometheus."""
+"""Counts turns, tool calls, dropped frames and posts for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _NAMES = {
         "Agent frames that were dropped or not understood",
         ("agent", "reason"),
     ),
+    "tool_calls": ("Calls of the bridge's tools by agent and tool", ("agent", "tool")),
     "posts": ("Posts by adapter and outcome", ("adapter", "outcome")),
 }
 

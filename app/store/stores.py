@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.core.delegation.store import DelegationStore
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -19,6 +20,7 @@ from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
+from app.store.delegations import DelegationRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
@@ -54,6 +56,7 @@ class Stores:
     agents: AgentRows
     memory: MemoryStore
     schedules: ScheduleStore
+    delegations: DelegationStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -76,4 +79,5 @@ class Stores:
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
+            delegations=DelegationRows(database, now),
         )

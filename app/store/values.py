@@ -73,9 +73,14 @@ def turn_of(row: Row[Any]) -> Turn:
         stopped=row.stopped,
         prompt=row.prompt,
         system=row.system,
-        error=wording.note(Note(NoteCode(row.error))) if row.error in _CODES else row.error,
+        error=turn_error(row.error),
         successor=row.successor,
     )
+
+
+def turn_error(stored: str) -> str:
+    """Read why a turn failed."""
+    return wording.note(Note(NoteCode(stored))) if stored in _CODES else stored
 
 
 def message_of(row: Row[Any]) -> Message:

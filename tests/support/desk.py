@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -20,6 +20,8 @@ from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
+from app.core.delegation.delegations import Delegations
+from app.core.delegation.types import DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -47,6 +49,10 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
+from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
+from app.core.tools.scope import Scope
+from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -56,11 +62,14 @@ from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.core.workspaces import Workspace
+from app.main.together import own_tools
 from app.server.metrics import Metrics
+from app.services.agents.adapter import AgentsAdapter
 from app.store.database import Database
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
+from tests.support.forge import Forge
 from tests.support.memory import ANN, delivery, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
@@ -122,6 +131,8 @@ class ScriptedLauncher:
         self.closing: Hook = at_once
         self.script: Script = say_ok
         """What an agent does with a prompt."""
+        self.scripts: dict[str, Script] = {}
+        """What some agents do in place of that."""
         self.files: list[Attachment] = []
         """What came with prompts."""
         self.remembers = True
@@ -187,7 +198,8 @@ class ScriptedAgent:
         self._launcher.files.extend(files)
         self._note("prompt", text)
         self._cancelled.clear()
-        script = asyncio.ensure_future(self._launcher.script(listener))
+        own = self._launcher.scripts.get(self._key.agent, self._launcher.script)
+        script = asyncio.ensure_future(own(listener))
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
             await asyncio.wait({script, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -317,6 +329,9 @@ class Rules:
     service: str = "web"
     """Where the agents are."""
     list_repositories: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    scopes: Mapping[str, Scope] = field(default_factory=dict)
+    """The lists of agents that have some."""
+    delegation: DelegationLimits = field(default_factory=DelegationLimits)
     personas: Personas = field(default_factory=lambda: Strangers())
 
 
@@ -345,6 +360,10 @@ class Desk:
     ledger: Ledger
     schedules: ScheduleBook
     scheduler: Scheduler
+    delegations: Delegations
+    toolbox: Toolbox
+    memory: MemoryKeeper
+    availability: Availabilities
     inbound: dict[str, Inbound] = field(default_factory=dict)
 
     async def until(self, seen: Callable[[], bool]) -> None:
@@ -395,6 +414,14 @@ class Desk:
         (last,) = await self.stores.deliveries.recent(before=None, limit=1)
         return last
 
+    async def call(self, agent: str, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """Use a tool as an agent, in the conversation in which it was prompted last."""
+        prompts = (line for line in reversed(self.launcher.lines) if line.what == "prompt")
+        key = next(line.session for line in prompts if line.session.agent == agent)
+        session = self.stores.sessions.find(key)
+        assert session is not None
+        return await self.toolbox.call(session.id, tool, arguments)
+
     def posts(self, agent: str = "demo") -> list[PostSend]:
         """List what one agent's adapter was asked to send."""
         [own] = (each for each in self.adapters.values() if each.agent == agent)
@@ -421,6 +448,8 @@ async def open_desk(
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
                 await desk.ledger.close()
+                await desk.memory.close()
+                await desk.schedules.close()
                 await desk.live.close()
                 await outbox.close(grace=0)
 
@@ -452,13 +481,18 @@ def _joined(
     guests: Sequence[Adapter],
 ) -> tuple[Desk, Outbox]:
     stir, vault, metrics = Stir(), Vault(rules.secrets), Metrics()
+    scopes = {agent: rules.scopes.get(agent, Scope()) for agent in rules.agents}
     inbound: dict[str, Inbound] = {}
     presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
-    adapters: dict[str, Adapter] = {each.service_name: each for each in (*presences, *guests)}
+    apart = map(AgentsAdapter, rules.agents)
+    adapters: dict[str, Adapter] = {
+        each.service_name: each for each in (*presences, *guests, *apart)
+    }
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir)
     outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
+    availability = Availabilities(clock, vault.redact)
     ledger = Ledger(
         stores.asks,
         stores.sessions,
@@ -467,6 +501,8 @@ def _joined(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
+        remember=lambda: shop.memory.start(),
+        plan=lambda: book.start(),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -517,7 +553,7 @@ def _joined(
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
-        availability=Availabilities(clock, vault.redact),
+        availability=availability,
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
@@ -558,6 +594,28 @@ def _joined(
         schedules=book,
         names=rules.names,
     )
+    roster = Roster(
+        lambda: [
+            Colleague(each, each, rules.names.get(each, each), each not in rules.hidden)
+            for each in rules.agents
+        ],
+        availability=availability.of,
+    )
+    delegations = Delegations(
+        stores.delegations,
+        stores.sessions,
+        stores.turns,
+        roster=roster,
+        may_ask=lambda agent, name: scopes[agent].allows_agent(name),
+        adapters=adapters,
+        refusal=Access().refusal,
+        target=lambda _session: "none",
+        limits=lambda: rules.delegation,
+        engine=engine,
+        outbox=outbox,
+        feed=feed,
+        clock=clock,
+    )
     dispatcher = Dispatcher(
         stores.decisions,
         manager,
@@ -568,9 +626,7 @@ def _joined(
         clock=clock,
         vault=Vault(),
         names={agent: rules.names.get(agent, agent) for agent in rules.agents},
-        roster=Roster(
-            lambda: [Colleague(each, each, rules.names.get(each, each)) for each in rules.agents]
-        ),
+        roster=roster,
     )
     intake = Intake(
         deliveries,
@@ -591,6 +647,27 @@ def _joined(
     desk = Desk(
         schedules=book,
         scheduler=scheduler,
+        delegations=delegations,
+        memory=shop.memory,
+        availability=availability,
+        toolbox=Toolbox(
+            (
+                *AgentTools(delegations, roster).tools(),
+                *own_tools(
+                    shop,
+                    engine,
+                    Homes(stores.delegations, stores.sessions, stores.turns),
+                    book,
+                    Forge(folder / "forge.json"),
+                    AgentFiles(folder, vault),
+                ),
+            ),
+            scopes,
+            stores.sessions,
+            stores.turns,
+            metrics,
+            running=engine.running,
+        ),
         database=database,
         stores=stores,
         clock=clock,

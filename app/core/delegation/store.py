@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.delegation.types import Delegation, DelegationLimits, NewDelegation
+from app.core.delegation.limits import Limit
+from app.core.delegation.types import Answer, Delegation, DelegationLimits, NewDelegation
+from app.core.keys import PlaceKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +16,12 @@ class Begun:
     """A delegation that was begun, or why it was not."""
 
     delegation: Delegation | None
-    limit: str = ""
-    """The name of the limit that was reached; empty if none was."""
-    is_first: bool = False
-    """Whether the limit was not yet told in this tree."""
+    limit: Limit = ""
+    """The limit that was reached."""
+    is_known: bool = False
+    """Whether it had begun before: the same call of a turn that was cut off."""
+    posts: tuple[int, ...] = ()
+    """What is to be sent: the post of its turn, or, once per tree, that a limit was reached."""
 
 
 class DelegationStore(Protocol):
@@ -44,6 +48,14 @@ class DelegationStore(Protocol):
 
     def in_group(self, group: str) -> Sequence[Delegation]:
         """List the delegations that belong together, oldest first."""
+        ...
+
+    def begun_in(self, place: PlaceKey) -> Sequence[Delegation]:
+        """List what the agents of a place asked for, oldest first."""
+        ...
+
+    def answer(self, delegation: Delegation) -> Answer:
+        """Read what came of a delegation so far."""
         ...
 
     async def told(self, delegations: Sequence[int]) -> None:

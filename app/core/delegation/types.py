@@ -63,10 +63,27 @@ class NewDelegation:
     """Whose rights it needs: the person who asked the first agent."""
     session: int | None = None
     """The session that goes on with it; None: a new one, in a place of its own."""
+    speaker: Speaker | None = None
+    """Who asks, as the agent and people are told; None: the person."""
+    repository: str = ""
+    """What a new session works on, as places keep it: `owner/name`, `folder:<path>`, `none`."""
     name: str = ""
     workspace: WorkspaceKind = ""
     group: str = ""
     round: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a delegation so far."""
+
+    text: str = ""
+    """The words that its turn ended with; of a turn that works, what it has said so far."""
+    problem: str = ""
+    """Why it failed, if it did."""
+    seconds: float = 0.0
+    cost: float = 0.0
+    currency: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,14 @@ class Directory:
             return Repository(text.rpartition("/")[2].removesuffix(".git"), text)
         return self.repository(text)
 
+    def write(self, target: Target) -> str:
+        """Write a target so that `read` finds the same."""
+        if target is None:
+            return NONE
+        if isinstance(target, Path):
+            return f"{FOLDER}{target}"
+        return target.name if target == self.repository(target.name) else target.url
+
     @property
     def host(self) -> str:
         """The host that `owner/name` belongs to."""

@@ -7,26 +7,19 @@ where the operator wants that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
-from app.core.feed import Feed
 from app.core.memory import wording as notes
-from app.core.memory.keeper import NOTE_CHARACTERS, MemoryKeeper, note_request
+from app.core.memory.keeper import NOTE_CHARACTERS, note_request
 from app.core.memory.log import Remembered
-from app.core.outbox import Outbox
-from app.core.ports import Clock
 from app.core.retry import persist
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.tools import wording
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.turns.reflection import is_trusted
+from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry, TurnRef
-from app.vault import Vault
 
 ENTRIES: Final = 50
 """Notes that one call returns."""
@@ -39,32 +32,13 @@ PROPOSED: Final = 3
 """Notes of one conversation that people are asked about at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryParts:
-    """What the tools of memory work with."""
-
-    keeper: MemoryKeeper
-    read: Callable[[str], str]
-    """Reads an agent's MEMORY.md; blocks."""
-    terms: Mapping[str, Terms]
-    sessions: SessionStore
-    turns: TurnStore
-    places: IntakeStore
-    transcript: TranscriptStore
-    ledger: Ledger
-    outbox: Outbox
-    feed: Feed
-    clock: Clock
-    vault: Vault
-    name_of: Callable[[str], str]
-    """Returns what people call an agent."""
-
-
 class MemoryTools:
     """The tools with which agents remember."""
 
-    def __init__(self, parts: MemoryParts) -> None:
-        self._parts = parts
+    def __init__(self, context: TurnContext, read: Callable[[str], str]) -> None:
+        """Offer tools; `read` reads an agent's MEMORY.md and may block."""
+        self._context = context
+        self._read_file = read
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -125,69 +99,69 @@ class MemoryTools:
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
         day, limit = arguments.get("day", ""), arguments.get("limit", 20)
-        entries = await self._parts.keeper.entries(caller.agent)
+        entries = await self._context.memory.entries(caller.agent)
         found = [each for each in entries if day in {"", each.day}]
         result = self._show(found, limit)
         if not day:
-            text = await asyncio.to_thread(self._parts.read, caller.agent)
-            result["memory"] = self._cut(self._parts.vault.redact(text))
+            text = await asyncio.to_thread(self._read_file, caller.agent)
+            result["memory"] = self._cut(self._context.vault.redact(text))
         return result
 
     async def _search(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
-        found = await self._parts.keeper.entries(caller.agent, arguments["words"])
+        found = await self._context.memory.entries(caller.agent, arguments["words"])
         return self._show(found, arguments.get("limit", 20))
 
     async def _write(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
-        parts, session = self._parts, caller.session
-        text = parts.vault.redact(arguments["text"].strip())
+        context, session = self._context, caller.session
+        text = context.vault.redact(arguments["text"].strip())
         if not text:
             raise ToolRefused(wording.EMPTY_NOTE)
-        entries = await parts.keeper.entries(caller.agent)
+        entries = await context.memory.entries(caller.agent)
         if any(each.text == text for each in entries):
             return {"state": "kept", "note": wording.KNOWN_NOTE}
-        terms = parts.terms.get(caller.agent, Terms())
-        if terms.memory != "auto" or not await is_trusted(parts, session):
+        terms = context.terms.get(caller.agent, Terms())
+        if terms.memory != "auto" or not await is_trusted(context, session):
             return await self._propose(caller, text, terms)
         last = entries[0].day if entries else ""
         today = [each for each in entries if each.day == last and each.session == session.id]
         if len(today) >= A_DAY:
             raise ToolRefused(wording.TOO_MANY_NOTES.format(most=A_DAY))
-        await parts.keeper.keep(caller.agent, session.id, text)
-        words = notes.KEPT.format(agent=parts.name_of(caller.agent), text=text)
+        await context.memory.keep(caller.agent, session.id, text)
+        words = notes.KEPT.format(agent=context.name_of(caller.agent), text=text)
         notice = Entry("notice", words, session=session.id, turn=caller.turn.id)
-        await persist(parts.clock, parts.transcript.append, [notice])
-        parts.feed.notify(session.id)
+        await persist(context.clock, context.transcript.append, [notice])
+        context.feed.notify(session.id)
         return {"state": "kept"}
 
     async def _propose(self, caller: Caller, text: str, terms: Terms) -> Result:
         """Ask people whether the agent keeps a note."""
-        parts, session = self._parts, caller.session
-        if parts.ledger.count_open(session.id, "memory") >= PROPOSED:
+        context, session = self._context, caller.session
+        if context.ledger.count_open(session.id, "memory") >= PROPOSED:
             raise ToolRefused(wording.TOO_MANY_PROPOSED.format(most=PROPOSED))
-        request = note_request(parts.name_of(caller.agent), text)
-        posts = await parts.keeper.propose(
+        request = note_request(context.name_of(caller.agent), text)
+        posts = await context.memory.propose(
             caller.agent,
             TurnRef(session.id, caller.turn.id),
             text,
-            parts.ledger.presentable(request),
+            context.ledger.presentable(request),
             seconds=terms.ask_seconds,
         )
-        parts.outbox.send(*posts)
-        parts.ledger.watch()
-        parts.feed.notify(session.id)
+        context.outbox.send(*posts)
+        context.ledger.watch()
+        context.feed.notify(session.id)
         return {"state": "asked", "note": wording.NOTE_ASKED}
 
     def _check(self, caller: Caller) -> None:
-        if self._parts.terms.get(caller.agent, Terms()).memory == "off":
+        if self._context.terms.get(caller.agent, Terms()).memory == "off":
             raise ToolRefused(wording.MEMORY_OFF)
 
     def _show(self, entries: Sequence[Remembered], limit: int) -> dict[str, Any]:
         shown: list[dict[str, str]] = []
         room = ENTRIES_CHARACTERS
         for entry in entries[:limit]:
-            text = self._parts.vault.redact(entry.text)
+            text = self._context.vault.redact(entry.text)
             room -= len(text)
             if room < 0 and shown:
                 break

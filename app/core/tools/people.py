@@ -15,9 +15,8 @@ from app.core.tools import wording
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.updates import ASK_PERSON, Ask, AskOption, AskRequest
 
-PATIENCE_SECONDS: Final = 50
-"""How long a call waits: some agents give up on a tool after a minute."""
 LONGEST_SECONDS: Final = 300
+"""How long one call waits, unless the agent's program gives up sooner."""
 QUESTION_CHARACTERS: Final = 1_500
 OPTIONS: Final = 8
 OPTION_CHARACTERS: Final = 75
@@ -43,7 +42,7 @@ class PeopleTools:
         return (
             Tool(
                 ASK_PERSON,
-                wording.ASK_PERSON.format(default=PATIENCE_SECONDS),
+                wording.ASK_PERSON.format(longest=LONGEST_SECONDS),
                 {
                     "question": {
                         "type": "string",
@@ -72,7 +71,7 @@ class PeopleTools:
                         "type": "integer",
                         "minimum": 0,
                         "maximum": LONGEST_SECONDS,
-                        "default": PATIENCE_SECONDS,
+                        "default": LONGEST_SECONDS,
                         "description": "How long to wait for the answer in this call.",
                     },
                 },
@@ -87,7 +86,7 @@ class PeopleTools:
             arguments.get("options", ()),
             free_text=arguments.get("free_text", False),
         )
-        patience = float(arguments.get("wait_seconds", PATIENCE_SECONDS))
+        patience = min(arguments.get("wait_seconds", LONGEST_SECONDS), caller.waits_seconds)
         ask = await self._asking.ask(caller.session.id, request, patience=patience)
         if ask is None:
             raise ToolRefused(wording.NO_TURN)

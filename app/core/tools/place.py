@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.core.adapters import Adapter
-from app.core.feed import Feed
 from app.core.files.hostile import NotTaken
 from app.core.files.names import size_words
-from app.core.files.outgoing import FILES, Outgoing, listed
-from app.core.outbox import Outbox
-from app.core.ports import Clock
+from app.core.files.outgoing import FILES, listed
 from app.core.posts import MadeFile, NewPost, PostContent
-from app.core.repo_provider import RepoProvider
 from app.core.retry import persist
-from app.core.stores.sessions import PostStore, TranscriptStore
 from app.core.tools import wording
 from app.core.tools.home import Home, Homes
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry
 from app.markdown.hidden import strip
-from app.vault import Vault
 
 POSTS: Final = 5
 """Posts of one turn: progress worth a message is rare, and the answer is posted anyway."""
@@ -42,29 +36,12 @@ _LAST: Final = 2**62
 """After every row of the transcript."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceParts:
-    """What the tools of a place work with."""
-
-    homes: Homes
-    transcript: TranscriptStore
-    posts: PostStore
-    outgoing: Outgoing
-    workspaces: RepoProvider
-    adapters: Mapping[str, Adapter]
-    outbox: Outbox
-    feed: Feed
-    clock: Clock
-    vault: Vault
-    name_of: Callable[[str], str]
-    """Returns what people call an agent."""
-
-
 class PlaceTools:
     """The tools with which agents read and post where they were asked."""
 
-    def __init__(self, parts: PlaceParts) -> None:
-        self._parts = parts
+    def __init__(self, context: TurnContext, homes: Homes) -> None:
+        self._context = context
+        self._homes = homes
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -122,9 +99,9 @@ class PlaceTools:
         )
 
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
-        home = self._parts.homes.find(caller)
+        home = self._homes.find(caller)
         limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
-        found = await self._parts.transcript.said(home.surface, before=before, limit=limit)
+        found = await self._context.transcript.said(home.surface, before=before, limit=limit)
         shown: list[dict[str, Any]] = []
         room = HISTORY_CHARACTERS
         for entry in reversed(found):
@@ -142,19 +119,19 @@ class PlaceTools:
 
     def _show(self, entry: Entry) -> dict[str, Any]:
         is_person = entry.kind == "message"
-        text = self._parts.vault.redact(strip(entry.text).text)
+        text = self._context.vault.redact(strip(entry.text).text)
         more = len(text) - ENTRY_CHARACTERS
         return {
             "number": entry.id,
             "at": f"{datetime.fromtimestamp(entry.at, UTC):%Y-%m-%d %H:%M}Z",
-            "by": entry.speaker if is_person else self._parts.name_of(entry.speaker),
+            "by": entry.speaker if is_person else self._context.name_of(entry.speaker),
             "kind": "message" if is_person else "answer",
             "text": text if more <= 0 else text[:ENTRY_CHARACTERS] + wording.CUT.format(more=more),
         }
 
     async def _post(self, caller: Caller, arguments: Arguments) -> Result:
-        home = self._parts.homes.find(caller)
-        text = self._parts.vault.redact(arguments["text"]).strip()
+        home = self._homes.find(caller)
+        text = self._context.vault.redact(arguments["text"]).strip()
         if not text:
             raise ToolRefused(wording.EMPTY_POST)
         words = self._voice(caller, text)
@@ -164,12 +141,12 @@ class PlaceTools:
         return {"state": "posted"}
 
     async def _post_file(self, caller: Caller, arguments: Arguments) -> Result:
-        parts, home = self._parts, self._parts.homes.find(caller)
-        own = parts.workspaces.outgoing(caller.session)
-        folder = parts.workspaces.folder(caller.session)
+        context, home = self._context, self._homes.find(caller)
+        own = context.workspaces.outgoing(caller.session)
+        folder = context.workspaces.folder(caller.session)
         folders = [each for each in (folder, own) if each is not None and each.is_dir()]
         try:
-            file = await asyncio.to_thread(parts.outgoing.pick, arguments["path"], folders)
+            file = await asyncio.to_thread(context.outgoing.pick, arguments["path"], folders)
         except NotTaken as reason:
             raise ToolRefused(wording.FILE_REFUSED.format(why=reason)) from reason
         words = self._voice(caller, wording.MADE.format(files=listed((file,))))
@@ -179,14 +156,14 @@ class PlaceTools:
         return {"state": "posted", "name": file.name, "size": size_words(file.size)}
 
     def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:
-        adapter = self._parts.adapters.get(home.surface.adapter)
+        adapter = self._context.adapters.get(home.surface.adapter)
         if adapter is not None and adapter.shares_files:
             return PostContent(kind="files", files=(file,))
         return PostContent(kind="notice", note=" ".join(filter(None, (words, file.link))))
 
     def _voice(self, caller: Caller, text: str) -> str:
         """Say who speaks: on the page, and where another agent posts it."""
-        name = self._parts.name_of(caller.agent)
+        name = self._context.name_of(caller.agent)
         return wording.SAYS.format(agent=name, text=text)
 
     async def _say(
@@ -201,14 +178,14 @@ class PlaceTools:
         most: int,
     ) -> None:
         """Post something once, whatever happens to the call."""
-        parts = self._parts
+        context = self._context
         digest = hashlib.sha256(name.encode()).hexdigest()[:32]
         new = NewPost(
             f"{what}:{caller.turn.id}:{digest}", home.surface, content, home.session, home.turn
         )
         said = Entry(entry.kind, entry.text, data=entry.data, session=home.session, turn=home.turn)
-        post = await persist(parts.clock, parts.posts.say, new, said, most=most)
+        post = await persist(context.clock, context.posts.say, new, said, most=most)
         if post is None:
             raise ToolRefused(wording.TOO_MANY_POSTS.format(most=most))
-        parts.outbox.send(post)
-        parts.feed.notify(home.session)
+        context.outbox.send(post)
+        context.feed.notify(home.session)

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
-from app.core.feed import Feed
-from app.core.ports import Clock, Forge
-from app.core.repo_provider import RepoProvider
+from app.core.ports import Forge
 from app.core.retry import persist
-from app.core.stores.sessions import TranscriptStore, TurnStore
 from app.core.tools import wording
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry
 from app.core.wording import pushed_words
 from app.core.workspaces import Examined, Work
 from app.errors import RepositoryError
 from app.markdown.hidden import strip
-from app.vault import Vault
 
 SHIP_SECONDS: Final = 280.0
 """How long a call may push: a person may have to allow it first."""
@@ -33,24 +30,12 @@ EXCERPT_CHARACTERS: Final = 8_000
 REMARK_CHARACTERS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalParts:
-    """What the tools of proposals work with."""
-
-    workspaces: RepoProvider
-    forge: Forge
-    turns: TurnStore
-    transcript: TranscriptStore
-    feed: Feed
-    clock: Clock
-    vault: Vault
-
-
 class ProposalTools:
     """The tools with which agents open, change and follow pull requests."""
 
-    def __init__(self, parts: ProposalParts) -> None:
-        self._parts = parts
+    def __init__(self, context: TurnContext, forge: Forge) -> None:
+        self._context = context
+        self._forge = forge
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -95,46 +80,46 @@ class ProposalTools:
         return await self._ship(caller, arguments["title"], arguments["body"])
 
     async def _update(self, caller: Caller, arguments: Arguments) -> Result:
-        record = self._parts.workspaces.checkout(caller.session)
+        record = self._context.workspaces.checkout(caller.session)
         if record is None or not record.sent:
             raise ToolRefused(wording.NOTHING_PROPOSED)
         return await self._ship(caller, arguments.get("title", ""), arguments.get("body", ""))
 
     async def _ship(self, caller: Caller, title: str, body: str) -> Result:
-        parts, session, turn = self._parts, caller.session, caller.turn
-        messages = parts.turns.messages(turn.id)
+        context, session, turn = self._context, caller.session, caller.turn
+        messages = context.turns.messages(turn.id)
         work = Work(title or session.title, messages, session.link, turn.continued)
         try:
             async with asyncio.timeout(SHIP_SECONDS):
-                made = await parts.workspaces.propose(session, work, title=title, body=body)
+                made = await context.workspaces.propose(session, work, title=title, body=body)
         except RepositoryError as error:
-            raise ToolRefused(parts.vault.redact(str(error))) from error
+            raise ToolRefused(context.vault.redact(str(error))) from error
         except TimeoutError:
             raise ToolRefused(wording.NOT_SHIPPED_YET) from None
         shipped = made.shipped
         if shipped.pushed is not None:
-            words = parts.vault.redact(pushed_words(shipped.pushed))
+            words = context.vault.redact(pushed_words(shipped.pushed))
             data = {"pushed": asdict(shipped.pushed), "note": ""}
             notice = Entry("notice", words, data=data, session=session.id, turn=turn.id)
-            await persist(parts.clock, parts.transcript.append, [notice])
-            parts.feed.notify(session.id)
+            await persist(context.clock, context.transcript.append, [notice])
+            context.feed.notify(session.id)
         return {
             "link": made.link,
             "branch": made.branch,
             "commit": made.commit,
-            "problem": parts.vault.redact(shipped.note),
+            "problem": context.vault.redact(shipped.note),
             "state": "pushed" if shipped.pushed else "unchanged",
         }
 
     async def _read_checks(self, caller: Caller, _arguments: Arguments) -> Result:
-        parts, session = self._parts, caller.session
-        record = parts.workspaces.checkout(session)
+        context, session = self._context, caller.session
+        record = context.workspaces.checkout(session)
         if record is None or not record.branch or not (record.sent or record.way == "existing"):
             raise ToolRefused(wording.NOTHING_PROPOSED)
         try:
-            found = await parts.forge.examine(record.repository, session.key.agent, record.branch)
+            found = await self._forge.examine(record.repository, session.key.agent, record.branch)
         except RepositoryError as error:
-            raise ToolRefused(parts.vault.redact(str(error))) from error
+            raise ToolRefused(context.vault.redact(str(error))) from error
         if found is None:
             raise ToolRefused(wording.NO_PULL_REQUEST.format(branch=record.branch))
         return self._show(found)
@@ -160,6 +145,6 @@ class ProposalTools:
         }
 
     def _clean(self, text: str, most: int) -> str:
-        clean = self._parts.vault.redact(strip(text).text)
+        clean = self._context.vault.redact(strip(text).text)
         more = len(clean) - most
         return clean if more <= 0 else clean[:most] + wording.CUT.format(more=more)

@@ -74,6 +74,11 @@ class EmbeddedTurnEngine:
         if run is not None:
             await run.stop()
 
+    def running(self, session_id: int) -> int | None:
+        """Return the turn that a session runs, if it runs one."""
+        run = self._running.get(session_id)
+        return None if run is None else run.turn_id
+
     async def ask(self, session_id: int, request: AskRequest, *, patience: float) -> Ask | None:
         """Let the running turn of a session ask people; it waits as for any ask, but not longer.
 

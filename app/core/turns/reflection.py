@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, Protocol
+from typing import Final
 
 from app.core.consent.terms import Terms
 from app.core.delegation.types import SERVICE
@@ -15,8 +15,6 @@ from app.core.memory import wording
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request, worth_keeping
 from app.core.ports import AgentSession
 from app.core.retry import persist
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.turns.prompt import holds_words_of_others
 from app.core.turns.turn_context import TurnContext
@@ -31,36 +29,17 @@ SECONDS: Final = 60.0
 _ANSWER_CHARACTERS: Final = 4 * NOTE_CHARACTERS
 
 
-class Known(Protocol):
-    """What is known of sessions, as far as it tells whose words they hold."""
-
-    @property
-    def sessions(self) -> SessionStore:
-        """Sessions."""
-        ...
-
-    @property
-    def turns(self) -> TurnStore:
-        """Turns."""
-        ...
-
-    @property
-    def places(self) -> IntakeStore:
-        """Places."""
-        ...
-
-
-async def is_trusted(known: Known, session: Session) -> bool:
+async def is_trusted(context: TurnContext, session: Session) -> bool:
     """Tell whether an agent was told only words of people who may direct it.
 
     What a fork brings from the place it was copied from is not known here, and what an agent does
     for another one may be that one's own idea.
     """
-    now = known.sessions.session(session.id)
+    now = context.sessions.session(session.id)
     if now is None or now.read_others or session.place.service == SERVICE:
         return False
-    turns = await known.turns.turns(session.id)
-    is_fork = known.places.place(session.place).is_fork
+    turns = await context.turns.turns(session.id)
+    is_fork = context.places.place(session.place).is_fork
     return not is_fork and not any(holds_words_of_others(each.prompt) for each in turns)
 
 

@@ -85,6 +85,11 @@ class TurnRun:
             display=self._display,
         )
 
+    @property
+    def turn_id(self) -> int:
+        """The id of the turn."""
+        return self._turn.id
+
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         try:

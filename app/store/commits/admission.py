@@ -58,13 +58,23 @@ _RELEASE = (
 
 
 def attach(
-    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
+    connection: Connection,
+    request: BridgeSessionRequest,
+    place_id: int,
+    number: int,
+    now: float,
+    *,
+    alone: bool = False,
 ) -> tuple[TurnRef, int]:
-    """Give a message to a session: to its waiting turn, else to a new one."""
+    """Give a message to a session: to its waiting turn, else to a new one.
+
+    One that is to be answered `alone` always begins a turn.
+    """
     surface_id, session_id = _surface(connection, request, place_id, now)
     connection.execute(_TOUCH, {"of": session_id, "now": now})
     # The last waiting turn: after a crash there may be two, and messages keep their order.
-    waiting = connection.execute(_WAITING, {"of": session_id, "asked_in": surface_id}).scalar()
+    here = {"of": session_id, "asked_in": surface_id}
+    waiting = None if alone else connection.execute(_WAITING, here).scalar()
     release(connection, session_id)
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
     connection.execute(_HEAR, {"message": number, "session": session_id, "turn": turn_id})

@@ -1,0 +1,249 @@
+"""Lets agents ask agents: checks who may ask whom, begins the work and reads what comes of it.
+
+The rights of the one who asks do not travel: the person for whom it all began must be allowed to
+use the agent that is asked, which then works under its own lists and policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal
+
+from app.core.adapters import Adapter
+from app.core.delegation import wording
+from app.core.delegation.store import DelegationStore
+from app.core.delegation.types import (
+    Answer,
+    Delegation,
+    DelegationLimits,
+    Kind,
+    NewDelegation,
+    WorkspaceKind,
+)
+from app.core.feed import Feed
+from app.core.keys import PlaceKey, adapter_name
+from app.core.outbox import Outbox
+from app.core.ports import Clock, TurnEngine
+from app.core.retry import persist
+from app.core.roster import Colleague, Roster
+from app.core.stores.sessions import SessionStore, TurnStore
+from app.core.types import Session, SessionState, Speaker, Turn
+from app.errors import Conflict, NotFound, SpeakerUnknown
+
+Refusal = Callable[[Adapter, Speaker, PlaceKey], Awaitable[str | None]]
+"""Says why a person may not use an agent in a place; None if they may."""
+Resolution = Literal["latest", "create", "latest-or-create"]
+
+
+class Delegations:
+    """What agents ask of each other."""
+
+    def __init__(
+        self,
+        store: DelegationStore,
+        sessions: SessionStore,
+        turns: TurnStore,
+        *,
+        roster: Roster,
+        may_ask: Callable[[str, str], bool],
+        adapters: Mapping[str, Adapter],
+        refusal: Refusal,
+        target: Callable[[Session], str],
+        limits: Callable[[], DelegationLimits],
+        engine: TurnEngine,
+        outbox: Outbox,
+        feed: Feed,
+        clock: Clock,
+    ) -> None:
+        """Let agents ask each other.
+
+        `may_ask` tells whether an agent may ask the one of a name; `target` names what a session
+        works on, as places keep it.
+        """
+        self._store = store
+        self._sessions = sessions
+        self._turns = turns
+        self._roster = roster
+        self._may_ask = may_ask
+        self._adapters = adapters
+        self._refusal = refusal
+        self._target = target
+        self._limits = limits
+        self._engine = engine
+        self._outbox = outbox
+        self._feed = feed
+        self._clock = clock
+
+    # Who may ask whom.
+
+    def colleagues(self, agent: str) -> Sequence[Colleague]:
+        """List the agents that an agent sees and may ask."""
+        gone = self._roster.removed()
+        return [
+            each
+            for each in self._roster.agents()
+            if each.visible and each.id != agent and each.id not in gone
+            if self._may_ask(agent, each.name)
+        ]
+
+    def find(self, agent: str, name: str) -> Colleague:
+        """Find an agent that another one may ask, by its name or by what people call it.
+
+        Raises:
+            Conflict: it may not, there is none, or it cannot work.
+        """
+        called = self._roster.called().get(name.casefold())
+        if called in self._roster.removed():
+            raise Conflict(wording.REMOVED.format(name=name))
+        found = None if called is None else self._roster.find(called)
+        if found is None or not self._may_ask(agent, found.name):
+            raise Conflict(wording.NO_AGENT.format(name=name))
+        availability = self._roster.availability(found.id)
+        if availability.state != "ready":
+            raise Conflict(wording.CANNOT_WORK.format(agent=found.title, why=availability.words))
+        return found
+
+    async def check(self, agent: Colleague, people: Sequence[Speaker], root: Session) -> None:
+        """Check that people may use an agent in the place where it all began.
+
+        Raises:
+            Conflict: one of them may not, or it is not known who they are.
+        """
+        if not people:
+            raise Conflict(wording.NO_PERSON)
+        own = self._adapters.get(adapter_name(root.place.service, agent.id))
+        adapter = own or self._adapters.get(root.key.adapter)
+        for person in people:
+            try:
+                why = (
+                    wording.UNCHECKED
+                    if adapter is None
+                    else await self._refusal(adapter, person, root.place)
+                )
+            except SpeakerUnknown:
+                why = wording.UNCHECKED
+            if why is not None:
+                words = wording.NOT_ALLOWED.format(person=person.name, agent=agent.title, why=why)
+                raise Conflict(words)
+
+    # What they ask.
+
+    async def ask(
+        self,
+        session: Session,
+        turn: Turn,
+        to: str,
+        task: str,
+        *,
+        kind: Kind = "message",
+        going_on: int | None = None,
+        name: str = "",
+        workspace: WorkspaceKind = "",
+        group: str = "",
+    ) -> Delegation:
+        """Have an agent do something for the running turn of another one.
+
+        `going_on` is the session that goes on with it; None: a new one.
+
+        Raises:
+            Conflict: it may not, or a limit is reached.
+        """
+        agent = self.find(session.key.agent, to)
+        cause = self._store.of_turn(turn.id)
+        root = session if cause is None else self._known(cause.root_session)
+        people = [cause.person] if cause is not None else self._people(turn)
+        await self.check(agent, people, root)
+        caller = self._roster.find(session.key.agent)
+        title = session.key.agent if caller is None else caller.title
+        return await self.begin(
+            NewDelegation(
+                kind,
+                agent.id,
+                session.id,
+                turn.id,
+                task,
+                people[-1],
+                going_on,
+                speaker=Speaker(session.key.agent, title, "agent"),
+                repository=self._target(session),
+                name=name,
+                workspace=workspace,
+                group=group,
+            )
+        )
+
+    async def begin(self, new: NewDelegation) -> Delegation:
+        """Begin a delegation; the caller has checked who asks, and for whom.
+
+        Raises:
+            Conflict: a limit is reached.
+        """
+        begun = await persist(self._clock, self._store.begin, new, self._limits())
+        self._outbox.send(*begun.posts)
+        self._feed.notify(new.caller_session)
+        if begun.delegation is None:
+            found = self._roster.find(new.agent)
+            agent = new.agent if found is None else found.title
+            raise Conflict(wording.LIMITS[begun.limit].format(agent=agent) + wording.TOLD)
+        made = begun.delegation
+        self._feed.notify(made.root_session)
+        self._feed.notify(made.session)
+        self._engine.submit(made.session)
+        return made
+
+    def resolve(self, session: Session, agent: Colleague, wanted: str) -> int | None:
+        """Find the session of an agent that is to go on; None: a new one.
+
+        Only sessions that the same place began are found.
+
+        Raises:
+            Conflict: there is none.
+        """
+        if wanted == "create":
+            return None
+        begun = [each for each in self._store.begun_in(session.place) if each.agent == agent.id]
+        there = [each.session for each in begun if self._is_here(each.session)]
+        if wanted in {"latest", "latest-or-create"}:
+            if there or wanted == "latest-or-create":
+                return there[-1] if there else None
+            raise Conflict(wording.NO_LATEST.format(agent=agent.title))
+        found = next((each for each in there if str(each) == wanted), None)
+        if found is None:
+            raise Conflict(wording.NO_SESSION.format(name=wanted, agent=agent.title))
+        return found
+
+    # What came of it.
+
+    def read(self, delegation: int) -> Delegation:
+        """Read a delegation as it is now.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = self._store.delegation(delegation)
+        if found is None:
+            raise NotFound("response", delegation)
+        return found
+
+    def begun_in(self, place: PlaceKey) -> Sequence[Delegation]:
+        """List what the agents of a place asked for, oldest first."""
+        return self._store.begun_in(place)
+
+    def answer(self, delegation: Delegation) -> Answer:
+        """Read what came of a delegation so far."""
+        return self._store.answer(delegation)
+
+    def _is_here(self, session_id: int) -> bool:
+        session = self._sessions.session(session_id)
+        return session is not None and session.state is not SessionState.REMOVED
+
+    def _known(self, session_id: int) -> Session:
+        session = self._sessions.session(session_id)
+        if session is None:
+            raise NotFound("session", session_id)
+        return session
+
+    def _people(self, turn: Turn) -> list[Speaker]:
+        """List the people whose messages a turn answers."""
+        messages = self._turns.messages(turn.id)
+        return list(dict.fromkeys(each.speaker for each in messages))

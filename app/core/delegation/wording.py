@@ -1,0 +1,32 @@
+"""Words what agents read about asking each other; pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.delegation.limits import Limit
+
+LIMITS: Final[dict[Limit, str]] = {
+    "cycle": (
+        "{agent} waits for your answer, or for that of an agent which waits for you: you cannot "
+        "ask it. Answer with what you know."
+    ),
+    "depth": "You were asked by another agent and must not ask further ones. Do it yourself.",
+    "turn": "You asked as often as one turn may. Go on with the answers that you have.",
+    "tree": "The agents that work on this asked as often as they may. Go on without asking.",
+    "hour": "As many turns as may began here within an hour. Go on without asking.",
+    "time": "The agents worked on this for as long as they may. Finish with what you have.",
+    "budget": "This has cost as much as it may. Finish with what you have.",
+}
+TOLD: Final = " People here were told; a message of a person lets agents go on."
+
+NO_AGENT: Final = "There is no agent {name!r} for you. Use agents_list to see whom you may ask."
+REMOVED: Final = "The agent {name!r} was removed. Use agents_list to see whom you may ask."
+CANNOT_WORK: Final = "{agent} cannot work now: {why}"
+NOT_ALLOWED: Final = "{person}, for whom you work, may not use {agent}: {why}."
+NO_PERSON: Final = "It is not known for whom you work, so that you cannot ask other agents."
+UNCHECKED: Final = "it cannot be found out now; try again later"
+NO_SESSION: Final = (
+    "There is no session {name!r} of {agent} that was begun here. Use session create to begin one."
+)
+NO_LATEST: Final = "{agent} was not asked here yet. Use session create to begin."

@@ -1,0 +1,1 @@
+"""Places in which agents work for agents: always there, and silent."""
