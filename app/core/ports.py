@@ -20,6 +20,7 @@ from app.core.workspaces import (
     Clone,
     Compared,
     Diff,
+    Examined,
     Followed,
     Gathered,
     Head,
@@ -358,6 +359,14 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: the host does not take it.
+        """
+        ...
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that checks and reviewers say about a branch's open pull request; None without.
+
+        Raises:
+            RepositoryError: the host does not say.
         """
         ...
 

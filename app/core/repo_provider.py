@@ -18,7 +18,7 @@ from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
-from app.core.repositories.clones import Clones
+from app.core.repositories.clones import Clones, Proposing
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
@@ -251,6 +251,22 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def propose(self, session: Session, work: Work, *, title: str, body: str) -> Proposing:
+        """Ship what a session has done so far, under its agent's own words.
+
+        Raises:
+            RepositoryError: git cannot do it, or the agent's work is not shipped.
+        """
+        target = self._target_now(session)
+        if not isinstance(target, Repository):
+            raise RepositoryError(wording.NO_CLONE)
+        return await self._clones.propose(session, target, work, title=title, body=body)
+
+    def checkout(self, session: Session) -> Checkout | None:
+        """Return the clone that a session works in, as it is stored; None without one."""
+        target = self._target_now(session)
+        return self._clones.record(session, target) if isinstance(target, Repository) else None
 
     async def unshipped(self, session: Session) -> Sequence[Unshipped]:
         """List the clones of a session with work that is nowhere else."""
