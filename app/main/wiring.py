@@ -40,6 +40,7 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
@@ -62,8 +63,9 @@ from app.main.terms import (
     terms_of,
     zone_of,
 )
-from app.main.together import delegation_limits, description_of, scope_of
+from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
+from app.main.vitals import Vitals
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -112,6 +114,7 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            plan=lambda: self.schedules.start(),
         )
 
     @cached_property
@@ -135,7 +138,16 @@ class Joined(Workshop):
 
     def _tools(self) -> Iterator[Tool]:
         """List the tools, group by group."""
+        stores = self._stores
         yield from self.agent_tools.tools()
+        yield from own_tools(
+            self._turn_context,
+            self.engine,
+            Homes(stores.delegations, stores.sessions, stores.turns),
+            self.schedules,
+            self.forge,
+            self.files,
+        )
 
     @cached_property
     def warden(self) -> Warden:
@@ -169,6 +181,11 @@ class Joined(Workshop):
             max_turns=self._configuration.limits.max_turns,
             of_agent=self._per_agent(max_turns),
         )
+
+    @cached_property
+    def vitals(self) -> Vitals:
+        """Measures how the bridge is now."""
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
 
     @cached_property
     def _turn_context(self) -> TurnContext:
@@ -214,6 +231,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            abandon=lambda asked: self.delegations.stop(asked),
         )
 
     @cached_property
@@ -308,6 +326,7 @@ class Joined(Workshop):
             refusal=access_of(self._configuration).refusal,
             target=self._target_of,
             limits=lambda: delegation_limits(self._configuration),
+            redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
             feed=self.feed,
@@ -366,6 +385,7 @@ class Joined(Workshop):
             self.dispatcher,
             adapters=self.adapters,
             clock=self._base.clock,
+            counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
         )

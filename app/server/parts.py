@@ -14,6 +14,7 @@ from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
+from app.core.delegation.tree import DelegationTree
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -28,6 +29,7 @@ from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.updates import Choices
+from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
@@ -164,6 +166,8 @@ class Parts:
     posts: PostStore
     clock: Clock
     metrics: Metrics
+    vitals: Callable[[], Awaitable[Sequence[Vital]]]
+    """Measures how the bridge is now."""
     door: LoginLinks
     uploads: Path
     """The folder of attachments."""
@@ -178,6 +182,8 @@ class Parts:
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
     memory: MemoryKeeper
+    tree: DelegationTree
+    """What agents asked of each other."""
     relabel: Callable[[str], Awaitable[None]] = _leave
     """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()

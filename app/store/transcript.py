@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Integer,
     Row,
     ScalarSelect,
+    Select,
     bindparam,
     func,
     insert,
@@ -19,12 +21,13 @@ from sqlalchemy import (
     select,
 )
 
-from app.core.keys import PlaceKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Overheard
 from app.store.database import Database
 from app.store.tables import (
     OPEN_TURN,
     decision,
+    delegation,
     heard,
     message,
     place,
@@ -97,6 +100,11 @@ def _told_by(row: Row[Any]) -> Entry:
 
 
 _OF = bindparam("of", type_=Integer)
+_asking = select(session.c.id).where(session.c.place == _OF).cte("asking", recursive=True)
+_asking = _asking.union(
+    select(delegation.c.session).where(delegation.c.caller_session == _asking.c.id)
+)
+_BELOW = select(session.c.place).where(session.c.id.in_(select(_asking.c.id)))
 _TURN = select(turn.c.session, turn.c.surface).where(turn.c.id == bindparam("turn"))
 _TOLD = (
     select(turn.c.told, turn.c.surface)
@@ -149,6 +157,18 @@ def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
     )
 
 
+def _after(which: ColumnElement[bool], after: int, limit: int) -> Select[Any]:
+    """Select the rows after a number, in order."""
+    begin = select(transcript).where(which, transcript.c.id > after)
+    return begin.order_by(transcript.c.id).limit(limit)
+
+
+def _errand_of(row: Row[Any]) -> Entry:
+    """Read a row; a message for an agent that works for others belongs to its turn."""
+    entry = entry_of(row)
+    return entry if row.asked is None else replace(entry, session=row.asked, turn=row.errand)
+
+
 class Transcript:
     """The transcript port on SQLite."""
 
@@ -178,13 +198,31 @@ class Transcript:
 
     async def read_place(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
-        rows = await self._database.all(
-            select(transcript)
-            .where(transcript.c.place == _here(where), transcript.c.id > after)
-            .order_by(transcript.c.id)
-            .limit(limit)
-        )
-        return [entry_of(row) for row in rows]
+        query = _after(transcript.c.place == _here(where), after, limit)
+        return [entry_of(row) for row in await self._database.all(query)]
+
+    async def read_tree(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read the entries of a place and of those in which agents work for it, in order.
+
+        What an agent there was asked has the session and the turn that do it.
+        """
+
+        def read(connection: Connection) -> Sequence[Entry]:
+            here = connection.execute(select(_here(where))).scalar()
+            below = set(connection.execute(_BELOW, {"of": here}).scalars()) - {here}
+            if not below:
+                rows = connection.execute(_after(transcript.c.place == here, after, limit))
+                return [entry_of(row) for row in rows]
+            query = (
+                _after(transcript.c.place.in_([here, *below]), after, limit)
+                .add_columns(heard.c.session.label("asked"), heard.c.turn.label("errand"))
+                .outerjoin(
+                    heard, (heard.c.message == transcript.c.id) & (transcript.c.place != here)
+                )
+            )
+            return [_errand_of(row) for row in connection.execute(query)]
+
+        return await self._database.read(read)
 
     async def window(self, where: PlaceKey, *, articles: int) -> int:
         """Return the number after which the last messages and turns of a place begin."""
@@ -226,6 +264,37 @@ class Transcript:
     async def overheard(self, turn_id: int, *, limit: int) -> Overheard:
         """Read what others said in a turn's place since the session's last turn."""
         return await self._database.read(lambda connection: _overheard(connection, turn_id, limit))
+
+    async def said(self, where: SessionKey, *, before: int, limit: int) -> Sequence[Entry]:
+        """Read what people and agents said in the place of a surface, oldest first."""
+        here = (
+            select(surface.c.place)
+            .where(
+                surface.c.service == where.service,
+                surface.c.external == where.external,
+                surface.c.agent == where.agent,
+            )
+            .scalar_subquery()
+        )
+        # An answer belongs to the place of the surface that asked, not to all of its session's.
+        asked = (
+            select(turn.c.id)
+            .join(surface, surface.c.id == turn.c.surface)
+            .where(surface.c.place == here)
+        )
+        by_people = (transcript.c.place == here) & (transcript.c.kind == "message")
+        rows = await self._database.all(
+            select(transcript, session.c.agent, message.c.edited)
+            .outerjoin(session, session.c.id == transcript.c.session)
+            .outerjoin(message, message.c.id == transcript.c.id)
+            .where(
+                transcript.c.id < before, or_(by_people, transcript.c.turn.in_(asked) & _ANSWERS)
+            )
+            .order_by(transcript.c.id.desc())
+            .limit(limit * ROWS_PER_ANSWER)
+        )
+        entries = [_told_by(row) for row in reversed(rows) if row.edited != ""]
+        return _merge(entries)[-limit:]
 
     async def known(self, where: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
         """Return which of these messages of a place are stored."""

@@ -15,7 +15,16 @@ from app.core import wording
 from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note, NoteCode
-from app.core.posts import Fact, MadeFile, Outcome, Post, PostContent, Pushed, ToolLine
+from app.core.posts import (
+    DelegatedLine,
+    Fact,
+    MadeFile,
+    Outcome,
+    Post,
+    PostContent,
+    Pushed,
+    ToolLine,
+)
 from app.core.types import (
     Entry,
     File,
@@ -49,6 +58,7 @@ def session_of(row: Row[Any]) -> Session:
         held=bool(row.held),
         failed=row.last_turn == "failed",
         spent=row.spent - row.cleared,
+        read_others=bool(row.read_others),
         told=Told(**row.standing) if row.standing else None,
     )
 
@@ -74,6 +84,7 @@ def turn_of(row: Row[Any]) -> Turn:
         system=row.system,
         error=turn_error(row.error),
         successor=row.successor,
+        created_at=row.created_at,
     )
 
 
@@ -176,6 +187,7 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
             "files": tuple(MadeFile(**file) for file in stored["files"]),
             "view": view_from(view) if (view := stored.get("view")) else None,
             "outcome": _outcome_of(stored.get("outcome")),
+            "delegated": tuple(DelegatedLine(**line) for line in stored.get("delegated", ())),
         }
     )
 

@@ -122,7 +122,7 @@ class Office:
         live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
-        self.feed = Feed(stores.transcript, stores.sessions)
+        self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
         outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
         self.ledger = Ledger(
             stores.asks,
@@ -171,7 +171,9 @@ class Office:
                 ]
             ),
         )
-        self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
+        self.intake = Intake(
+            stores.deliveries, dispatcher, adapters=adapters, clock=clock, counters=metrics
+        )
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
@@ -191,6 +193,7 @@ class Office:
             posts=stores.posts,
             clock=clock,
             metrics=metrics,
+            vitals=stores.vitals.read,
             door=LoginLinks(
                 stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -213,6 +216,7 @@ class Office:
             availability=self.availability.of,
             probe=self._probe,
             memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
+            tree=stores.tree,
         )
         self._outbox = outbox
         self.http = self.browser()
@@ -227,7 +231,10 @@ class Office:
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        front = Front(build(self.parts), self.intake.take, self.parts.clock, hosts={"bridge.test"})
+        parts = self.parts
+        front = Front(
+            build(parts), self.intake.take, parts.clock, parts.metrics, hosts={"bridge.test"}
+        )
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(front),
             base_url=BASE_URL,
