@@ -24,6 +24,7 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -112,7 +113,11 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            name_asker=self._name_asker,
         )
+
+    def _name_asker(self, session: Session) -> str:
+        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
 
     @cached_property
     def memory(self) -> MemoryKeeper:

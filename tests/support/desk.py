@@ -21,7 +21,7 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.types import DelegationLimits
+from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -502,6 +502,9 @@ def _joined(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
+        name_asker=lambda session: (
+            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
+        ),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(

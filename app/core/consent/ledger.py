@@ -70,11 +70,12 @@ class Ledger:
         submit: Callable[[int], None],
         page: Callable[[PlaceKey], str] = lambda _place: "",
         remember: Callable[[], None] = lambda: None,
+        name_asker: Callable[[Session], str] = lambda _session: "",
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
         `page` returns the address of a place's page; `remember` writes down notes that people let
-        agents keep.
+        agents keep; `name_asker` names an agent whose asks another one shows.
         """
         self._asks = asks
         self._sessions = sessions
@@ -85,6 +86,7 @@ class Ledger:
         self._submit = submit
         self._page = page
         self._remember = remember
+        self._name_asker = name_asker
         self._waiting: dict[int, tuple[TurnRef, asyncio.Future[Ask | None]]] = {}
         self._queues: dict[int, _Queue] = {}
         self._tasks = Tasks("ledger")
@@ -118,13 +120,16 @@ class Ledger:
         deadline = self._clock.now() + seconds
         session = self._sessions.session(ref.session)
         link = self._page(session.place) if session else ""
+        if name := self._name_asker(session) if session else "":
+            title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
+            request = replace(request, title=title)
         # In a thread: comparing a large file before and after takes a while.
         request = await asyncio.to_thread(self.presentable, request, link)
         opened = await self._asks.open(request, ref, deadline=deadline)
         if opened is None:
             return None
         self._outbox.send(*opened.posts)
-        self._feed.notify(ref.session)
+        self._notify(opened.ask)
         if opened.ask.state == "answered":
             return opened.ask
         future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
@@ -229,7 +234,7 @@ class Ledger:
                 self._remember()
             if ref_and_future is None or ask is None or ask.state == "open":
                 continue
-            self._feed.notify(ask.session)
+            self._notify(ask)
             if not ref_and_future[1].done():
                 ref_and_future[1].set_result(ask if ask.state == "answered" else None)
 
@@ -257,13 +262,18 @@ class Ledger:
         """Tell for which kinds of calls a person told the agent not to ask again."""
         return self._asks.always(session)
 
+    def _notify(self, ask: Ask) -> None:
+        for session in filter(None, (ask.session, ask.host)):
+            self._feed.notify(session)
+
     def session(self, ask_id: int) -> Session:
-        """Tell whose ask it is.
+        """Tell in which session's place people see an ask.
 
         Raises:
             NotFound: there is no such ask.
         """
-        session = self._sessions.session(self._known(ask_id).session)
+        ask = self._known(ask_id)
+        session = self._sessions.session(ask.host or ask.session)
         if session is None:
             raise NotFound("ask", ask_id)
         return session

@@ -18,6 +18,8 @@ WHICH = "Which one? Answer {names}."
 SEVERAL_OPEN = "{number} questions are open. Answer the oldest with the name of an option: {names}."
 
 TOO_LONG = "at most {limit} characters: people cannot review more"
+ASKED_FOR_OTHERS = "{agent}: {title}"
+"""The title of an ask that another agent shows for the one that asks."""
 BRIDGE = "the bridge"
 """Who answered when an ask answers itself."""
 CONTINUE = "Continue"
