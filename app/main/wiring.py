@@ -219,6 +219,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
         )
 

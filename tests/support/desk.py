@@ -556,6 +556,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        delegations=stores.delegations,
         abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
@@ -660,6 +661,7 @@ def _joined(
             stores.turns,
             metrics,
             running=engine.running,
+            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,
