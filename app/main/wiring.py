@@ -24,6 +24,7 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -115,7 +116,11 @@ class Joined(Workshop):
             page=page_of(self._configuration),
             remember=self.memory.start,
             plan=lambda: self.schedules.start(),
+            name_asker=self._name_asker,
         )
+
+    def _name_asker(self, session: Session) -> str:
+        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
 
     @cached_property
     def memory(self) -> MemoryKeeper:
@@ -231,6 +236,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
         )
 

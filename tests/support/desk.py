@@ -21,7 +21,7 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.types import DelegationLimits
+from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -510,6 +510,9 @@ def _joined(
         submit=lambda session: engine.submit(session),
         remember=lambda: shop.memory.start(),
         plan=lambda: book.start(),
+        name_asker=lambda session: (
+            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
+        ),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -561,6 +564,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        delegations=stores.delegations,
         abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
@@ -677,6 +681,7 @@ def _joined(
             stores.turns,
             metrics,
             running=engine.running,
+            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,
