@@ -24,6 +24,7 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -190,10 +191,26 @@ class Joined(Workshop):
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+        )
+
+    @cached_property
+    def showing(self) -> Showing:
+        """Shows people what agents do for others."""
+        return Showing(
+            self._stores.tree,
+            self._stores.sessions,
+            self._stores.posts,
+            adapters=self.adapters,
+            terms=self._per_agent(terms_of),
+            page=page_of(self._configuration),
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
         )
 
     @cached_property
