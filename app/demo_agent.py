@@ -10,12 +10,15 @@ Commands, each on its own line, also after a mention, in any case; other text ge
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT           note TEXT          instructions
+    tool NAME JSON                  tools
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
 `instructions` repeats what this session was told of the agent itself, in prompts and as its system
 prompt.
 `give` puts a file for people into the folder that AGENT_BRIDGE_OUTGOING names.
+`tool` calls a tool of the bridge and shows its result, `tools` lists them: over MCP if the session
+names a server, else by the command on PATH.
 `note` is what it says when it is asked after its turn what is worth keeping.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
@@ -33,7 +36,8 @@ and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which w
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
 `exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
-`mute-tell` (`tell` is the last thing it does that can be seen).
+`mute-tell` (`tell` is the last thing it does that can be seen), `no-http` (takes tool servers on
+stdio alone).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -83,6 +87,9 @@ CHUNK = 32  # characters; a few words, as models stream them
 OUTPUT_LIMIT = 64 * 1024  # bytes kept of a command's output: more than people read
 POLL_SECONDS = 0.02  # looks instant, costs nothing
 LEAVE_SECONDS = 1.0  # a process starts in a hundredth of it
+TOOL_SECONDS = 120.0  # without a sign of life: the bridge sends one every 15 seconds
+MCP_VERSION = "2025-06-18"
+TOOL_COMMAND = "agent-bridge-tool"
 STOP_LOOKS = 50  # a second: even a busy machine stops a process by then
 LATE_SECONDS = 0.05  # surely after the answer was read
 SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
@@ -93,14 +100,16 @@ TEXT, NAME, NUMBER, NOTHING = r".+", r"\S+", r"\d{1,12}", ""  # shapes of an arg
 COMMANDS = {
     **dict.fromkeys(("say", "plan", "run", "note"), TEXT),
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
-    **dict.fromkeys(("recall", "instructions", "fail", "crash", "hang"), NOTHING),
+    **dict.fromkeys(("recall", "instructions", "tools", "fail", "crash", "hang"), NOTHING),
+    "tool": r"\S+(\s+\{.*\})?",
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
     "hold": NAME,
     "give": r"[^\s/]+\.\w+\s+.+",
 }
 FAULT_COMMANDS = {
-    **dict.fromkeys(("flood", "thoughts", "tools", "line", "stderr", "garbage"), NUMBER),
+    **dict.fromkeys(("flood", "thoughts", "line", "stderr", "garbage"), NUMBER),
+    "tools": rf"|{NUMBER}",
     **dict.fromkeys(("requests", "children"), NUMBER),
     **dict.fromkeys(("env", "late"), NOTHING),
     **dict.fromkeys(("read", "chunk"), TEXT),
@@ -164,8 +173,8 @@ class Wire:
 class Session:
     """A conversation: its workspace, its settings, and its history on disk."""
 
-    def __init__(self, name: str, cwd: str) -> None:
-        self.name, self.cwd = name, cwd
+    def __init__(self, name: str, cwd: str, servers: list[Json]) -> None:
+        self.name, self.cwd, self.servers = name, cwd, servers
         self.mode, self.model = MODES[0]["id"], MODELS[0]["value"]
         self.allowed: set[str] = set()
         self.turn: Turn | None = None
@@ -189,6 +198,113 @@ class Session:
             "modes": {"currentModeId": self.mode, "availableModes": MODES},
             "configOptions": [{**model, "currentValue": self.model, "options": MODELS}],
         }
+
+
+class Tools:
+    """The bridge's tools, by the command on PATH."""
+
+    def __init__(self) -> None:
+        self.child: Any = None
+
+    def start(self, argv: list[str], **more: Any) -> Any:
+        """Start a program that `close` ends."""
+        from subprocess import PIPE, Popen  # noqa: PLC0415 - 6 ms of start-up
+
+        self.child = Popen(argv, stdin=PIPE, stdout=PIPE, **more)
+        return self.child
+
+    def close(self) -> None:
+        """End what runs."""
+        if self.child:
+            self.child.kill()
+            self.child.communicate()
+
+    def list(self) -> str:
+        """Describe the tools, one per line."""
+        return self._run()[1]
+
+    def call(self, name: str, arguments: Json) -> tuple[bool, str]:
+        """Call a tool; return whether it failed, and what it said."""
+        return self._run(name, json.dumps(arguments))
+
+    def _run(self, *words: str) -> tuple[bool, str]:
+        output = self.start([TOOL_COMMAND, *words], stderr=-2).communicate()[0]
+        return bool(self.child.returncode), output.decode(errors="replace").strip()
+
+
+class McpTools(Tools):
+    """The bridge's tools, over MCP."""
+
+    def __init__(self, server: Json) -> None:
+        super().__init__()
+        self.server = server
+        self.http: Any = None
+
+    def close(self) -> None:
+        """End what runs."""
+        super().close()
+        if self.http and self.http.sock:
+            self.http.close()
+
+    def list(self) -> str:
+        """Describe the tools, one per line."""
+        tools = self._ask("tools/list", {})["tools"]
+        return "\n".join(f"{each['name']}: {each['description']}" for each in tools)
+
+    def call(self, name: str, arguments: Json) -> tuple[bool, str]:
+        """Call a tool; return whether it failed, and what it said."""
+        result = self._ask("tools/call", {"name": name, "arguments": arguments})
+        texts = [block.get("text", "") for block in result["content"]]
+        return bool(result.get("isError")), "\n".join(texts)
+
+    def _ask(self, method: str, params: Json) -> Json:
+        hello = {"protocolVersion": MCP_VERSION, "capabilities": {}}
+        hello["clientInfo"] = {"name": "demo", "version": VERSION}
+        exchange = self._post if self.server.get("url") else self._tell
+        exchange({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+        exchange({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        answer = exchange({"jsonrpc": "2.0", "id": 2, "method": method, "params": params})
+        if "error" in answer:
+            raise ValueError(answer["error"].get("message"))
+        result: Json = answer["result"]
+        return result
+
+    def _tell(self, message: Json) -> Json:
+        """Send a message to a server on stdio; return its answer, if it is a request."""
+        if not self.child:
+            given = {each["name"]: each["value"] for each in self.server["env"]}
+            argv = [self.server["command"], *self.server["args"]]
+            self.start(argv, env={**os.environ, **given})
+        self.child.stdin.write(encode(message))
+        self.child.stdin.flush()
+        for line in self.child.stdout if "id" in message else ():
+            if (answer := json.loads(line)).get("id") == message["id"]:
+                return dict(answer)
+        return {}
+
+    def _post(self, message: Json) -> Json:
+        """Send a message to a server over HTTP; return its answer, if it is a request."""
+        from http.client import HTTPConnection  # noqa: PLC0415 - 20 ms of start-up
+
+        host, _, path = self.server["url"].partition("://")[2].partition("/")
+        headers = {each["name"]: each["value"] for each in self.server["headers"]}
+        headers["Accept"] = "application/json, text/event-stream"
+        headers["Content-Type"] = "application/json"
+        self.http = HTTPConnection(host, timeout=TOOL_SECONDS)
+        self.http.request("POST", f"/{path}", encode(message), headers)
+        reply = self.http.getresponse()
+        if reply.status >= 300:
+            raise OSError(f"status {reply.status}")
+        lines = [line for line in reply if "id" in message]
+        self.http.close()
+        data = [line[5:] if line.startswith(b"data:") else line for line in lines]
+        answers = [json.loads(line) for line in data if line.strip().startswith(b"{")]
+        return next((dict(each) for each in answers if each.get("id") == message["id"]), {})
+
+
+def open_tools(servers: list[Json]) -> Tools:
+    """Return the tools of the first server, else those of the command."""
+    return McpTools(servers[0]) if servers else Tools()
 
 
 class Turn:
@@ -322,13 +438,13 @@ class Turn:
             self.check()
         return self._answer.get("result") or {}
 
-    def use_tool(self, call: Json, work: Callable[[], Json]) -> None:
+    def use_tool(self, call: Json, work: Callable[[], Json], *, asks: bool = True) -> None:
         """Show a tool call, ask for it if needed, run it, and report how it ended."""
         call = {"toolCallId": new_id("call"), "status": "pending", **call}
         end: Json = {"status": "failed"}
         self.update("tool_call", **call)
         try:
-            if self._permitted(call):
+            if not asks or self._permitted(call):
                 self.update("tool_call_update", toolCallId=call["toolCallId"], status="in_progress")
                 end = work()
             else:
@@ -471,6 +587,43 @@ class Turn:
         call = {"toolCallId": new_id("call"), "title": question, "kind": "other", "rawInput": raw}
         return ids.get(self.ask({**call, "status": "pending"}, options))
 
+    def _do_tools(self, _: str) -> None:
+        self.say(self._reach_bridge(lambda tools: tools.list()) or "I have no tools.")
+
+    def _do_tool(self, argument: str) -> None:
+        name, text = (*argument.split(None, 1), "{}")[:2]
+        given = json.loads(text)
+
+        def work() -> Json:
+            failed, output = self._reach_bridge(lambda tools: tools.call(name, given))
+            content = [{"type": "content", "content": text_block(output)}]
+            status = "failed" if failed else "completed"
+            return {"status": status, "content": content, "rawOutput": output}
+
+        call = {"title": f"Tool {name}", "kind": "other", "rawInput": given}
+        self.use_tool(call, work, asks=False)
+
+    def _reach_bridge(self, work: Callable[[Tools], Any]) -> Any:
+        """Do something with the bridge's tools, but not longer than until the turn is cancelled."""
+        tools, done = open_tools(self.session.servers), []
+
+        def reach() -> None:
+            try:
+                done.append(work(tools))
+            except (OSError, ValueError, KeyError) as problem:
+                done.append(problem)
+
+        working = threading.Thread(target=reach, daemon=True)
+        working.start()
+        try:
+            while working.is_alive():
+                self.pause(POLL_SECONDS)
+        finally:
+            tools.close()
+        if isinstance(done[0], Exception):
+            raise OSError(f"the bridge did not answer ({done[0]})")
+        return done[0]
+
     def _do_slow(self, seconds: str) -> None:
         def words() -> Iterator[str]:
             for word in islice(cycle(SLOW_WORDS), int(seconds)):
@@ -547,6 +700,9 @@ class FaultyTurn(Turn):
         self._do_flood(number, "agent_thought_chunk")
 
     def _do_tools(self, number: str) -> None:
+        if not number:
+            super()._do_tools(number)
+            return
         call = {"toolCallId": f"{new_id('call')}-%d", "title": "Tool %d", "status": "completed"}
         self._burst(number, {"sessionUpdate": "tool_call", "kind": "other", **call})
 
@@ -672,6 +828,7 @@ class Agent:
             "agentCapabilities": {
                 "loadSession": "session/load" not in self.missing,
                 "promptCapabilities": {"image": True, "embeddedContext": True},
+                "mcpCapabilities": {"http": "no-http" not in FAULTS, "sse": False},
                 "sessionCapabilities": {name: {} for name in offered},
             },
         }
@@ -737,7 +894,7 @@ class Agent:
         system = params.get("systemPrompt")
         if system and ("system-prompt" not in FAULTS or system["mode"] != "append"):
             raise WireError(INVALID_PARAMS, "The demo agent cannot apply this systemPrompt.")
-        self.sessions[name] = Session(name, params["cwd"])
+        self.sessions[name] = Session(name, params["cwd"], params.get("mcpServers") or [])
         return self.sessions[name]
 
     def _reopen(self, params: Json) -> Session:

@@ -223,6 +223,8 @@ class Handshake:
                 logger.warning(
                     "it does not support the transport of the tool server %s", server.name
                 )
+        if (tools := self._launch.tools) is not None:
+            usable.append(tools.http if tools.http and offered.http else tools.stdio)
         return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in usable]
 
 

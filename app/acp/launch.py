@@ -25,6 +25,7 @@ from app.children.sandbox import Plain, Sandbox
 from app.children.stop import spawn_linked
 from app.children.users import give
 from app.core.folders import attachment_folder, folder_name
+from app.core.tools.door import ToolExposure
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.errors import AgentNotStarted
@@ -33,6 +34,15 @@ OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
 """Names the folder for files that people get, to the agent and the programs it runs."""
 
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServers:
+    """The server of the bridge's tools, in each form."""
+
+    stdio: McpServerStdio
+    http: HttpMcpServer | None = None
+    """None: the agent does not reach the bridge's port."""
 
 
 async def _allow_start() -> None:
@@ -69,6 +79,10 @@ class AgentLaunch:
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Sent as `_meta` with new, load and resume."""
     mcp_servers: tuple[McpServer, ...] = ()
+    tool_exposure: ToolExposure = "tools"
+    """How it gets the bridge's tools."""
+    tools: ToolServers | None = None
+    """The server of the bridge's tools, for one process."""
     install: str = "Check its command in AGENTS_JSON."
     """What to do when its command is missing."""
     card: Path | None = None

@@ -17,6 +17,7 @@ from app.acp.handshake import Handshake, NotRestored
 from app.acp.launch import AgentLaunch, open_home, start
 from app.acp.peer import AT_ONCE, POLITE, AgentPeer, AgentTimeouts
 from app.acp.session import AcpSession
+from app.acp.tools import offer
 from app.children.network.access import SessionHosts
 from app.children.proc_table import new_marker
 from app.children.process import Child
@@ -26,6 +27,7 @@ from app.core.ports import AgentListener, Clock, Counters
 from app.core.retry import persist
 from app.core.stores.housekeeping import ProcessStore
 from app.core.tasks import Tasks
+from app.core.tools.door import ToolDoor, ToolDoors
 from app.core.types import ProcessRecord, Session
 from app.core.workspaces import Workspace
 from app.errors import NotFound
@@ -58,6 +60,7 @@ class AcpLauncher:
         *,
         bridge: str,
         warden: Warden | None = None,
+        doors: ToolDoors | None = None,
         timeouts: AgentTimeouts | None = None,
     ) -> None:
         self._agents = agents
@@ -66,6 +69,7 @@ class AcpLauncher:
         self._counters = counters
         self._bridge = bridge
         self._warden = warden
+        self._doors = doors
         self._timeouts = timeouts or AgentTimeouts()
         self._tasks = Tasks("acp")
         self._peers: dict[str, AgentPeer] = {}
@@ -125,7 +129,13 @@ class AcpLauncher:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
-        child = await start(launch, workspace, marker, hosts)
+        door = None if self._doors is None else await self._doors.open(session)
+        try:
+            launch = await offer(launch, door)
+            child = await start(launch, workspace, marker, hosts)
+        except BaseException:
+            await self._shut(door)
+            raise
         recording = self._record(child, session)
         peer = AgentPeer(
             launch.name,
@@ -133,7 +143,7 @@ class AcpLauncher:
             listener,
             counters=self._counters,
             tasks=self._tasks,
-            forget=lambda: self._forget(launch, session, child, recording),
+            forget=lambda: self._forget(launch, session, child, recording, door),
             display_name=launch.display_name,
         )
         self._peers[child.marker] = peer
@@ -185,7 +195,9 @@ class AcpLauncher:
         session: Session,
         child: Child,
         recording: asyncio.Task[None],
+        door: ToolDoor | None,
     ) -> None:
+        await self._shut(door)
         self._peers.pop(child.marker, None)
         if self._warden is not None and (ward := self._wards.pop(child.marker, None)) is not None:
             self._warden.dismiss(ward)
@@ -194,3 +206,7 @@ class AcpLauncher:
         recording.cancel()
         await asyncio.wait([recording])
         await self._processes.ended(child.marker)
+
+    async def _shut(self, door: ToolDoor | None) -> None:
+        if self._doors is not None and door is not None:
+            await self._doors.shut(door)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.children.homes import HomeFiles
+from app.core.tools.door import ToolExposure
 from app.errors import ConfigurationError
 
 _FOLDER = Path(__file__).parent / "known"
@@ -91,6 +92,10 @@ class AgentProgram:
     of them exists."""
     home: HomeFiles = HomeFiles()  # noqa: RUF009 - frozen
     """Which files in its home are logins, settings and conversations."""
+    tool_exposure: ToolExposure = "tools"
+    """How it gets the bridge's tools, unless its entry says otherwise."""
+    tool_seconds: float = 60.0
+    """How long it waits for the result of a tool before it gives up."""
     hosts: tuple[str, ...] = ()
     """The hosts of its model and its account there, for an agent with a list of hosts."""
     discover: bool = True

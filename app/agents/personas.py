@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from app.agents.files import (
@@ -38,11 +38,17 @@ class AgentPersonas:
     """Implements the core's port `Personas`; reads files only when one was written."""
 
     def __init__(
-        self, files: AgentFiles, registry: Registry, adapters: Mapping[str, Adapter]
+        self,
+        files: AgentFiles,
+        registry: Registry,
+        adapters: Mapping[str, Adapter],
+        list_skills: Callable[[str], str] = lambda _agent: "",
     ) -> None:
+        """Prepare; `list_skills` tells an agent of the bridge's tools that it gets as a command."""
         self._files = files
         self._registry = registry
         self._adapters = adapters
+        self._list_skills = list_skills
         self._known: dict[str, _Read] = {}
 
     async def standing(self, surface: SessionKey) -> Standing:
@@ -51,6 +57,7 @@ class AgentPersonas:
         return replace(
             found,
             base=found.base or self._describe(surface.agent),
+            tools="\n\n".join(filter(None, (found.tools, self._list_skills(surface.agent)))),
             colleagues=tuple(self._introduce(each, surface) for each in self._others(surface)),
         )
 

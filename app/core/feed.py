@@ -152,6 +152,12 @@ class Feed:
                 if not rows:
                     await follower.wait(idle)
 
+    @contextmanager
+    def watching(self, session: int) -> Iterator[asyncio.Event]:
+        """Set an event whenever a session has new rows, or another state."""
+        with self._follower(session) as follower:
+            yield follower.wake
+
     def _of(self, session: int) -> Iterator[_Follower]:
         if not self._followers:
             return

@@ -62,7 +62,7 @@ class TurnEngine(Protocol):
         ...
 
     async def cancel(self, session: int) -> None:
-        """Stop the running turn of a session, if there is one."""
+        """Stop the running turn of a session, if there is one, and those stopped with it."""
         ...
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:

@@ -20,6 +20,7 @@ from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
+from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
@@ -149,21 +150,26 @@ class RepoProvider:
         listener: AgentListener,
         *,
         meanwhile: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[Hold]:
         """Hold a workspace for one turn, which asks a person where one is needed.
 
         Where sessions share a folder, the second one waits, inside `meanwhile`.
         """
         self._attending[session.id] = listener
         try:
-            if isinstance(target, Path):
-                lock = self._in_place.setdefault(target.resolve(), asyncio.Lock())
-                async with _hold(lock, meanwhile):
-                    yield
-            else:
-                yield
+            hold = Hold(self._lock_of(target))
+            await hold.take(meanwhile)
+            try:
+                yield hold
+            finally:
+                hold.leave()
         finally:
             del self._attending[session.id]
+
+    def _lock_of(self, target: Target) -> asyncio.Lock | None:
+        if not isinstance(target, Path):
+            return None
+        return self._in_place.setdefault(target.resolve(), asyncio.Lock())
 
     def is_occupied(self, target: Target) -> bool:
         """Tell whether a session is at work in a folder that only one may use at a time."""
@@ -312,22 +318,6 @@ class RepoProvider:
         facts = tuple(AskFact("file", path) for path in files)
         request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)
         return await listener.on_ask(request) == ALLOW
-
-
-@asynccontextmanager
-async def _hold(
-    lock: asyncio.Lock, meanwhile: Callable[[], AbstractAsyncContextManager[None]]
-) -> AsyncIterator[None]:
-    """Hold a lock; `meanwhile` releases what its holder may need during the wait."""
-    if lock.locked():
-        async with meanwhile():
-            await lock.acquire()
-    else:
-        await lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _in_use(session: Session, before: float) -> bool:

@@ -24,7 +24,7 @@ from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of
+from app.main.terms import hosts_of, page_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -101,8 +101,10 @@ class Bridge:
         base = self._base
         hooks = list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
+        doors = self._joined.tooling.doors
+        doors.url = tools_url_of(base.configuration)
         front = Front(
-            Redacting(application, base.vault),
+            doors.in_front_of(Redacting(application, base.vault)),
             self.intake.take,
             base.clock,
             hosts=hosts_of(base.configuration, self.door.base_url),
@@ -177,6 +179,7 @@ class Bridge:
         """Clean up after the last run, resume its turns and posts if told to, start reading."""
         await self._maintenance.end_leftovers()
         self._joined.warden.start()
+        await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         await self._joined.engine.start()
         if resume:
@@ -195,6 +198,7 @@ class Bridge:
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
+            self._joined.delegations.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -207,6 +211,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.delegations.close()
         await self._joined.scheduler.close()
         await self.intake.close()
         with suppress(TimeoutError):
@@ -220,6 +225,7 @@ class Bridge:
         await self._joined.showing.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
+        await self._joined.tooling.doors.close()
         await self._joined.warden.close()
         await self._joined.checkouts.close_all()
         await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)

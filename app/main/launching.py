@@ -18,9 +18,11 @@ from app.config import (
     Configuration,
 )
 from app.core.ports import AgentLauncher, AgentListener, OpenedSession
+from app.core.tools.door import ToolDoors
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
+from app.main.together import exposure_of
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
@@ -92,6 +94,7 @@ def launch_of(
         obeys=program.obeys if program else (),
         install=f"Install it: {program.install}" if program else CHECK_COMMAND,
         admit=partial(admission.admit, agent),
+        tool_exposure=exposure_of(configuration, agent),
         card=card_path(configuration.data_dir, agent),
         settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
     )
@@ -108,7 +111,9 @@ def launches(
     }
 
 
-def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float]) -> AgentLauncher:
+def acp_launcher(
+    base: Resources, warden: Warden, doors: ToolDoors, timeouts: Mapping[str, float]
+) -> AgentLauncher:
     """Build the launcher; `timeouts` are seconds by step, where they differ from the defaults."""
     from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
     from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
@@ -123,6 +128,7 @@ def acp_launcher(base: Resources, warden: Warden, timeouts: Mapping[str, float])
         base.metrics,
         bridge=bridge_id(base.configuration),
         warden=warden,
+        doors=doors,
         timeouts=AgentTimeouts(**timeouts),
     )
 

@@ -24,6 +24,7 @@ from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
 from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
+from app.mcp_server.doors import PATH as TOOLS_PATH
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
@@ -223,6 +224,14 @@ def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
     if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
         return configuration.base_url
     return f"http://{private_host(secret_key)}:{configuration.port}"
+
+
+def tools_url_of(configuration: Configuration) -> str:
+    """Return the address at which agents on this machine call the bridge's tools."""
+    host = configuration.host
+    if host in _LOCAL_HOSTS:
+        host = "[::1]" if host == "::1" else "127.0.0.1"
+    return f"http://{host}:{configuration.port}{TOOLS_PATH}"
 
 
 def hosts_of(configuration: Configuration, page_url: str) -> set[str]:

@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TypeVar
@@ -42,6 +42,7 @@ from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
 from app.core.tools.scope import Scope
+from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -63,6 +64,7 @@ from app.main.terms import (
     zone_of,
 )
 from app.main.together import delegation_limits, description_of, scope_of
+from app.main.tooling import Tooling
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -121,7 +123,20 @@ class Joined(Workshop):
     @cached_property
     def launcher(self) -> LateLauncher:
         """Starts agents."""
-        return LateLauncher(lambda: acp_launcher(self._base, self.warden, self._timeouts))
+        return LateLauncher(
+            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
+        )
+
+    @cached_property
+    def tooling(self) -> Tooling:
+        """Lets agents call the bridge's tools."""
+        return Tooling(
+            self._base, self._tools(), running=lambda session: self.engine.running(session)
+        )
+
+    def _tools(self) -> Iterator[Tool]:
+        """List the tools, group by group."""
+        yield from self.agent_tools.tools()
 
     @cached_property
     def warden(self) -> Warden:
@@ -177,7 +192,12 @@ class Joined(Workshop):
                 messages=configuration.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(self.files, base.registry, self.adapters),
+            personas=AgentPersonas(
+                self.files,
+                base.registry,
+                self.adapters,
+                lambda agent: self.tooling.list_skills(agent),
+            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -196,6 +216,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            abandon=lambda asked: self.delegations.stop(asked),
         )
 
     @cached_property
@@ -305,6 +326,7 @@ class Joined(Workshop):
             refusal=access_of(self._configuration).refusal,
             target=self._target_of,
             limits=lambda: delegation_limits(self._configuration),
+            redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
             feed=self.feed,

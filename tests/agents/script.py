@@ -1,12 +1,13 @@
 """What the scripted model answers.
 
 It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
-`say TEXT`, `run COMMAND`, `slow N` and `recall`. Whatever else an agent asks its model (a title, a
+`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Whatever else an agent asks its model (a title, a
 summary, a suggestion for the next prompt) gets a short answer that fits anything.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ COMMANDS = ("command", "cmd")
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "The test wants it."}
 """How a model asks for a command to run outside of the agent's own sandbox, where it has one."""
 STOPPED = re.compile(r"not permitted|permission denied|read-only file system", re.IGNORECASE)
-LINE = re.compile(r"^\s*(say|run|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+LINE = re.compile(r"^\s*(say|run|tool|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 FILLER = "No hurry."
 _NUMBERS = count(1)
 
@@ -104,7 +105,22 @@ def reply(question: Question) -> Reply:
         return _words("\n- ".join(["You told me:", *lines]))
     if command == "run" and shell is not None:
         return Call(_new_id(), shell.name, _arguments(shell, argument))
+    if command == "tool":
+        return _tool_call(question, argument)
     return _words("Fine.")
+
+
+def _tool_call(question: Question, argument: str) -> Reply:
+    """Call a tool of the bridge, which agents show to their models under longer names."""
+    name, text = (*argument.split(None, 1), "{}")[:2]
+    found = [tool for tool in question.tools if re.fullmatch(rf"(.*[^a-z])?{name}", tool.name)]
+    through = [tool for tool in question.tools if tool.name == "tool_call"]
+    if not found and through:
+        given = {"name": f"mcp__bridge__{name}", "arguments": json.loads(text)}
+        return Call(_new_id(), through[0].name, given)
+    if not found:
+        return _words(f"I have no tool {name}, only {[tool.name for tool in question.tools]}.")
+    return Call(_new_id(), found[0].name, json.loads(text))
 
 
 def _wants_more(question: Question, shell: Tool) -> bool:

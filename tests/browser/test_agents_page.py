@@ -156,6 +156,7 @@ def test_the_forms_work_without_a_script(visit: Visiting) -> None:
     expect(page.locator("#s-slack")).to_contain_text("is not a bot token")
 
 
+@pytest.mark.slow
 def test_what_changes_elsewhere_is_seen_and_what_is_being_written_stays(
     bridge: Forked, visit: Visiting
 ) -> None:
@@ -170,6 +171,7 @@ def test_what_changes_elsewhere_is_seen_and_what_is_being_written_stays(
     expect(window.page.get_by_label("Description")).to_have_value("half a sent")
 
 
+@pytest.mark.slow
 def test_an_agent_of_the_settings_is_shown_and_not_changed(visit: Visiting) -> None:
     window = visit().open("/agents/demo")
 

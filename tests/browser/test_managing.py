@@ -98,6 +98,7 @@ def test_a_thread_is_renamed_pinned_archived_found_and_exported(
     expect(line(window, path)).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_thread_is_forked_cleared_and_deleted_without_a_trace(
     visit: Visiting, bridge: Forked
 ) -> None:

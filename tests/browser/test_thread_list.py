@@ -94,6 +94,7 @@ def test_times_count_and_days_change_in_the_browser(
     assert window.page.locator("#threads h2").all_inner_texts() == ["Needs you", "Older"]
 
 
+@pytest.mark.slow
 def test_a_search_finds_titles_and_text_and_goes_there(
     visit: Visiting, threads: dict[str, str]
 ) -> None:

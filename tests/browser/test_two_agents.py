@@ -84,6 +84,7 @@ def test_the_picker_says_whom_a_new_thread_is_for(visit: Visiting) -> None:
     expect(window.log).to_contain_text("to Codex")
 
 
+@pytest.mark.slow
 def test_the_picker_hands_a_thread_over_and_stays(visit: Visiting) -> None:
     window = visit().open()
     window.page.locator(".card", has_text="Claude").click()

@@ -113,13 +113,12 @@ FATAL = {
     ),
 }
 
+SLOWEST = {"hangs in session/new", "never ends a line"}
+
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(each, marks=[pytest.mark.slow] if each == "hangs in session/new" else [])
-        for each in FATAL
-    ],
+    [pytest.param(each, marks=[pytest.mark.slow] if each in SLOWEST else []) for each in FATAL],
 )
 def test_an_agent_that_breaks_is_explained_and_the_next_turn_works(
     bridge: Observed, fault: str

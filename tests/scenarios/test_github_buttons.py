@@ -94,6 +94,7 @@ def test_a_turn_is_stopped_as_its_check_says_also_after_a_restart(tmp_path: Path
         assert (check.status, check.conclusion) == ("completed", "neutral")
 
 
+@pytest.mark.slow
 def test_a_question_can_be_answered_by_stop_where_there_is_room_for_the_button(
     tmp_path: Path,
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_question_can_be_answered_by_stop_where_there_is_room_for_the_button(
         assert {each.status for each in world.repository.checks} == {"completed"}
 
 
+@pytest.mark.slow
 def test_checks_that_are_to_run_again_are_answered_and_start_nothing(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()

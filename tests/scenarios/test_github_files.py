@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.github import GithubWorld
 
 PNG = b"\x89PNG\r\n\x1a\n a picture"
@@ -15,6 +17,7 @@ def brought(world: GithubWorld) -> dict[str, bytes]:
     return {path.name.partition(".")[2]: path.read_bytes() for path in folder.glob("*/*")}
 
 
+@pytest.mark.slow
 def test_pictures_and_files_of_a_private_repository_reach_the_agent(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, private=True) as world:
         drop = world.github.assets.drop

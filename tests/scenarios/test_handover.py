@@ -100,6 +100,7 @@ def test_a_thread_is_handed_over_with_its_words_its_branch_and_what_was_left_ove
     assert sum("Merged: " in each.words for each in world.said(thread)) == 1
 
 
+@pytest.mark.slow
 def test_going_back_brings_words_and_commits(town: tuple[SlackWorld, Hub]) -> None:
     world, hub = town
     known = len(hub.pulls())
@@ -140,6 +141,7 @@ def test_a_limited_agent_offers_the_hand_over_and_the_other_keeps_the_thread(
     world.settle()
 
 
+@pytest.mark.slow
 def test_a_colleague_s_branch_is_reviewed_in_slack_with_nothing_to_push_to(
     town: tuple[SlackWorld, Hub],
 ) -> None:

@@ -23,7 +23,7 @@ needs_bubblewrap = pytest.mark.skipif(
 ALLOWED = {
     *("PATH", "HOME", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
     *("AGENT_BRIDGE_PROCESS", "AGENT_BRIDGE_DEMO_FAULTS", "MODEL_API_KEY"),
-    "AGENT_BRIDGE_OUTGOING",
+    *("AGENT_BRIDGE_OUTGOING", "AGENT_BRIDGE_TOOLS"),
     *PROXIES,
     "NODE_USE_ENV_PROXY",
     "GIT_CONFIG_SYSTEM",  # for a user of its own, where the bridge is root

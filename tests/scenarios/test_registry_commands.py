@@ -18,6 +18,7 @@ import pytest
 from tests.scenarios.test_command_line import CANARY, Machine, Running, seen_in
 from tests.support.bridge import DEMO
 from tests.support.nursery import COMMAND
+from tests.support.variants import quick
 
 TOKEN = "an-admin-token-of-these-tests"
 ENTRY = {"command": DEMO, "sandbox": "none"}
@@ -125,6 +126,7 @@ def test_a_name_changes_and_the_default_answers_what_has_no_name(served: Machine
     assert "second-name: done" in asked.stderr
 
 
+@pytest.mark.slow
 def test_removal_asks_first_and_says_what_it_means(served: Machine) -> None:
     add(served, "leaver")
     assert served.run("ask", "leaver", "say hi", "-q").returncode == 0
@@ -177,22 +179,25 @@ def remove_in_a_terminal(machine: Machine, name: str, answer: str) -> tuple[int,
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [
-        (("add", "A B", "--driver", "demo"), "lowercase letters"),
-        (("add", "bad"), "Add command or driver"),
-        (("add", "bad", "--driver", "demo", "--set", "modle=x"), "Did you mean"),
-        (("add", "bad", "--driver", "demo", "--set", "model"), "Write key=value"),
-        (("add", "bad", "--json", "/nonexistent"), "/nonexistent"),
-        (("add", "demo", "--driver", "demo"), "already"),
-        (("set", "demo", "model=x"), "AGENTS_JSON"),
-        (("set", "nobody", "model=x"), "there is no agent 'nobody'"),
-        (("unset", "demo", "model=x"), "Write the key alone"),
-        (("rename", "demo", "other"), "AGENTS_JSON"),
-        (("remove", "demo", "--yes"), "AGENTS_JSON"),
-        (("default", "nobody"), "there is no agent 'nobody'"),
-        (("show", "../agents"), "there is no agent"),
-        (("export", "nobody"), "there is no agent 'nobody'"),
-    ],
+    quick(
+        4,
+        [
+            (("add", "A B", "--driver", "demo"), "lowercase letters"),
+            (("add", "bad"), "Add command or driver"),
+            (("add", "bad", "--driver", "demo", "--set", "modle=x"), "Did you mean"),
+            (("add", "bad", "--driver", "demo", "--set", "model"), "Write key=value"),
+            (("add", "bad", "--json", "/nonexistent"), "/nonexistent"),
+            (("add", "demo", "--driver", "demo"), "already"),
+            (("set", "demo", "model=x"), "AGENTS_JSON"),
+            (("set", "nobody", "model=x"), "there is no agent 'nobody'"),
+            (("unset", "demo", "model=x"), "Write the key alone"),
+            (("rename", "demo", "other"), "AGENTS_JSON"),
+            (("remove", "demo", "--yes"), "AGENTS_JSON"),
+            (("default", "nobody"), "there is no agent 'nobody'"),
+            (("show", "../agents"), "there is no agent"),
+            (("export", "nobody"), "there is no agent 'nobody'"),
+        ],
+    ),
 )
 def test_what_is_refused_is_one_line_and_changes_nothing(
     served: Machine, words: tuple[str, ...], says: str
@@ -215,6 +220,7 @@ def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
     assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_stored_agents_are_known_without_a_bridge(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     with machine.started("serve") as bridge:

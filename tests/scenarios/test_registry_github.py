@@ -105,6 +105,7 @@ def test_a_rotated_webhook_secret_loses_nothing(hub: PullWorld) -> None:
     assert hub.github.hooks.deliver(log[0].event, headers=log[0].event.headers(old)) == 401
 
 
+@pytest.mark.slow
 def test_another_name_keeps_conversations_and_old_addresses(hub: PullWorld) -> None:
     app = hire(hub, "before")
     issue = hub.issue("@before-bridge say the door is blue")
@@ -128,6 +129,7 @@ def test_another_name_keeps_conversations_and_old_addresses(hub: PullWorld) -> N
     hub.settled()
 
 
+@pytest.mark.slow
 def test_an_agent_removed_at_work_says_so_on_its_issues(hub: PullWorld) -> None:
     hire(hub, "quitter")
     issue = hub.issue("Please.", "Add a farewell")

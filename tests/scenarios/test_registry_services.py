@@ -122,6 +122,7 @@ def test_wrong_credentials_are_reported_and_others_listen_on(office: SlackWorld)
     office.wait_answer(office.say(f"{office.at('mistaken')} say mended"), "mended", "mistaken")
 
 
+@pytest.mark.slow
 def test_removed_credentials_leave_no_message_without_an_end(office: SlackWorld) -> None:
     app = hire(office, "leaving")
 

@@ -401,9 +401,8 @@ WATCH = (
 )
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "watch"), [("auto", WATCH), pytest.param("none", "", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("sandbox", "watch"), [("auto", WATCH), ("none", "")])
 def test_the_past_of_a_partial_repository_comes_when_an_agent_looks_at_it(
     tmp_path: Path, sandbox: str, watch: str
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_repository_is_cloned_and_one_that_is_not_there_is_one_line(served: Ma
     assert "Check the name" in missing.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_can_be_named_and_one_of_the_system_is_refused(served: Machine) -> None:
     folder = served.folder / "plain"
     folder.mkdir()

@@ -35,15 +35,31 @@ IMPORTED_LATE = (
     "alembic.config",
     "anyio._backends._asyncio",
     "app.acp.launcher",
+    "app.cli.agents.changing",
     "app.cli.ask",
+    "app.cli.client",
     "app.cli.commands",
     "app.cli.doctor",
     "app.cli.listing",
     "app.cli.serve",
+    "app.mcp_server.protocol",
+    "app.services.github.build",
+    "app.services.linear.build",
+    "app.services.slack.build",
+    "certifi",
+    "encodings.ascii",
+    "encodings.idna",
+    "httpcore",
+    "importlib.resources.readers",
     "tests.support.observe",
     "tests.support.outside",
     "tests.support.startup",
+    "tests.support.tools",
+    "typer._click.decorators",
+    "uvicorn.lifespan.off",
     "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.http.httptools_impl",
     "uvicorn.protocols.websockets.auto",
 )
@@ -234,8 +250,12 @@ def _surround(order: dict[str, Any]) -> None:
 def _main() -> None:
     for name in IMPORTED_LATE:
         import_module(name)
+    from app.agents.catalog import known_agents
+    from app.services import registered_services
     from tests.support.memory import empty_store
 
+    known_agents()
+    registered_services()
     empty_store()
     gc.freeze()  # a collection would touch, and thereby copy, every page that a fork shares
     with socket.socket(fileno=int(sys.argv[1])) as line:

@@ -17,7 +17,7 @@ READS_ENVIRONMENT = re.compile(r"os\.(environb?|getenvb?|putenv|unsetenv|get_exe
 STARTS_TASK = re.compile(r"asyncio\.(create_task|ensure_future)|.*loop(\(\))?\.create_task")
 
 # Children are programs of their own: nobody can hand them settings but their environment.
-MAY_READ_ENVIRONMENT = ("app/config", "app/demo_agent.py")
+MAY_READ_ENVIRONMENT = ("app/config", "app/demo_agent.py", "app/acp/tool_relay.py")
 MAY_START_TASKS = ("app/core/tasks.py",)
 STANDARD_LIBRARY_ONLY = ("app/core/", "app/vault.py", "app/errors.py", "app/demo_agent.py")
 

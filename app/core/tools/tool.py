@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from app.core.types import Session, Turn
 from app.errors import BridgeError
@@ -13,6 +13,8 @@ Arguments = Mapping[str, Any]
 """The arguments of a call, checked against the schema of its tool."""
 Result = Mapping[str, Any]
 """What a call returns, as JSON."""
+WAITS_SECONDS: Final = 60.0
+"""How long an unknown agent waits for a result: the default of the usual MCP libraries."""
 
 
 class ToolRefused(BridgeError):
@@ -25,6 +27,8 @@ class Caller:
 
     session: Session
     turn: Turn
+    waits_seconds: float = WAITS_SECONDS
+    """How long its program waits for the result; a tool that takes longer answers before."""
 
     @property
     def agent(self) -> str:

@@ -13,7 +13,7 @@ from app.core.ports import Counters
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tools import wording
 from app.core.tools.scope import Scope
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.tools.tool import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
 from app.core.types import TurnState
 
 logger = logging.getLogger(__name__)
@@ -31,18 +31,28 @@ class Toolbox:
         counters: Counters,
         *,
         running: Callable[[int], int | None],
+        waits: Mapping[str, float] | None = None,
     ) -> None:
-        """Hold tools; `scopes` are by agent, `running` returns the turn that a session runs."""
+        """Hold tools; `scopes` are by agent, `running` returns the turn that a session runs.
+
+        `waits` are the seconds that each agent's program waits for a result.
+        """
         self._tools = {tool.name: tool for tool in tools}
         self._scopes = scopes
         self._sessions = sessions
         self._turns = turns
         self._counters = counters
         self._running = running
+        self._waits = waits or {}
 
     def tools(self, agent: str) -> Sequence[Tool]:
         """List the tools that an agent may use."""
         return [tool for tool in self._tools.values() if self._allows(agent, tool)]
+
+    def tools_in(self, session_id: int) -> Sequence[Tool]:
+        """List the tools that the agent of a session may use."""
+        session = self._sessions.session(session_id)
+        return () if session is None else self.tools(session.key.agent)
 
     async def call(self, session_id: int, name: str, arguments: Arguments) -> Result:
         """Let the agent of a session use a tool, in the turn that it is working on.
@@ -61,7 +71,8 @@ class Toolbox:
         if turn is None or turn.stopped or turn.state is not TurnState.PROMPTED:
             raise ToolRefused(wording.NO_TURN)
         self._counters.count("tool_calls", agent=session.key.agent, tool=name)
-        return await tool.run(Caller(session, turn), arguments)
+        waits = self._waits.get(session.key.agent, WAITS_SECONDS)
+        return await tool.run(Caller(session, turn, waits), arguments)
 
     def _allows(self, agent: str, tool: Tool) -> bool:
         scope = self._scopes.get(agent)

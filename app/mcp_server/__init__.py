@@ -1,0 +1,1 @@
+"""Serves the bridge's tools to agents over MCP."""

@@ -1,0 +1,126 @@
+"""Translates between MCP and the toolbox: lists an agent's tools, and calls them.
+
+Imported late: the official package takes a second to load.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types import Tool as McpTool
+
+from app.core.tools import wording
+from app.core.tools.door import SESSION
+from app.core.tools.tool import Tool, ToolRefused
+from app.core.tools.toolbox import Toolbox
+from app.errors import BridgeError
+from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+BODY_BYTES: Final = 1024 * 1024
+"""The longest request: several times what the largest tool takes."""
+REASON_CHARACTERS: Final = 300
+"""So much of what is wrong with arguments: it may quote them whole."""
+AT_ONCE: Final = {"anthropic/alwaysLoad": True}
+"""Shows a tool to the model from the beginning; some clients let it search for tools first."""
+
+
+class ToolProtocol:
+    """The MCP server of one bridge."""
+
+    def __init__(self, toolbox: Toolbox, vault: Vault) -> None:
+        self._toolbox = toolbox
+        self._vault = vault
+        server = Server(
+            "agent-bridge",
+            instructions=wording.INSTRUCTIONS,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+        self.manager = StreamableHTTPSessionManager(
+            server, stateless=True, max_request_body_size=BODY_BYTES
+        )
+
+    async def _list(
+        self, context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        tools = self._toolbox.tools_in(_session_of(context))
+        return ListToolsResult(tools=[_describe(tool) for tool in tools])
+
+    async def _call(
+        self, context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        try:
+            result = await self._run(_session_of(context), params.name, params.arguments or {})
+        except BridgeError as error:
+            return _answer(self._vault.redact(str(error)), is_error=True)
+        except Exception:
+            logger.exception("the tool %s failed", params.name[:100])
+            return _answer(wording.FAILED, is_error=True)
+        return _answer(json.dumps(self._vault.redact_json(result), ensure_ascii=False))
+
+    async def _run(self, session: int, name: str, arguments: dict[str, Any]) -> Mapping[str, Any]:
+        tool = next((each for each in self._toolbox.tools_in(session) if each.name == name), None)
+        if tool is not None:
+            arguments = check(tool, arguments)
+        return await self._toolbox.call(session, name, arguments)
+
+
+def check(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Check arguments against the schema of a tool, and fill in what has a default.
+
+    Raises:
+        ToolRefused: they do not match; the message says where.
+    """
+    error: ValidationError | None = best_match(
+        Draft202012Validator(tool.schema).iter_errors(arguments)
+    )
+    if error is None:
+        defaults = {
+            name: each["default"] for name, each in tool.parameters.items() if "default" in each
+        }
+        return {**defaults, **arguments}
+    where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
+    reason = error.message[:REASON_CHARACTERS]
+    raise ToolRefused(wording.BAD_ARGUMENTS.format(name=tool.name, where=where, reason=reason))
+
+
+def _describe(tool: Tool) -> McpTool:
+    return McpTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema,
+        annotations=ToolAnnotations(
+            read_only_hint=all(each.endswith(".read") for each in tool.capabilities),
+            destructive_hint=False,
+            open_world_hint=False,
+        ),
+        _meta=AT_ONCE,
+    )
+
+
+def _session_of(context: ServerRequestContext[Any]) -> int:
+    assert context.request is not None
+    session: int = context.request.scope[SESSION]
+    return session
+
+
+def _answer(text: str, *, is_error: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)

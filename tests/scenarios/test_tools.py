@@ -1,0 +1,90 @@
+"""Agents call tools of the bridge: over HTTP, over the relay, and by the command."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from app.children.sandbox import Unavailable, find_bubblewrap
+from tests.support.observe import demo
+from tests.support.platform import Platform
+from tests.support.tools import Tooled
+
+FOUND = find_bubblewrap(os.environ["PATH"])
+APART = "none" if isinstance(FOUND, Unavailable) else "bubblewrap"
+DOORS = ("http", "stdio", "apart", "skilled")
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tooled]:
+    agents = {
+        "http": demo(),
+        "stdio": demo("no-http"),
+        "apart": demo(sandbox=APART),
+        "skilled": demo(sandbox=APART, tool_exposure="skills"),
+        "both": demo(sandbox=APART, tool_exposure="mixed", mode="free"),
+    }
+    with Platform() as platform:
+        folder = tmp_path_factory.mktemp("tools")
+        with Tooled(folder, platform, agents=agents) as bridge:
+            yield bridge
+
+
+@pytest.mark.parametrize("agent", DOORS)
+def test_an_agent_lists_and_calls_its_tools(bridge: Tooled, agent: str) -> None:
+    place = f"calls of {agent}"
+
+    listed = bridge.ask(place, "tools", agent)["text"]
+    called = bridge.ask(place, 'tool echo {"text": "hello"}', agent)["text"]
+
+    assert "echo: Returns what it is given." in listed
+    assert "refuse: Refuses." in listed
+    result = json.loads(called)
+    assert (result["text"], result["times"]) == ("hello", 1)
+    assert result["session"] == bridge.session(place, agent)
+
+
+@pytest.mark.parametrize("agent", DOORS)
+def test_an_agent_is_told_why_a_call_did_not_work(bridge: Tooled, agent: str) -> None:
+    said = bridge.ask(
+        f"refusals of {agent}",
+        'tool refuse {"text": "this"}\ntool break {"text": "in pieces"}\n'
+        'tool echo {"times": 3}\ntool nothing {}',
+        agent,
+    )["text"]
+
+    assert "Not this. Ask for something else." in said
+    assert "It failed inside the bridge." in said
+    assert "in pieces" not in said
+    assert "'text' is a required property" in said
+    assert "There is no tool 'nothing' for you." in said
+
+
+def test_an_agent_without_servers_is_told_of_the_command_and_its_files(bridge: Tooled) -> None:
+    told = bridge.ask("told", "instructions", "skilled")["text"]
+
+    assert "Run `agent-bridge-tool NAME JSON` in a shell." in told
+    assert "- echo: Returns what it is given." in told
+    assert "agent-bridge-tool" not in bridge.ask("told", "instructions", "apart")["text"]
+
+
+@pytest.mark.skipif(APART == "none", reason="a folder is read-only only with bubblewrap")
+def test_a_command_and_a_file_for_each_tool_are_outside_of_the_repository(bridge: Tooled) -> None:
+    said = bridge.ask(
+        "files",
+        "run cat $AGENT_BRIDGE_SKILLS/echo-loud/SKILL.md\nrun agent-bridge-tool echo --help\n"
+        'run printf \'{"text": "piped"}\' | agent-bridge-tool echo -\n'
+        "run agent-bridge-tool echo nonsense\nrun echo > $AGENT_BRIDGE_SKILLS/new",
+        "both",
+    )["text"]
+
+    assert "name: echo-loud\n" in said
+    assert "agent-bridge-tool echo_loud '{...}'" in said
+    assert '"maximum": 9' in said
+    assert '"text": "piped"' in said
+    assert "the arguments are not JSON" in said
+    assert "Read-only file system" in said
+    assert list(bridge.workspace("both", bridge.session("files", "both")).iterdir()) == []
