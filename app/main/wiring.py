@@ -41,6 +41,7 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
@@ -63,7 +64,7 @@ from app.main.terms import (
     terms_of,
     zone_of,
 )
-from app.main.together import delegation_limits, description_of, scope_of
+from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
@@ -113,6 +114,7 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            plan=lambda: self.schedules.start(),
         )
 
     @cached_property
@@ -136,7 +138,16 @@ class Joined(Workshop):
 
     def _tools(self) -> Iterator[Tool]:
         """List the tools, group by group."""
+        stores = self._stores
         yield from self.agent_tools.tools()
+        yield from own_tools(
+            self._turn_context,
+            self.engine,
+            Homes(stores.delegations, stores.sessions, stores.turns),
+            self.schedules,
+            self.forge,
+            self.files,
+        )
 
     @cached_property
     def warden(self) -> Warden:

@@ -16,6 +16,7 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.together.store import ReviewStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
@@ -29,6 +30,7 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
@@ -58,6 +60,7 @@ class Stores:
     agents: AgentRows
     memory: MemoryStore
     schedules: ScheduleStore
+    reviews: ReviewStore
     delegations: DelegationStore
     tree: DelegationTree
 
@@ -82,6 +85,7 @@ class Stores:
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
+            reviews=ReviewRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
         )

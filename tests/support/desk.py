@@ -51,6 +51,7 @@ from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.scope import Scope
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
@@ -62,12 +63,14 @@ from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.core.workspaces import Workspace
+from app.main.together import own_tools
 from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
 from app.store.database import Database
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
+from tests.support.forge import Forge
 from tests.support.memory import ANN, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
@@ -362,6 +365,7 @@ class Desk:
     delegations: Delegations
     toolbox: Toolbox
     showing: Showing
+    memory: MemoryKeeper
     availability: Availabilities
     inbound: dict[str, Inbound] = field(default_factory=dict)
 
@@ -454,6 +458,8 @@ async def open_desk(
                 await desk.engine.drain(grace=0)
                 await desk.showing.close()
                 await desk.ledger.close()
+                await desk.memory.close()
+                await desk.schedules.close()
                 await desk.live.close()
                 await outbox.close(grace=0)
 
@@ -506,6 +512,8 @@ def _joined(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
+        remember=lambda: shop.memory.start(),
+        plan=lambda: book.start(),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -667,10 +675,21 @@ def _joined(
         schedules=book,
         scheduler=scheduler,
         delegations=delegations,
+        memory=shop.memory,
         availability=availability,
         showing=showing,
         toolbox=Toolbox(
-            AgentTools(delegations, roster).tools(),
+            (
+                *AgentTools(delegations, roster).tools(),
+                *own_tools(
+                    shop,
+                    engine,
+                    Homes(stores.delegations, stores.sessions, stores.turns),
+                    book,
+                    Forge(folder / "forge.json"),
+                    AgentFiles(folder, vault),
+                ),
+            ),
             scopes,
             stores.sessions,
             stores.turns,

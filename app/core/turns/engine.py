@@ -21,6 +21,7 @@ from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome
 from app.core.types import TurnState
+from app.core.updates import Ask, AskRequest
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,17 @@ class EmbeddedTurnEngine:
         """Return the turn that a session runs, if it runs one."""
         run = self._running.get(session_id)
         return None if run is None else run.turn_id
+
+    async def ask(self, session_id: int, request: AskRequest, *, patience: float) -> Ask | None:
+        """Let the running turn of a session ask people; it waits as for any ask, but not longer.
+
+        Returns the question as it is then, None if no turn runs.
+
+        Raises:
+            Conflict: too many questions are open.
+        """
+        run = self._running.get(session_id)
+        return None if run is None else await run.ask(request, patience=patience)
 
     async def ended(self, session_id: int) -> None:
         """Wait until no turn of a session runs."""
