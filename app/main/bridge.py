@@ -160,6 +160,7 @@ class Bridge:
             memory=self._joined.memory,
             tree=base.stores.tree,
             offers=self.checkups.offers,
+            tools=self._joined.tooling.toolbox.tools,
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
