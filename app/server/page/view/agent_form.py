@@ -242,8 +242,8 @@ _GROUPS = (
                 "choice",
                 "Who tells people what it did for another agent.",
                 (
-                    ("caller", "The agent that asked, in one line"),
                     ("own", "Itself, where it is connected"),
+                    ("caller", "The agent that asked, in one line"),
                 ),
                 usual="The agent that asked, as usual",
             ),
