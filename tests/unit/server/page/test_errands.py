@@ -31,12 +31,13 @@ def part(page: str, name: str) -> Element:
     return next(each for each in found.elements() if each.id == name)
 
 
-async def ask_codex(desk: Office) -> tuple[str, TurnRef, str, TurnRef]:
+async def ask_codex(desk: Office, say: str = "I ask Codex.") -> tuple[str, TurnRef, str, TurnRef]:
     """Let Claude work in a thread, and ask Codex; returns both paths and turns."""
     path = await desk.say("Fix the login", to="claude")
     caller = desk.turn_of(path)
     await desk.begin(caller)
-    await desk.write(caller, Entry("text", "I ask Codex."))
+    if say:
+        await desk.write(caller, Entry("text", say))
     asked = await ask_agent(desk.stores, caller, "codex", TASK)
     below = desk.stores.sessions.session(asked.session)
     assert below is not None
@@ -62,6 +63,20 @@ async def test_what_an_agent_was_asked_is_one_line_under_the_turn_that_asked(des
     assert part(page, "log").text.count("look at <b>the tests</b>") == 1
     assert f'href="{below}"' in page
     assert f'data-post="/stop{below}"' in page
+
+
+async def test_an_agent_may_ask_before_anything_else_that_it_does_is_stored(desk: Office) -> None:
+    path, caller, _, errand = await ask_codex(desk, say="")
+    events = desk.events(path)
+    await events.next("blocks")
+
+    await desk.write(caller, Entry("text", "I asked Codex."))
+    await events.next("blocks")
+    await events.close()
+
+    body = part(await desk.page(path), f"t{caller.turn}-body")
+    assert [each.id for each in body.elements() if each.id == f"t{errand.turn}"]
+    assert body.text.index("look at") < body.text.index("I asked Codex.")
 
 
 async def test_an_open_page_follows_what_an_agent_does_for_another(desk: Office) -> None:
