@@ -66,6 +66,7 @@ from app.main.terms import (
 )
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
+from app.main.vitals import Vitals
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -181,6 +182,11 @@ class Joined(Workshop):
             max_turns=self._configuration.limits.max_turns,
             of_agent=self._per_agent(max_turns),
         )
+
+    @cached_property
+    def vitals(self) -> Vitals:
+        """Measures how the bridge is now."""
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
 
     @cached_property
     def _turn_context(self) -> TurnContext:
@@ -396,6 +402,7 @@ class Joined(Workshop):
             self.dispatcher,
             adapters=self.adapters,
             clock=self._base.clock,
+            counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
         )

@@ -30,6 +30,7 @@ from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.tools.tool import Tool
 from app.core.updates import Choices
+from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
@@ -166,6 +167,8 @@ class Parts:
     posts: PostStore
     clock: Clock
     metrics: Metrics
+    vitals: Callable[[], Awaitable[Sequence[Vital]]]
+    """Measures how the bridge is now."""
     door: LoginLinks
     uploads: Path
     """The folder of attachments."""

@@ -84,6 +84,7 @@ def turn_of(row: Row[Any]) -> Turn:
         system=row.system,
         error=turn_error(row.error),
         successor=row.successor,
+        created_at=row.created_at,
     )
 
 

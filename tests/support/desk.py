@@ -660,6 +660,7 @@ def _joined(
         dispatcher,
         adapters=adapters,
         clock=clock,
+        counters=metrics,
         renames=Renames(
             stores.names,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
