@@ -163,6 +163,7 @@ class Bridge:
             memory=self._joined.memory,
             tree=base.stores.tree,
             offers=self.checkups.offers,
+            tools=self._joined.tooling.toolbox.tools,
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
@@ -194,6 +195,7 @@ class Bridge:
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()
+            self._joined.showing.start()
             self._joined.schedules.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
@@ -225,6 +227,7 @@ class Bridge:
         await self._joined.progress.close()
         await self._joined.ledger.close()
         await self._joined.memory.close()
+        await self._joined.showing.close()
         await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()

@@ -24,6 +24,7 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
 from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -232,12 +233,28 @@ class Joined(Workshop):
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
             delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
+        )
+
+    @cached_property
+    def showing(self) -> Showing:
+        """Shows people what agents do for others."""
+        return Showing(
+            self._stores.tree,
+            self._stores.sessions,
+            self._stores.posts,
+            adapters=self.adapters,
+            terms=self._per_agent(terms_of),
+            page=page_of(self._configuration),
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
         )
 
     @cached_property
