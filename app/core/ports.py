@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
+from app.core.reviewing import Submission
 from app.core.types import Attachment, Session
 from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
@@ -63,7 +64,7 @@ class TurnEngine(Protocol):
         ...
 
     async def cancel(self, session: int) -> None:
-        """Stop the running turn of a session, if there is one."""
+        """Stop the running turn of a session, if there is one, and those stopped with it."""
         ...
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
@@ -348,6 +349,16 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: the host does not say.
+        """
+        ...
+
+    async def review(self, submission: Submission) -> str | None:
+        """Publish an agent's review of a branch; returns its link, None where there is no place.
+
+        Idempotent: it is looked for by its mark first.
+
+        Raises:
+            RepositoryError: the host does not take it.
         """
         ...
 

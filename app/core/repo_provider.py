@@ -20,7 +20,9 @@ from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
 from app.core.repositories.clones import Clones, Proposing
 from app.core.repositories.directory import Directory
+from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
+from app.core.reviewing import Subject
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
@@ -119,6 +121,22 @@ class RepoProvider:
             ask = partial(self._ask, session.id)
             return await self._joint.join(session, target, texts, ask)
 
+    async def find_subject(self, session: Session) -> Subject | None:
+        """Tell what a session reviews; None if it is nothing that the bridge knows a diff of.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        target = self.repository(session)
+        if self._joint is None or target is None:
+            return None
+        return await self._joint.find_subject(session, target)
+
+    def repository(self, session: Session) -> Repository | None:
+        """Return the repository that a session works on, outside of any turn."""
+        target = self._target_now(session)
+        return target if isinstance(target, Repository) else None
+
     def is_to_open(self, session: Session, target: Target) -> bool:
         """Tell whether a session has to work elsewhere than before."""
         return isinstance(target, Repository) and self._clones.is_to_open(session)
@@ -149,21 +167,26 @@ class RepoProvider:
         listener: AgentListener,
         *,
         meanwhile: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[Hold]:
         """Hold a workspace for one turn, which asks a person where one is needed.
 
         Where sessions share a folder, the second one waits, inside `meanwhile`.
         """
         self._attending[session.id] = listener
         try:
-            if isinstance(target, Path):
-                lock = self._in_place.setdefault(target.resolve(), asyncio.Lock())
-                async with _hold(lock, meanwhile):
-                    yield
-            else:
-                yield
+            hold = Hold(self._lock_of(target))
+            await hold.take(meanwhile)
+            try:
+                yield hold
+            finally:
+                hold.leave()
         finally:
             del self._attending[session.id]
+
+    def _lock_of(self, target: Target) -> asyncio.Lock | None:
+        if not isinstance(target, Path):
+            return None
+        return self._in_place.setdefault(target.resolve(), asyncio.Lock())
 
     def is_occupied(self, target: Target) -> bool:
         """Tell whether a session is at work in a folder that only one may use at a time."""
@@ -328,22 +351,6 @@ class RepoProvider:
         facts = tuple(AskFact("file", path) for path in files)
         request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)
         return await listener.on_ask(request) == ALLOW
-
-
-@asynccontextmanager
-async def _hold(
-    lock: asyncio.Lock, meanwhile: Callable[[], AbstractAsyncContextManager[None]]
-) -> AsyncIterator[None]:
-    """Hold a lock; `meanwhile` releases what its holder may need during the wait."""
-    if lock.locked():
-        async with meanwhile():
-            await lock.acquire()
-    else:
-        await lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _in_use(session: Session, before: float) -> bool:

@@ -158,6 +158,7 @@ class Bridge:
             availability=self.availability,
             probe=self.checkups.probe,
             memory=self._joined.memory,
+            tree=base.stores.tree,
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,
@@ -197,6 +198,7 @@ class Bridge:
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
+            self._joined.delegations.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -209,6 +211,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.delegations.close()
         await self._joined.scheduler.close()
         await self.intake.close()
         with suppress(TimeoutError):

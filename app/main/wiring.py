@@ -225,6 +225,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            abandon=lambda asked: self.delegations.stop(asked),
         )
 
     @cached_property
@@ -319,6 +320,7 @@ class Joined(Workshop):
             refusal=access_of(self._configuration).refusal,
             target=self._target_of,
             limits=lambda: delegation_limits(self._configuration),
+            redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
             feed=self.feed,

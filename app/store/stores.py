@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
+from app.core.delegation.tree import DelegationTree
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -15,6 +16,7 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.together.store import ReviewStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
@@ -28,10 +30,12 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
+from app.store.tree import Tree
 from app.store.turns import Turns
 
 
@@ -56,7 +60,9 @@ class Stores:
     agents: AgentRows
     memory: MemoryStore
     schedules: ScheduleStore
+    reviews: ReviewStore
     delegations: DelegationStore
+    tree: DelegationTree
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -79,5 +85,7 @@ class Stores:
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
+            reviews=ReviewRows(database, now),
             delegations=DelegationRows(database, now),
+            tree=Tree(database, now),
         )

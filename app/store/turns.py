@@ -33,6 +33,7 @@ from app.store.tables import (
     turn,
 )
 from app.store.transcript import insert_entries
+from app.store.tree import note_shown
 from app.store.values import message_of, turn_of
 
 CUT_TWICE = Note(NoteCode.CUT_OFF_TWICE)
@@ -199,6 +200,7 @@ class Turns:
                 return None
             posts = end_turn(connection, turn_id, state, content, now, error)
             insert_entries(connection, entries, now)
+            note_shown(connection, content, now)
             further = [insert_post(connection, new, now) for new in more]
             return (*posts, *further)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -70,7 +70,7 @@ from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.forge import Forge
-from tests.support.memory import ANN, delivery, open_stores
+from tests.support.memory import ANN, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -370,10 +370,10 @@ class Desk:
         """Wait until something is so."""
         await self.stir.until(seen)
 
-    async def hear(self, heard: Heard, by: str | None = None) -> Accepted:
+    async def hear(self, said: Heard, by: str | None = None) -> Accepted:
         """Let an adapter, usually the first, hear something; wait until it is decided."""
         arrived = delivery(by or next(iter(self.adapters)))
-        self.inbound[arrived.delivery_id] = heard
+        self.inbound[arrived.delivery_id] = said
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.intake.settle(arrived)
 
@@ -414,6 +414,11 @@ class Desk:
         (last,) = await self.stores.deliveries.recent(before=None, limit=1)
         return last
 
+    async def ask(self, *agents: str, place: str = "t1", text: str = "go") -> tuple[int, ...]:
+        """Let a person ask agents; returns the turns that begin."""
+        begun = await self.hear(replace(heard(text, place), mentions=agents))
+        return tuple(ref.turn for ref in begun.turns)
+
     async def call(self, agent: str, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """Use a tool as an agent, in the conversation in which it was prompted last."""
         prompts = (line for line in reversed(self.launcher.lines) if line.what == "prompt")
@@ -444,6 +449,7 @@ async def open_desk(
             yield desk
         finally:
             async with asyncio.timeout(PATIENCE_SECONDS):
+                await desk.delegations.close()
                 await desk.scheduler.close()
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
@@ -469,6 +475,7 @@ async def running_desk(
         desk.ledger.start()
         desk.intake.start()
         desk.scheduler.start()
+        desk.delegations.start()
         yield desk
 
 
@@ -554,6 +561,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
@@ -611,6 +619,7 @@ def _joined(
         refusal=Access().refusal,
         target=lambda _session: "none",
         limits=lambda: rules.delegation,
+        redact=vault.redact,
         engine=engine,
         outbox=outbox,
         feed=feed,

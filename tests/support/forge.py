@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.core.reviewing import Submission
 from app.core.types import Session
 from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.errors import RepositoryError
@@ -75,6 +76,9 @@ class Forge:
         return str((same or known)[-1 if not same else 0]["link"])
 
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
+        return None
+
+    async def review(self, submission: Submission) -> str | None:
         return None
 
     async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:

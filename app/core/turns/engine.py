@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from app.core import wording
@@ -19,6 +19,7 @@ from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
+from app.core.turns.waits import Outcome
 from app.core.types import TurnState
 from app.core.updates import Ask, AskRequest
 
@@ -69,10 +70,23 @@ class EmbeddedTurnEngine:
             run.hurry()
 
     async def cancel(self, session_id: int) -> None:
-        """Stop a session's running turn, if it has one."""
+        """Stop a session's running turn, if it has one, and those that were stopped with it."""
+        own_first = sorted(self._running, key=lambda each: each != session_id)
+        async with asyncio.TaskGroup() as group:
+            for each in own_first:
+                group.create_task(self._running[each].stop())
+
+    async def wait(
+        self,
+        session_id: int,
+        delegation: int,
+        ended: Callable[[], Awaitable[None]],
+        *,
+        seconds: float,
+    ) -> Outcome:
+        """Let a session's running turn wait until a delegation has ended, at most this long."""
         run = self._running.get(session_id)
-        if run is not None:
-            await run.stop()
+        return "over" if run is None else await run.waits.wait(delegation, ended(), seconds)
 
     def running(self, session_id: int) -> int | None:
         """Return the turn that a session runs, if it runs one."""
@@ -165,5 +179,6 @@ class EmbeddedTurnEngine:
                     return
                 # A separate task, so that stopping the turn does not stop the session.
                 await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
+                self._context.feed.notify(session_id)
         finally:
             del self._busy[session_id]

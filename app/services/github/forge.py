@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
+from app.core.reviewing import Submission
 from app.core.types import Session
 from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
@@ -33,6 +34,7 @@ from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
 from app.services.github.render import quiet
 from app.services.github.transport import retry_github
+from app.services.github.verdicts import submit
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +177,21 @@ class GithubForge:
         spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return pull.html_url
+
+    async def review(self, submission: Submission) -> str | None:
+        """Review the open pull request of a branch, once; None if GitHub has none, or no App.
+
+        Raises:
+            RepositoryError: GitHub does not take it.
+        """
+        api = self._api(submission.repository, submission.agent)
+        if api is None:
+            return None
+        await self.author(submission.agent)  # a review that is there already has to be recognised
+        return await self._retry(
+            wording.NOT_REVIEWED.format(branch=submission.branch),
+            lambda: submit(api, submission, self._directory.us),
+        )
 
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places.
