@@ -6,7 +6,7 @@ A follower that comes late or reconnects therefore sees exactly what one that st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -66,11 +66,21 @@ class _Follower:
 class Feed:
     """The followers of sessions and places."""
 
-    def __init__(self, transcript: TranscriptStore, sessions: SessionStore) -> None:
+    def __init__(
+        self,
+        transcript: TranscriptStore,
+        sessions: SessionStore,
+        above: Callable[[int], Sequence[PlaceKey]] = lambda _session: (),
+    ) -> None:
+        """Read rows from the transcript.
+
+        `above` lists the places in which the work of a session is shown too.
+        """
         self._transcript = transcript
         self._sessions = sessions
+        self._above = above
         self._followers: dict[int | PlaceKey, set[_Follower]] = {}
-        self._places: dict[int, PlaceKey] = {}
+        self._places: dict[int, tuple[PlaceKey, ...]] = {}
         self._closed = False
         self.stirs = 0
         """Counts what happened anywhere, so that a read of everything can be skipped."""
@@ -124,11 +134,14 @@ class Feed:
                     yield None
 
     async def news(self, place: PlaceKey, *, after: int, idle: float) -> AsyncIterator[News]:
-        """Yield what is new in a place after a number, whenever something is or may be."""
+        """Yield what is new in a place after a number, whenever something is or may be.
+
+        What agents do for others is shown in the place where it began, too.
+        """
         with self._follower(place) as follower:
             while not self._closed:
                 follower.wake.clear()
-                rows = await self._transcript.read_place(place, after=after, limit=ROWS_AT_ONCE)
+                rows = await self._transcript.read_tree(place, after=after, limit=ROWS_AT_ONCE)
                 after = rows[-1].id if rows else after
                 follower.replaced_by(rows)
                 yield News(tuple(rows), follower.take_unfinished() if not rows else ())
@@ -143,8 +156,9 @@ class Feed:
             known = self._sessions.session(session)
             if known is None:
                 return
-            self._places[session] = known.place
-        yield from self._followers.get(self._places[session], ())
+            self._places[session] = (known.place, *self._above(session))
+        for place in self._places[session]:
+            yield from self._followers.get(place, ())
 
     @contextmanager
     def _follower(self, key: int | PlaceKey) -> Iterator[_Follower]:

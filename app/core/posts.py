@@ -99,6 +99,8 @@ class DelegatedLine:
     task: str
     """The beginning of what it was asked."""
     state: Literal["queued", "working", "waiting", "done", "failed", "stopped"]
+    id: int = 0
+    """Tells it apart from others in the same post."""
     depth: int = 1
     link: str = ""
     """Its page; empty if only this machine could open that."""
@@ -106,6 +108,11 @@ class DelegatedLine:
     """The beginning of its answer, or why there is none."""
     seconds: float = 0.0
     """How long it took; 0 while it works, or if that is not known."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent that was asked is done with it."""
+        return self.state in {"done", "failed", "stopped"}
 
 
 @dataclass(frozen=True, slots=True)

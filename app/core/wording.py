@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from app.core.amounts import count, duration
 from app.core.notes import Note, NoteCode
-from app.core.posts import Outcome, PostContent, Pushed
+from app.core.posts import DelegatedLine, Outcome, PostContent, Pushed
 from app.core.reasons import Reason
 from app.core.visible import reveal_line
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
@@ -195,6 +195,19 @@ FILE_TOO_LARGE = "it has {size}; the limit is {limit}"
 FILE_HOLDS_SECRET = "it holds a secret that the bridge knows"  # noqa: S105 - words, no secret
 FILE_TOO_SLOW = "it took longer than {seconds:g} s"
 NOT_FETCHED = "{name} was attached, but could not be fetched from {service}: {why}"
+ASKED_AGENT = "Asked {agent}"
+DELEGATED = {
+    "queued": "queued",
+    "working": "working",
+    "waiting": "waiting for an answer",
+    "done": "done",
+    "failed": "failed",
+    "stopped": "stopped",
+}
+"""What an agent that another one asked is doing."""
+STILL_WORKING = "still working"
+MORE_AGENTS = "and {number} more"
+OPEN = "Open"
 CUT_ANSWER = "[… {left} more characters in the transcript]"
 CUT_OFF = "[cut off]"
 HELP = """\
@@ -340,6 +353,19 @@ def headline(content: PostContent) -> tuple[str, ...]:
     checks = f"checks {outcome.pushed.checks}" if outcome.pushed.checks else ""
     took = duration(outcome.seconds) if outcome.seconds >= 1 else ""
     return tuple(filter(None, (stat(outcome.pushed), took, checks)))
+
+
+def asked(line: DelegatedLine) -> str:
+    """Say which agent was asked; what it was asked goes on after a colon."""
+    return ASKED_AGENT.format(agent=reveal_line(line.agent))
+
+
+def progress(line: DelegatedLine, content: PostContent) -> str:
+    """Say how far an agent is that another one asked, in the post of the turn that asked."""
+    took = f" in {duration(line.seconds)}" if line.seconds >= 1 and line.state == "done" else ""
+    if line.state == "working" and content.state in {"done", "failed", "stopped"}:
+        return STILL_WORKING
+    return f"{DELEGATED[line.state]}{took}"
 
 
 def record(content: PostContent) -> tuple[str, ...]:

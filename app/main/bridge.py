@@ -158,6 +158,7 @@ class Bridge:
             availability=self.availability,
             probe=self.checkups.probe,
             memory=self._joined.memory,
+            tree=base.stores.tree,
             offers=self.checkups.offers,
             changes=self.changes,
             removed=base.registry.removed,

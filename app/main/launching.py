@@ -22,7 +22,7 @@ from app.core.tools.door import ToolDoors
 from app.core.types import Session
 from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
-from app.main.terms import exposure_of
+from app.main.together import exposure_of
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch

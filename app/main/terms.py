@@ -22,9 +22,6 @@ from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
-from app.core.tools.door import ToolExposure
-from app.core.tools.scope import Scope
-from app.core.tools.tool import WAITS_SECONDS
 from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.mcp_server.doors import PATH as TOOLS_PATH
@@ -183,32 +180,6 @@ def _unasked(
         agent == entry.id for service, agent in configuration.credentials if service != PAGE
     )
     return "stop" if reached else "tell"
-
-
-def scope_of(configuration: Configuration, agent: str) -> Scope:
-    """Return which of the bridge's tools, and which other agents, an agent may use."""
-    entry = configuration.agents[agent]
-    return Scope(
-        tools_allow=entry.tools_allow,
-        tools_deny=entry.tools_deny,
-        capabilities_allow=entry.capabilities_allow,
-        capabilities_deny=entry.capabilities_deny,
-        agents_allow=entry.agents_allow,
-        agents_deny=entry.agents_deny,
-    )
-
-
-def exposure_of(configuration: Configuration, agent: str) -> ToolExposure:
-    """Return how an agent gets the bridge's tools: as its entry says, else as is known of it."""
-    entry = configuration.agents[agent]
-    program = Registry(configuration, known_agents()).program(agent)
-    return entry.tool_exposure or (program.tool_exposure if program else "tools")
-
-
-def tool_seconds_of(configuration: Configuration, agent: str) -> float:
-    """Return how long an agent waits for the result of a tool."""
-    program = Registry(configuration, known_agents()).program(agent)
-    return program.tool_seconds if program else WAITS_SECONDS
 
 
 def access_of(configuration: Configuration) -> Access:

@@ -1,15 +1,18 @@
-"""Translates settings for what agents do together: their lists and their limits."""
+"""Translates settings for what agents do together: their tools, their lists and their limits."""
 
 from __future__ import annotations
 
+from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.delegation.types import DelegationLimits
+from app.core.tools.door import ToolExposure
 from app.core.tools.scope import Scope
+from app.core.tools.tool import WAITS_SECONDS
 
 
 def scope_of(configuration: Configuration, agent: str) -> Scope:
-    """Return the lists of an agent."""
+    """Return which of the bridge's tools, and which other agents, an agent may use."""
     entry = configuration.agents[agent]
     return Scope(
         tools_allow=entry.tools_allow,
@@ -19,6 +22,19 @@ def scope_of(configuration: Configuration, agent: str) -> Scope:
         agents_allow=entry.agents_allow,
         agents_deny=entry.agents_deny,
     )
+
+
+def exposure_of(configuration: Configuration, agent: str) -> ToolExposure:
+    """Return how an agent gets the bridge's tools: as its entry says, else as is known of it."""
+    entry = configuration.agents[agent]
+    program = Registry(configuration, known_agents()).program(agent)
+    return entry.tool_exposure or (program.tool_exposure if program else "tools")
+
+
+def tool_seconds_of(configuration: Configuration, agent: str) -> float:
+    """Return how long an agent waits for the result of a tool."""
+    program = Registry(configuration, known_agents()).program(agent)
+    return program.tool_seconds if program else WAITS_SECONDS
 
 
 def delegation_limits(configuration: Configuration) -> DelegationLimits:

@@ -9,7 +9,7 @@ from app.core.tools.tool import Tool
 from app.core.tools.toolbox import Toolbox
 from app.core.tools.wording import list_skills
 from app.main.resources import Resources
-from app.main.terms import exposure_of, scope_of, tool_seconds_of
+from app.main.together import exposure_of, scope_of, tool_seconds_of
 from app.mcp_server.doors import ToolDoors
 
 

@@ -63,7 +63,7 @@ class Workshop:
     @cached_property
     def feed(self) -> Feed:
         """Tells followers what happens."""
-        return Feed(self._stores.transcript, self._stores.sessions)
+        return Feed(self._stores.transcript, self._stores.sessions, self._stores.tree.above)
 
     @cached_property
     def _names(self) -> PerAgent[str]:

@@ -21,6 +21,7 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
+    ToolAnnotations,
 )
 from mcp_types import Tool as McpTool
 
@@ -37,6 +38,8 @@ BODY_BYTES: Final = 1024 * 1024
 """The longest request: several times what the largest tool takes."""
 REASON_CHARACTERS: Final = 300
 """So much of what is wrong with arguments: it may quote them whole."""
+AT_ONCE: Final = {"anthropic/alwaysLoad": True}
+"""Shows a tool to the model from the beginning; some clients let it search for tools first."""
 
 
 class ToolProtocol:
@@ -100,7 +103,17 @@ def check(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(tool: Tool) -> McpTool:
-    return McpTool(name=tool.name, description=tool.description, input_schema=tool.schema)
+    return McpTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema,
+        annotations=ToolAnnotations(
+            read_only_hint=all(each.endswith(".read") for each in tool.capabilities),
+            destructive_hint=False,
+            open_world_hint=False,
+        ),
+        _meta=AT_ONCE,
+    )
 
 
 def _session_of(context: ServerRequestContext[Any]) -> int:

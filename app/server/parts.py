@@ -14,6 +14,7 @@ from app.config import AgentEntry
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
+from app.core.delegation.tree import DelegationTree
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -178,6 +179,8 @@ class Parts:
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
     memory: MemoryKeeper
+    tree: DelegationTree
+    """What agents asked of each other."""
     relabel: Callable[[str], Awaitable[None]] = _leave
     """Shows an agent as its identity file now says."""
     missing: Sequence[MissingAgent] = ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, or_, select, update
 
+from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
 from app.core.notes import Note
 from app.core.stores.conversations import Copied, Holdings, Wanted
@@ -16,7 +17,7 @@ from app.store import erasing
 from app.store.database import Database
 from app.store.forking import fork
 from app.store.sessions import select_sessions
-from app.store.tables import checkout, place, session, transcript
+from app.store.tables import checkout, delegation, place, session, transcript
 from app.store.transcript import insert_in_place
 from app.store.values import entry_of, place_of, session_of
 
@@ -170,8 +171,18 @@ _CLONED = (
 _REPOSITORY: ColumnElement[str] = func.coalesce(place.c.repository, _CLONED, "")
 
 
+_BEGUN = (
+    select(session.c.place, func.max(delegation.c.root_place).label("root"))
+    .join(session, session.c.id == delegation.c.session)
+    .group_by(session.c.place)
+    .subquery()
+)
+"""Where the conversation began that a place of agents belongs to."""
+
+
 def _filters(wanted: Wanted) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    # What agents do for others belongs to the conversation in which it began.
+    found: list[ColumnElement[bool]] = [place.c.service != SERVICE]
     if wanted.agent is not None:
         own = session.alias()
         found.append(
@@ -248,11 +259,12 @@ def _search(
     newest = select(func.max(transcript.c.id)).scalar_subquery()
     last = func.max(transcript.c.id)
     said = (
-        select(transcript.c.place, last.label("row"))
-        .join(place, place.c.id == transcript.c.place)
+        select(place.c.id.label("place"), last.label("row"))
+        .join(_BEGUN, _BEGUN.c.place == transcript.c.place, isouter=True)
+        .join(place, place.c.id == func.coalesce(_BEGUN.c.root, transcript.c.place))
         .where(transcript.c.id > newest - SEARCHED_ROWS, *_filters(wanted))
         .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
-        .group_by(transcript.c.place)
+        .group_by(place.c.id)
         .order_by(last.desc())
         .limit(limit)
     )
@@ -272,14 +284,10 @@ def _search(
     )
     rows = {found.place: found.row for found in connection.execute(said)}
     which = [*rows, *connection.execute(titled).scalars()]
-    texts = (
-        select(place.c.service, place.c.name, transcript.c.text)
-        .join(place, place.c.id == transcript.c.place)
-        .where(transcript.c.id.in_(rows.values()))
-    )
-    found = {PlaceKey(row.service, row.name): row.text for row in connection.execute(texts)}
+    texts = select(transcript.c.id, transcript.c.text).where(transcript.c.id.in_(rows.values()))
+    found = {row.id: row.text for row in connection.execute(texts)}
     threads = _threads(connection, limit, place.c.id.in_(which))
-    return [replace(each, found=found.get(each.place, "")) for each in threads]
+    return [replace(each, found=found.get(rows.get(each.number, 0), "")) for each in threads]
 
 
 def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
+from app.core.delegation.tree import DelegationTree
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -34,6 +35,7 @@ from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
+from app.store.tree import Tree
 from app.store.turns import Turns
 
 
@@ -60,6 +62,7 @@ class Stores:
     schedules: ScheduleStore
     reviews: ReviewStore
     delegations: DelegationStore
+    tree: DelegationTree
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -84,4 +87,5 @@ class Stores:
             schedules=ScheduleRows(database, now),
             reviews=ReviewRows(database, now),
             delegations=DelegationRows(database, now),
+            tree=Tree(database, now),
         )

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Integer,
     Row,
     ScalarSelect,
+    Select,
     bindparam,
     func,
     insert,
@@ -25,6 +27,7 @@ from app.store.database import Database
 from app.store.tables import (
     OPEN_TURN,
     decision,
+    delegation,
     heard,
     message,
     place,
@@ -97,6 +100,11 @@ def _told_by(row: Row[Any]) -> Entry:
 
 
 _OF = bindparam("of", type_=Integer)
+_asking = select(session.c.id).where(session.c.place == _OF).cte("asking", recursive=True)
+_asking = _asking.union(
+    select(delegation.c.session).where(delegation.c.caller_session == _asking.c.id)
+)
+_BELOW = select(session.c.place).where(session.c.id.in_(select(_asking.c.id)))
 _TURN = select(turn.c.session, turn.c.surface).where(turn.c.id == bindparam("turn"))
 _TOLD = (
     select(turn.c.told, turn.c.surface)
@@ -149,6 +157,18 @@ def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
     )
 
 
+def _after(which: ColumnElement[bool], after: int, limit: int) -> Select[Any]:
+    """Select the rows after a number, in order."""
+    begin = select(transcript).where(which, transcript.c.id > after)
+    return begin.order_by(transcript.c.id).limit(limit)
+
+
+def _errand_of(row: Row[Any]) -> Entry:
+    """Read a row; a message for an agent that works for others belongs to its turn."""
+    entry = entry_of(row)
+    return entry if row.asked is None else replace(entry, session=row.asked, turn=row.errand)
+
+
 class Transcript:
     """The transcript port on SQLite."""
 
@@ -178,13 +198,31 @@ class Transcript:
 
     async def read_place(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
-        rows = await self._database.all(
-            select(transcript)
-            .where(transcript.c.place == _here(where), transcript.c.id > after)
-            .order_by(transcript.c.id)
-            .limit(limit)
-        )
-        return [entry_of(row) for row in rows]
+        query = _after(transcript.c.place == _here(where), after, limit)
+        return [entry_of(row) for row in await self._database.all(query)]
+
+    async def read_tree(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read the entries of a place and of those in which agents work for it, in order.
+
+        What an agent there was asked has the session and the turn that do it.
+        """
+
+        def read(connection: Connection) -> Sequence[Entry]:
+            here = connection.execute(select(_here(where))).scalar()
+            below = set(connection.execute(_BELOW, {"of": here}).scalars()) - {here}
+            if not below:
+                rows = connection.execute(_after(transcript.c.place == here, after, limit))
+                return [entry_of(row) for row in rows]
+            query = (
+                _after(transcript.c.place.in_([here, *below]), after, limit)
+                .add_columns(heard.c.session.label("asked"), heard.c.turn.label("errand"))
+                .outerjoin(
+                    heard, (heard.c.message == transcript.c.id) & (transcript.c.place != here)
+                )
+            )
+            return [_errand_of(row) for row in connection.execute(query)]
+
+        return await self._database.read(read)
 
     async def window(self, where: PlaceKey, *, articles: int) -> int:
         """Return the number after which the last messages and turns of a place begin."""

@@ -22,6 +22,7 @@ from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.tables import ask, heard, message, sealed, session, surface, transcript, turn
 from app.store.transcript import insert_entries
+from app.store.tree import note_shown
 from app.store.values import message_of, turn_of
 
 CUT_TWICE = Note(NoteCode.CUT_OFF_TWICE)
@@ -188,6 +189,7 @@ class Turns:
                 return None
             posts = end_turn(connection, turn_id, state, content, now, error)
             insert_entries(connection, entries, now)
+            note_shown(connection, content, now)
             further = [insert_post(connection, new, now) for new in more]
             return (*posts, *further)
 

@@ -15,7 +15,16 @@ from app.core import wording
 from app.core.ask_view import view_from
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note, NoteCode
-from app.core.posts import Fact, MadeFile, Outcome, Post, PostContent, Pushed, ToolLine
+from app.core.posts import (
+    DelegatedLine,
+    Fact,
+    MadeFile,
+    Outcome,
+    Post,
+    PostContent,
+    Pushed,
+    ToolLine,
+)
 from app.core.types import (
     Entry,
     File,
@@ -176,6 +185,7 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
             "files": tuple(MadeFile(**file) for file in stored["files"]),
             "view": view_from(view) if (view := stored.get("view")) else None,
             "outcome": _outcome_of(stored.get("outcome")),
+            "delegated": tuple(DelegatedLine(**line) for line in stored.get("delegated", ())),
         }
     )
 

@@ -129,20 +129,30 @@ def _read_responses(body: Json) -> Question:
                 yield "user", _text(item.get("content"))
 
     tools = (
-        Tool(tool["name"], tool.get("parameters", {}))
-        for tool in body.get("tools", [])
-        if tool.get("type") == "function"
+        Tool(f"{space}{tool['name']}", tool.get("parameters", {}))
+        for space, tool in _functions(body.get("tools", []))
     )
     return Question.of(told(), tools, stream=bool(body.get("stream")))
 
 
+def _functions(tools: Iterable[Json]) -> Iterator[tuple[str, Json]]:
+    """Yield functions with the name of the group that they are in, and a slash."""
+    for tool in tools:
+        if tool.get("type") == "namespace":
+            yield from ((f"{tool['name']}/", each) for each in tool["tools"])
+        elif tool.get("type") == "function":
+            yield "", tool
+
+
 def _item(reply: Reply) -> dict[str, object]:
     if isinstance(reply, Call):
+        space, _, name = reply.tool.rpartition("/")
         return {
             "type": "function_call",
             "id": f"fc_{reply.id}",
             "call_id": reply.id,
-            "name": reply.tool,
+            "name": name,
+            **({"namespace": space} if space else {}),
             "arguments": json.dumps(reply.arguments),
             "status": "completed",
         }

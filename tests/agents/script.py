@@ -114,6 +114,10 @@ def _tool_call(question: Question, argument: str) -> Reply:
     """Call a tool of the bridge, which agents show to their models under longer names."""
     name, text = (*argument.split(None, 1), "{}")[:2]
     found = [tool for tool in question.tools if re.fullmatch(rf"(.*[^a-z])?{name}", tool.name)]
+    through = [tool for tool in question.tools if tool.name == "tool_call"]
+    if not found and through:
+        given = {"name": f"mcp__bridge__{name}", "arguments": json.loads(text)}
+        return Call(_new_id(), through[0].name, given)
     if not found:
         return _words(f"I have no tool {name}, only {[tool.name for tool in question.tools]}.")
     return Call(_new_id(), found[0].name, json.loads(text))

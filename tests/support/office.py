@@ -122,7 +122,7 @@ class Office:
         live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
-        self.feed = Feed(stores.transcript, stores.sessions)
+        self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
         outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
         self.ledger = Ledger(
             stores.asks,
@@ -213,6 +213,7 @@ class Office:
             availability=self.availability.of,
             probe=self._probe,
             memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
+            tree=stores.tree,
         )
         self._outbox = outbox
         self.http = self.browser()

@@ -200,6 +200,13 @@ class TranscriptStore(Protocol):
         """Read the entries of all sessions of a place, and everything said there, in order."""
         ...
 
+    async def read_tree(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
+        """Read the entries of a place and of those in which agents work for it, in order.
+
+        What an agent there was asked has the session and the turn that do it.
+        """
+        ...
+
     async def window(self, place: PlaceKey, *, articles: int) -> int:
         """Tell after which number the last messages and turns of a place begin.
 

@@ -10,11 +10,13 @@ from fastapi import Request
 
 from app.agents.identity import COLOURS
 from app.core.amounts import money
+from app.core.delegation.types import SERVICE
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.stores.conversations import Wanted
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
+from app.server.page.view.blocks import Asked
 from app.server.page.view.listing import archived_list, found_list, thread_list
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
@@ -25,6 +27,7 @@ from app.server.page.view.views import (
     Decided,
     Doing,
     Member,
+    Origin,
     Place,
     Steps,
     ThreadList,
@@ -36,12 +39,14 @@ from app.server.page.view.views import (
 )
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
-from app.server.titles import title_of
+from app.server.titles import path_of, title_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 
 ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
+LATEST = 20
+"""Sessions among which the agent is found that a person used last."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
 FOUND = 30
@@ -119,10 +124,13 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
 
 async def usual_agent(parts: Parts) -> str:
     """Return the agent of a new thread: the one used last if it is offered, else the default."""
-    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=1):
+    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=LATEST):
+        if session.place.service == SERVICE:
+            continue  # another agent chose it
         card = parts.agents.get(session.key.agent)
         if card is not None and card.visible:
             return card.id
+        break
     return next(card.id for card in parts.agents.values() if card.default)
 
 
@@ -207,9 +215,9 @@ async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
-    fold = Fold(_AgentOf(parts), whole=begin == 0)
+    fold = Fold(_AgentOf(parts), whole=begin == 0, asked_of=lambda turn: _asked(parts, key, turn))
     last = begin
-    while rows := await parts.transcript.read_place(key, after=last, limit=ROWS_AT_ONCE):
+    while rows := await parts.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
         fold.add(shown)
         last = shown[-1].id if shown else last
@@ -245,7 +253,26 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         latest=_latest_agent(parts, cast, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
+        errands=fold.errands,
+        origin=await _origin(parts, key, sessions),
         work=_work(parts, cast, sessions),
+    )
+
+
+async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> Origin | None:
+    """Tell who asked for the work in a place of agents, and where people talk about it."""
+    branch = parts.tree.of_session(sessions[0].id) if key.service == SERVICE and sessions else None
+    if branch is None:
+        return None
+    root = await parts.threads.thread(branch.root_place)
+    caller = parts.sessions.session(branch.caller_session)
+    return Origin(
+        branch.caller_agent,
+        branch.person,
+        path_of(caller.place if caller is not None else branch.root_place),
+        path_of(branch.root_place),
+        title_of(root) if root is not None else "",
+        f"t{branch.caller_turn}" if branch.caller_turn is not None else "",
     )
 
 
@@ -270,6 +297,22 @@ class _AgentOf:
             session = self._parts.sessions.session(session_id)
             self._known[session_id] = session.key.agent if session is not None else ""
         return self._known[session_id]
+
+
+def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
+    """Tell what another agent asked, of a turn that is shown under another one."""
+    branch = parts.tree.of_turn(turn)
+    if branch is None or branch.place == key:
+        return None
+    return Asked(
+        branch.id,
+        branch.agent,
+        branch.caller_agent,
+        branch.caller_turn,
+        branch.task,
+        path_of(branch.place),
+        branch.created_at,
+    )
 
 
 def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:

@@ -203,7 +203,7 @@ async def read_steps(
 async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
     """Show the full input and output of a tool call."""
     key = queries.place_key(service, name)
-    found = await parts.transcript.read_place(key, after=row - 1, limit=1)
+    found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
     if not found or found[0].id != row or found[0].kind != "tool":
         raise NotFound("tool call", row)
     call = Call("", row, found[0].data, "", "")
@@ -216,7 +216,7 @@ async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: in
 async def read_log(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
     """Show the log that was kept of a failed turn."""
     key = queries.place_key(service, name)
-    found = await parts.transcript.read_place(key, after=row - 1, limit=1)
+    found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
     log = found[0].data.get("failure", {}).get("log") if found and found[0].id == row else None
     if log is None:
         raise NotFound("log", row)

@@ -13,10 +13,10 @@ from html import escape
 from app.core.consent.offers import find_short, label_options
 from app.core.consent.wording import markdown, sentence
 from app.core.files.names import size_words
-from app.core.posts import Fact, MadeFile, PostContent, ToolLine, Verbosity
+from app.core.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
-from app.core.wording import record
+from app.core.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.markdown.code import span
 from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
@@ -25,15 +25,17 @@ from app.services.github.reviews import Remark
 
 BODY_CHARACTERS = 65_536
 """The longest comment that GitHub accepts."""
-PAGE_CHARACTERS = 60_000
+PAGE_CHARACTERS = 57_000
 """What a comment holds of an answer; the rest is for plan, facts and marker."""
 PROGRESS_CHARACTERS = 8_000
 """What a comment shows of an answer that is still being written: its end."""
 PLAN_CHARACTERS = 3_000
-FOOT_CHARACTERS = 3_000
-"""Room for links, files and marker below an answer."""
+FOOT_CHARACTERS = 7_000
+"""Room for links, files, agents that were asked and marker below an answer."""
 TOOLS: dict[Verbosity, int] = {"quiet": 0, "normal": 3, "full": 10}
 """Tool calls that are named while an agent works."""
+AGENTS = 8
+"""Agents that were asked and have a line; with their tasks they fit into the foot."""
 LINE_CHARACTERS = 200
 
 HAND = "✋"
@@ -86,7 +88,11 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
         bodies[-1] = join(bodies[-1], ON_HOLD.format(to=f"@{slug} "))
     room = BODY_CHARACTERS - len(bodies[-1]) - FOOT_CHARACTERS
     bodies[-1] = join(
-        bodies[-1], _files(content.files), _record(content, room), _foot(_links(content), content)
+        bodies[-1],
+        _files(content.files),
+        _delegated(content),
+        _record(content, room),
+        _foot(_links(content), content),
     )
     return [add_marker(body, part(marker, number)) for number, body in enumerate(bodies, 1)]
 
@@ -167,6 +173,7 @@ def _progress(content: PostContent, slug: str) -> str:
         content.note,
         _plan(content.plan),
         _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
+        _delegated(content),
         quiet(_close_fence(text), content.asker) if verbosity != "quiet" else "",
         _foot((*content.facts, Fact(wording.STOPS_IT.format(slug=slug))), content),
     )
@@ -249,6 +256,21 @@ def _tools(tools: Sequence[ToolLine], shown: int, *, with_output: bool) -> str:
         if with_output and tool.output.strip():
             lines.append(f"  {_plain(tool.output)}")
     return "\n".join(lines)
+
+
+def _delegated(content: PostContent) -> str:
+    """Write one line for each agent that was asked, below the one that asked it."""
+    lines = [_asked(line, content) for line in content.delegated[:AGENTS]]
+    more = len(content.delegated) - AGENTS
+    return "\n".join([*lines, *([f"- {MORE_AGENTS.format(number=more)}"] if more > 0 else [])])
+
+
+def _asked(line: DelegatedLine, content: PostContent) -> str:
+    said = f"- {quiet(escape(asked(line)))}: {_plain(line.task)}"
+    how = progress(line, content)
+    why = f"{how}: {_plain(line.words)}" if line.state == "failed" and line.words else how
+    link = f"[{OPEN}]({line.link})" if line.link else ""
+    return "  " * (line.depth - 1) + " · ".join(filter(None, (said, why, link)))
 
 
 def _files(files: Sequence[MadeFile]) -> str:

@@ -18,10 +18,10 @@ from app.core.amounts import count
 from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown
 from app.core.files.names import size_words
-from app.core.posts import Fact, MadeFile, PostContent, ToolLine
+from app.core.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
 from app.core.updates import PlanStep
 from app.core.visible import reveal_line
-from app.core.wording import CUT_ANSWER, STOPPED, record
+from app.core.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
 from app.markdown.code import fence, span
 from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
@@ -101,6 +101,8 @@ class Shown:
     """The tool calls whose result was shown."""
     plan: tuple[PlanStep, ...] = ()
     urls: frozenset[str] = frozenset()
+    asked: frozenset[int] = frozenset()
+    """The agents that were asked, of which the end was shown."""
     note: str = ""
     glimpse: str = ""
     """The last progress that was shown."""
@@ -209,12 +211,34 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
     done = [
         tool for tool in content.tools if tool.status in _FINISHED and tool.call not in shown.calls
     ]
-    if not done:
-        return
-    shown = replace(shown, calls=shown.calls | {tool.call for tool in done})
-    if content.verbosity != "quiet":
+    if done:
+        shown = replace(shown, calls=shown.calls | {tool.call for tool in done})
+    if done and content.verbosity != "quiet":
         name = _name("done", *(tool.call for tool in done))
         yield Step(Activity(name, _actions(done, full=content.verbosity == "full")), shown)
+    yield from _delegated(content, shown)
+
+
+def _delegated(content: PostContent, shown: Shown) -> Iterator[Step]:
+    """Show what other agents did once they are done, or once the turn that asked is over."""
+    is_over = content.state in {"done", "failed", "stopped"}
+    for line in content.delegated:
+        if line.id not in shown.asked and (line.is_over or is_over):
+            shown = replace(shown, asked=shown.asked | {line.id})
+            yield Step(Activity(_name("asked", str(line.id)), _asked(line, content)), shown)
+
+
+def _asked(line: DelegatedLine, content: PostContent) -> dict[str, str]:
+    """Show what another agent was asked as an action, with its state as the result."""
+    how = progress(line, content)
+    head = " · ".join(filter(None, (how.capitalize(), f"[{OPEN}]({line.link})" * bool(line.link))))
+    said = _block(_cut(line.words.strip(), OPEN_CHARACTERS)) if line.is_over else ""
+    return {
+        "type": "action",
+        "action": asked(line),
+        "parameter": _cut(reveal_line(line.task), PARAMETER_CHARACTERS),
+        "result": "\n\n".join(filter(None, (head, said))),
+    }
 
 
 def _link(fact: Fact) -> dict[str, str]:
@@ -223,7 +247,9 @@ def _link(fact: Fact) -> dict[str, str]:
 
 
 def _glimpse(content: PostContent) -> dict[str, str]:
-    """Show current work: a running tool, else the end of the text so far."""
+    """Show current work: an agent that was asked, a running tool, or the end of the text so far."""
+    if busy := [line for line in content.delegated if not line.is_over]:
+        return _asked(busy[-1], content)
     running = [tool for tool in content.tools if tool.status not in _FINISHED]
     if running and content.verbosity != "quiet":
         return _action(running[-1], _verbs(running[-1])[0])

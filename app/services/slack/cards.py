@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from app.core.posts import PostContent, Verbosity
+from app.core.posts import DelegatedLine, PostContent, Verbosity
+from app.core.visible import reveal_line
+from app.core.wording import asked, progress
 from app.services.slack import wording
-from app.services.slack.text import line, weigh
+from app.services.slack.text import line as one_line
+from app.services.slack.text import weigh
 
 CARD_CHARACTERS: Final = 200
 """Text of each field of a card; Slack takes 256, and an escaped sign may count as several."""
@@ -22,6 +25,7 @@ CARDS_CHARACTERS: Final = 2_500
 FINAL: Final = frozenset({"done", "failed", "stopped"})
 _STATES: Final = {"completed": "complete", "failed": "error", "in_progress": "in_progress"}
 _RUNNING: Final = frozenset({"pending", "in_progress"})
+_ASKED: Final = {"working": "in_progress", "waiting": "in_progress", "done": "complete"}
 
 Card = dict[str, Any]
 
@@ -104,7 +108,7 @@ def _end(content: PostContent) -> str:
 
 
 def _listed(content: PostContent, level: Verbosity) -> dict[str, Card]:
-    """List plan and tools; at the end of a turn nothing stays in progress."""
+    """List plan, tools and agents that were asked; at the end nothing stays in progress."""
     end = _end(content)
     listed: dict[str, Card] = {}
     for number, step in enumerate(content.plan):
@@ -117,9 +121,25 @@ def _listed(content: PostContent, level: Verbosity) -> dict[str, Card]:
         card = _card(f"tool-{tool.call}", tool.title, status)
         # An output is sent once, when it is complete: it is appended to what is there.
         if level == "full" and tool.output and status not in _RUNNING:
-            card["output"] = line(tool.output, CARD_CHARACTERS)
+            card["output"] = one_line(tool.output, CARD_CHARACTERS)
         listed[card["id"]] = card
+    for line in content.delegated:
+        listed[f"agent-{line.id}"] = _asked(line, content, level)
     return listed
+
+
+def _asked(line: DelegatedLine, content: PostContent, level: Verbosity) -> Card:
+    """Render what another agent was asked; it may go on when the turn that asked ends."""
+    status = _ASKED.get(line.state, "error" if line.is_over else "pending")
+    if status == "in_progress" and _end(content):
+        status = "pending"
+    how = progress(line, content)
+    room = CARD_CHARACTERS - len(how) - len(" · ")
+    card = _card(f"agent-{line.id}", f"{asked(line)}: {reveal_line(line.task)}"[:room], status)
+    card["title"] = f"{card['title']} · {how}"
+    if line.is_over and line.words and (level == "full" or line.state == "failed"):
+        card["output"] = one_line(line.words, CARD_CHARACTERS)
+    return card
 
 
 def _fit(listed: Mapping[str, Card], which: str) -> dict[str, Card]:
@@ -142,7 +162,7 @@ def _sum_up(cards: Sequence[Card]) -> str:
 
 
 def _card(name: str, title: str, status: str) -> Card:
-    return {"id": name, "title": line(title, CARD_CHARACTERS) or name, "status": status}
+    return {"id": name, "title": one_line(title, CARD_CHARACTERS) or name, "status": status}
 
 
 def _news(before: Card, now: Card) -> Card:

@@ -12,15 +12,25 @@ from typing import Any, Final
 from app.core.ask_view import AskView, ShownFact
 from app.core.consent.offers import CHOICE
 from app.core.consent.wording import Sentence, gap, label, notes, sentence
-from app.core.posts import Fact, PostContent, Verbosity
+from app.core.posts import DelegatedLine, Fact, PostContent, Verbosity
 from app.core.updates import AskOption
 from app.core.visible import reveal_line
-from app.core.wording import headline, record
+from app.core.wording import MORE_AGENTS, OPEN, asked, headline, record
+from app.core.wording import progress as how_far
 from app.services.common.wording import DONE_IN, NO_MESSAGE, PUSHED_TO, pull_request
 from app.services.slack import cards, wording
 from app.services.slack.cards import FINAL, word
 from app.services.slack.events import is_direct
-from app.services.slack.text import PART_CHARACTERS, escape, head, literal, piece, tail, weigh
+from app.services.slack.text import (
+    PART_CHARACTERS,
+    defang,
+    escape,
+    head,
+    literal,
+    piece,
+    tail,
+    weigh,
+)
 
 SECTION_CHARACTERS: Final = 2_900
 """Text of one section; Slack takes 3,000."""
@@ -31,6 +41,12 @@ URL_CHARACTERS: Final = 3_000
 SUMMARY_CHARACTERS: Final = 300
 """Text of a notification."""
 THOUGHT_CHARACTERS: Final = 500
+TASK_CHARACTERS: Final = 120
+"""Text of a task that another agent was asked, in one line below an answer."""
+AGENTS: Final = 8
+"""Agents that were asked and have a line below an answer."""
+DELEGATED_CHARACTERS: Final = 2_000
+"""Text of all those lines: most of what one block takes."""
 BARE_CHARACTERS: Final = 3_900
 """Text of a message without blocks; Slack changes a message to 4,000 at most."""
 LINK: Final = "link-"
@@ -85,6 +101,8 @@ def ending(content: PostContent) -> list[Block]:
     blocks = list(_note(content))
     if not content.said.strip() and not content.note and not lead(content):
         blocks.append(_context(NO_MESSAGE if content.state == "done" else word(content)))
+    if lines := _delegated(content):
+        blocks.append(_context(lines))
     if foot := _foot(content):
         blocks.append(_context(foot[:SECTION_CHARACTERS]))
     if links := _links(content):
@@ -113,6 +131,27 @@ def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
     cost = content.outcome and content.outcome.price
     return " · ".join([*map(escape, record(content)), *([cost] if cost else [])])
+
+
+def _delegated(content: PostContent) -> str:
+    """Write one line for each agent that was asked, as far as there is room."""
+    lines: list[str] = []
+    for each in content.delegated[:AGENTS]:
+        words = _asked(each, content)
+        if sum(map(len, lines)) + len(words) > DELEGATED_CHARACTERS:
+            break
+        lines.append(words)
+    more = len(content.delegated) - len(lines)
+    return "\n".join([*lines, *([MORE_AGENTS.format(number=more)] if more > 0 else [])])
+
+
+def _asked(line: DelegatedLine, content: PostContent) -> str:
+    task = escape(defang(reveal_line(line.task)[:TASK_CHARACTERS]))
+    link = f"<{line.link}|{OPEN}>" if line.link else ""
+    how = how_far(line, content)
+    why = reveal_line(line.words)[:TASK_CHARACTERS] if line.state == "failed" else ""
+    said = f"{'↳ ' * (line.depth - 1)}{escape(asked(line))}: {task}"
+    return " · ".join(filter(None, (said, f"{how}: {escape(defang(why))}" if why else how, link)))
 
 
 def _links(content: PostContent) -> list[Block]:
@@ -225,7 +264,8 @@ def summary(content: PostContent) -> str:
 def words_below(content: PostContent) -> str:
     """Write the bridge's note, the foot and the links as one text."""
     links = [fact for fact in content.facts if fact.url]
-    parts = (escape(content.note), _foot(content), " · ".join(map(_fact, links)))
+    addresses = " · ".join(map(_fact, links))
+    parts = (escape(content.note), _delegated(content), _foot(content), addresses)
     return "\n".join(filter(None, parts))
 
 

@@ -225,4 +225,41 @@ class Turn:
         return f"{self.id}-body"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an agent was asked by another one."""
+
+    delegation: int
+    agent: str
+    caller: str
+    """The agent that asked."""
+    caller_turn: int | None
+    """The turn that asked; None if a person's command did."""
+    task: str
+    path: str
+    """The path of its own page."""
+    began: float
+
+
+@dataclass(slots=True)
+class ErrandHead(Head):
+    """What an agent was asked by another one, and how far it is."""
+
+    asked: Asked = field(kw_only=True)
+    session: int = field(kw_only=True)
+    state: str = "queued"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent is done with it."""
+        return self.state in {"done", "failed", "stopped"}
+
+
+@dataclass(slots=True)
+class Errand(Turn):
+    """Everything one agent did for another one, folded under the turn that asked."""
+
+    head: ErrandHead
+
+
 Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn

@@ -18,8 +18,10 @@ from markupsafe import Markup, escape
 
 from app.core import amounts
 from app.core.consent import wording
+from app.core.delegation.types import SERVICE
 from app.core.files.names import size_words
 from app.core.visible import reveal_line
+from app.core.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
@@ -139,6 +141,11 @@ class Renderer:
     def is_own(self) -> bool:
         """Whether messages can be sent from this page."""
         return self._place.startswith("/t/web/")
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether the thread can be continued apart: not where agents work for others."""
+        return not self._place.startswith(f"/t/{SERVICE}/")
 
     @property
     def place(self) -> str:
@@ -274,6 +281,7 @@ def _environment() -> Environment:
         clock=_clock,
         coded=_coded,
         duration=amounts.duration,
+        errand_words=DELEGATED.__getitem__,
         size=_size,
         excerpt=cards.excerpt,
         excerpt_rows=diffs.excerpt_rows,

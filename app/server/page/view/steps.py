@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from app.server.page.view.blocks import Batch, Block, Call, Failed, Note, Plan, Question, Words
+from app.server.page.view.blocks import (
+    Batch,
+    Block,
+    Call,
+    Failed,
+    Note,
+    Plan,
+    Question,
+    Turn,
+    Words,
+)
 
 STEPS = 40
 """Steps of a turn that a page shows at first: more than people scroll through."""
@@ -75,7 +85,7 @@ def _steps(block: Block) -> int:
 
 def _stays(block: Block) -> bool:
     match block:
-        case Plan() | Note() | Failed():
+        case Plan() | Note() | Failed() | Turn():
             return True
         case Question():
             return block.state == "open"

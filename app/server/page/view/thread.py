@@ -14,13 +14,17 @@ from app.core.ask_view import kept_view
 from app.core.consent import wording
 from app.core.feed import Unfinished
 from app.core.files.names import size_words
+from app.core.notes import NoteCode
 from app.core.types import Entry
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
     LOG,
+    Asked,
     Batch,
     Block,
     Call,
+    Errand,
+    ErrandHead,
     Failed,
     Head,
     Note,
@@ -40,6 +44,8 @@ PREVIEW_CHARACTERS = 30_000
 """The largest growing text that is shown between two rows, some ten times a second."""
 
 
+_STOPS = {NoteCode.STOPPED, NoteCode.DROPPED, NoteCode.NOT_NEEDED}
+"""Notes of turns that were ended before they ran, or while they waited."""
 NAMED = ("[image: ", "[audio: ", "[file: ")
 """How a text names a file that came with it."""
 
@@ -47,13 +53,24 @@ NAMED = ("[image: ", "[audio: ", "[file: ")
 class Fold:
     """A thread, folded from the rows read so far."""
 
-    def __init__(self, agent_of: Callable[[int], str], *, whole: bool = True) -> None:
-        """Begin a thread; `whole` says that nothing came before the first row."""
+    def __init__(
+        self,
+        agent_of: Callable[[int], str],
+        *,
+        whole: bool = True,
+        asked_of: Callable[[int], Asked | None] = lambda _turn: None,
+    ) -> None:
+        """Begin a thread; `whole` says that nothing came before the first row.
+
+        `asked_of` tells of a turn what another agent asked, if it is shown under another one.
+        """
         self.blocks: list[Block] = []
         self.usage: dict[int, Mapping[str, Any]] = {}
         """The last report of each session about its tokens and cost."""
         self.questions: dict[int, Question] = {}
         self._agent_of = agent_of
+        self._asked_of = asked_of
+        self._errands: dict[int, Errand] = {}
         self._whole = whole
         self.refusals: list[Call] = []
         """The calls that a rule refused."""
@@ -111,6 +128,12 @@ class Fold:
         """Return the last turn of a session that has a row."""
         return self._latest.get(session)
 
+    @property
+    def errands(self) -> tuple[ErrandHead, ...]:
+        """What agents do for others right now."""
+        heads = (each.head for each in self._errands.values())
+        return tuple(replace(head) for head in heads if not head.is_over)
+
     def told(self, agent: str) -> float | None:
         """Return when an agent got its last message."""
         return self._told.get(agent)
@@ -130,14 +153,20 @@ class Fold:
             self._mark(call)
 
     def _take(self, row: Entry) -> None:
-        if row.kind == "message":
+        last = self._latest.get(row.session or 0)
+        if row.turn is None and isinstance(last, Errand):
+            row = replace(row, turn=last.number)
+        if row.kind == "message" and row.turn is None:
             self._take_message(row)
         elif row.turn is not None and row.session is not None:
-            if row.kind == "notice" and not row.text:
+            is_end = row.turn in self._turns and "end" in row.data
+            if row.kind == "notice" and not row.text and not is_end:
                 return  # only for programs
             turn = self._turn(row)
             self._take_work(turn, row)
             self._clock(turn, row)
+            if isinstance(turn, Errand):
+                self._follow_errand(turn, row)
         elif row.kind == "notice" and row.text:
             agent = self._agent_of(row.session) if row.session is not None else row.speaker
             if row.data.get("silence"):
@@ -199,6 +228,7 @@ class Fold:
             failed = Failed(
                 f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
             )
+            failed.over = isinstance(turn, Errand)
             self._failures[failed.turn] = failed
             self._put(turn.body, failed, turn)
             return
@@ -228,10 +258,16 @@ class Fold:
         turn = self._turns.get(row.turn)
         if turn is None:
             turn = self._turns[row.turn] = self._begin(row.session, row.turn, at=row.at)
+            if isinstance(turn, Errand):
+                if turn.head.asked.delegation in self._errands:
+                    turn = self._turns[row.turn] = self._errands[turn.head.asked.delegation]
+                    return turn
+                self._errands[turn.head.asked.delegation] = turn
             if row.session in self._latest:
                 self._close(self._latest[row.session])
             self._latest[row.session] = turn
-            self._put(self.blocks, turn)
+            up = self._caller_of(turn)
+            self._put(up.body if up is not None else self.blocks, turn, up)
             self._up[turn.head.id] = turn
             self._homes[turn.place] = turn.body
         return turn
@@ -239,11 +275,50 @@ class Fold:
     def _begin(self, session: int, number: int, *, at: float) -> Turn:
         """Begin a turn at the time of its message, or when the turn before it ended."""
         agent = self._agent_of(session)
+        if (asked := self._asked_of(number)) is not None:
+            return self._begin_errand(session, number, asked)
         known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
         began = min(at, max(known, default=at))
         name = f"t{number}"
         head = Head(f"{name}-head", agent, began, began, name, turn=number)
         return Turn(name, agent, head, session, number)
+
+    def _begin_errand(self, session: int, number: int, asked: Asked) -> Errand:
+        """Begin what an agent does for another one, under the turn that asked."""
+        name = f"t{number}"
+        head = ErrandHead(
+            f"{name}-head",
+            asked.agent,
+            asked.began,
+            asked.began,
+            name,
+            turn=number,
+            asked=asked,
+            session=session,
+        )
+        caller = self._turns.get(asked.caller_turn or 0)
+        home = caller.place if caller is not None else LOG
+        return Errand(name, asked.agent, head, session, number, home)
+
+    def _caller_of(self, turn: Turn) -> Turn | None:
+        """Return the turn that a turn is shown under, if it is."""
+        asked = turn.head.asked if isinstance(turn, Errand) else None
+        return self._turns.get(asked.caller_turn or 0) if asked is not None else None
+
+    def _follow_errand(self, turn: Errand, row: Entry) -> None:
+        """Keep up with how far an agent is that works for another one."""
+        head, before = turn.head, turn.head.state
+        match row.kind:
+            case "message":
+                pass
+            case "notice" if "end" in row.data or (row.note and row.note.code in _STOPS):
+                head.state = str(row.data.get("end") or "stopped")
+            case "ask":
+                head.state = "waiting" if row.data["state"] == "open" else "working"
+            case _ if not head.is_over:
+                head.state = "working"
+        if head.state != before:
+            self._mark(head)
 
     def _clock(self, turn: Turn, row: Entry) -> None:
         assert row.session is not None

@@ -12,6 +12,7 @@ from app.core.availability import Availability
 from app.core.keys import PlaceKey
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
+from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
 from app.server.titles import path_of
@@ -257,6 +258,21 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for the work in a place of agents, and where people talk about it."""
+
+    agent: str
+    person: str
+    asked_in: str
+    """The path of the thread in which it was asked."""
+    path: str
+    """The path of the thread where it all began."""
+    title: str
+    turn: str = ""
+    """The element of the turn that asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A thread and its state, without its messages."""
 
@@ -275,6 +291,10 @@ class Place:
     """The agent that a new thread begun here goes to."""
     pinned: bool = False
     archived: bool = False
+    origin: Origin | None = None
+    """Who asked, if agents work for others here."""
+    errands: tuple[ErrandHead, ...] = ()
+    """What its agents asked others, and is not done yet."""
     work: tuple[Work, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import Fact, PostContent, ToolLine
+from app.core.posts import DelegatedLine, Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.github import render
 
@@ -155,3 +155,37 @@ def test_however_a_text_is_split_nothing_of_it_is_lost(text: str, size: int) -> 
 def test_any_text_can_be_shown(text: str) -> None:
     for state in ("done", "failed"):
         assert MARKER in page(state=state, text=text, note=text, plan=(PlanStep(text),))
+
+
+ASKED = DelegatedLine("Codex", "look at @octocat's `tests`", "working", 7, link="https://b.example")
+
+
+def test_agents_that_were_asked_have_a_line_while_the_turn_works() -> None:
+    deeper = DelegatedLine("<Gemini> @all", "read", "failed", 8, depth=2, words="It crashed\n@all")
+
+    shown = page(state="working", delegated=(ASKED, deeper))
+
+    assert (
+        "- Asked Codex: `` look at @octocat's `tests` `` · working · [Open](https://b.example)\n"
+        "  - Asked &lt;Gemini&gt; `@all`: `read` · failed: `It crashed @all`\n\n"
+    ) in shown
+
+
+def test_agents_that_were_asked_have_a_line_below_the_answer() -> None:
+    shown = page(state="done", text="It is fine.", delegated=(ASKED,))
+
+    assert shown.startswith("It is fine.\n\n- Asked Codex: ")
+    assert " · still working · [Open](https://b.example)" in shown
+
+
+def test_a_long_answer_and_many_agents_fit_into_comments() -> None:
+    long = DelegatedLine(
+        "A" * 80, "x" * 4000, "failed", link=f"https://b.example/{'p' * 200}", words="y" * 4000
+    )
+    content = PostContent(kind="turn", state="done", text="word " * 40_000, delegated=(long,) * 40)
+
+    found = render.pages(content, "ab-7", "claude-bridge")
+
+    assert all(len(each) < render.BODY_CHARACTERS for each in found)
+    assert "- and 32 more" in found[-1]
+    assert "…\n\n<!-- agent-bridge" not in found[-1], "nothing is cut off"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.posts import Fact, PostContent, ToolLine
+from app.core.posts import DelegatedLine, Fact, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
 from tests.sim.linear.rules import check_content, check_signal, checked_plan
@@ -215,3 +215,39 @@ def test_the_same_post_leads_to_the_same_ids_of_the_form_that_linear_takes() -> 
     assert name == activity_id("ab-1", "first")
     assert name != activity_id("ab-2", "first")
     assert UUID(name).version == 4
+
+
+ASKED = DelegatedLine("Codex", "look at the tests", "working", 7, link="https://b.example")
+
+
+def test_an_agent_that_was_asked_is_an_action_with_its_state_as_the_result() -> None:
+    first = shown(replace(WORKING, delegated=(ASKED,)), Shown(glimpse="On it."))
+    ended = replace(ASKED, state="done", seconds=12.0, words="All good.")
+    after = shown(replace(WORKING, delegated=(ended,)), first[-1].shown)
+    (working, *_), (done, *_) = first, after
+    assert isinstance(working.call, Activity)
+    assert isinstance(done.call, Activity)
+
+    assert working.call.ephemeral
+    assert working.call.content == {
+        "type": "action",
+        "action": "Asked Codex",
+        "parameter": "look at the tests",
+        "result": "Working · [Open](https://b.example)",
+    }
+    assert not done.call.ephemeral
+    assert done.call.content["result"] == (
+        "Done in 12s · [Open](https://b.example)\n\n```\nAll good.\n```"
+    )
+    assert shown(replace(WORKING, delegated=(ended,)), after[-1].shown) == []
+
+
+def test_an_agent_that_goes_on_after_the_turn_that_asked_is_shown_once() -> None:
+    ended = replace(WORKING, state="done", text="Hi", delegated=(ASKED,))
+
+    action, last = shown(ended)
+
+    assert isinstance(action.call, Activity)
+    assert action.call.content["result"].startswith("Still working")
+    assert isinstance(last.call, Activity)
+    assert last.call.content["type"] == "response"

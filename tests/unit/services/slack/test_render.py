@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import Fact, Outcome, PostContent, ToolLine
+from app.core.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
 from app.core.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
@@ -299,3 +300,54 @@ def test_choices_are_a_list_that_slack_takes_however_long_their_names_are() -> N
     [menu] = lists(blocks)
     assert [option["value"] for option in menu["options"]] == names
     assert not list(buttons(blocks))
+
+
+ASKED = DelegatedLine(
+    "Codex", "look at the <tests>\n& tell @all", "working", 7, link="https://b.example/t"
+)
+DEEPER = DelegatedLine("Gemini", "read", "failed", 8, depth=2, words="It <crashed>")
+
+
+def test_agents_that_were_asked_are_cards_at_every_level() -> None:
+    content = replace(BUSY, delegated=(ASKED, DEEPER))
+
+    shown = cards.tasks(content, "quiet", "turn")
+    check_blocks(cards.blocks(content, "quiet"))
+
+    assert shown["agent-7"]["title"] == "Asked Codex: look at the <tests> & tell @all · working"
+    assert shown["agent-7"]["status"] == "in_progress"
+    assert shown["agent-8"]["status"] == "error"
+    assert shown["agent-8"]["output"] == "It <crashed>"
+
+
+def test_a_card_of_an_agent_that_goes_on_is_not_left_in_progress() -> None:
+    shown = cards.tasks(replace(BUSY, state="done", delegated=(ASKED,)), "quiet", "turn")
+
+    assert shown["agent-7"]["status"] == "pending"
+    assert shown["agent-7"]["title"].endswith(" · still working")
+
+
+def test_an_answer_has_a_line_for_each_agent_that_was_asked() -> None:
+    done = replace(ASKED, state="done", seconds=75.0)
+    blocks = render.ending(PostContent("turn", "done", "Hi", delegated=(done, DEEPER)))
+    check_blocks(blocks)
+
+    assert blocks[0]["elements"][0]["text"] == (
+        "Asked Codex: look at the &lt;tests&gt; &amp; tell @all · done in 1m 15s · "
+        "<https://b.example/t|Open>\n"
+        "↳ Asked Gemini: read · failed: It &lt;crashed&gt;"
+    )
+
+
+def test_many_agents_that_were_asked_fit_below_an_answer() -> None:
+    long = replace(ASKED, agent="A" * 80, task="<!channel> " * 4000, words="w" * 4000)
+    many = tuple(replace(long, id=number, state="failed") for number in range(40))
+    content = PostContent("turn", "done", "Hi", delegated=many)
+    blocks = render.ending(content)
+    check_blocks(blocks)
+    check_blocks(cards.blocks(content, "full"))
+
+    lines = words(blocks).splitlines()
+    assert "<!channel>" not in words(blocks)
+    assert lines[-1] == f"and {41 - len(lines)} more"
+    assert all(line.endswith("<https://b.example/t|Open>") for line in lines[:-1])

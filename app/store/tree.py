@@ -1,0 +1,240 @@
+"""Reads trees of delegated turns for people, and records which ends they were told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
+
+from app.core.delegation.tree import Branch, BranchState
+from app.core.keys import PlaceKey, SessionKey
+from app.core.posts import NewPost, PostContent
+from app.core.types import Entry, TurnState
+from app.store.database import Database
+from app.store.posts import insert_post, turn_post_key
+from app.store.tables import (
+    ASK_HOLDS,
+    ASK_IS_OPEN,
+    ask,
+    delegation,
+    place,
+    post,
+    session,
+    surface,
+    turn,
+)
+from app.store.transcript import insert_entries
+from app.store.values import content_of, turn_error
+
+_STATES: dict[str, BranchState] = {
+    TurnState.QUEUED: "queued",
+    TurnState.STARTING: "working",
+    TurnState.PROMPTED: "working",
+    TurnState.PARKED: "waiting",
+    TurnState.DONE: "done",
+    TurnState.FAILED: "failed",
+    TurnState.CANCELLED: "stopped",
+}
+OVER = ("done", "failed", "cancelled")
+
+_caller = session.alias("caller")
+_root = session.alias("root")
+_root_place = place.alias("root_place")
+_first = turn.alias("first")
+_each = surface.alias("each")
+_ROOT_SURFACE = func.coalesce(
+    select(_first.c.surface).where(_first.c.id == delegation.c.root_turn).scalar_subquery(),
+    select(func.min(_each.c.id)).where(_each.c.session == _root.c.id).scalar_subquery(),
+)
+_WAITS = exists().where(ask.c.turn == turn.c.id, ASK_IS_OPEN, ASK_HOLDS)
+_PROGRESS = (
+    turn.c.id.label("last_turn"),
+    turn.c.state,
+    turn.c.paused,
+    turn.c.ended_at,
+    turn.c.successor,
+    _WAITS.label("waits"),
+)
+_TURN = select(*_PROGRESS).where(turn.c.id == bindparam("of"))
+_BRANCHES = (
+    select(
+        delegation,
+        *_PROGRESS,
+        place.c.service,
+        place.c.name.label("place_name"),
+        _caller.c.agent.label("caller_agent"),
+        surface.c.service.label("root_service"),
+        surface.c.external.label("root_external"),
+        surface.c.agent.label("root_agent"),
+        _root_place.c.service.label("root_place_service"),
+        _root_place.c.name.label("root_place_name"),
+    )
+    .select_from(delegation)
+    .join(turn, turn.c.id == delegation.c.turn)
+    .join(session, session.c.id == delegation.c.session)
+    .join(place, place.c.id == session.c.place)
+    .join(_caller, _caller.c.id == delegation.c.caller_session)
+    .join(_root, _root.c.id == delegation.c.root_session)
+    .join(_root_place, _root_place.c.id == delegation.c.root_place)
+    .join(surface, surface.c.id == _ROOT_SURFACE)
+)
+_OF_TURN = _BRANCHES.where(delegation.c.turn == bindparam("of"))
+_BY_TURN = _BRANCHES.where(delegation.c.caller_turn == bindparam("of")).order_by(delegation.c.id)
+_OF_SESSION = (
+    _BRANCHES.where(delegation.c.session == bindparam("of"))
+    .order_by(delegation.c.id.desc())
+    .limit(1)
+)
+# A turn that was parked and answered goes on as another one of its session.
+_CONTINUED = (
+    _BRANCHES.where(
+        delegation.c.session
+        == select(_first.c.session)
+        .where(_first.c.id == bindparam("of"), _first.c.continued.is_(True))
+        .scalar_subquery(),
+        delegation.c.turn < bindparam("of"),
+    )
+    .order_by(delegation.c.turn.desc())
+    .limit(1)
+)
+_WORDS = (
+    select(turn.c.state, turn.c.error, post.c.content)
+    .outerjoin(post, post.c.key == bindparam("name"))
+    .where(turn.c.id == bindparam("of"))
+)
+_asked = (
+    select(delegation.c.caller_session.label("session"))
+    .where(delegation.c.session == bindparam("of"))
+    .cte("asked", recursive=True)
+)
+_asked = _asked.union(
+    select(delegation.c.caller_session).where(delegation.c.session == _asked.c.session)
+)
+_ABOVE = (
+    select(place.c.service, place.c.name)
+    .join(session, session.c.place == place.c.id)
+    .where(session.c.id.in_(select(_asked.c.session)))
+    .distinct()
+)
+_ROOT_TURN = turn.alias("root_turn")
+_UNSHOWN = (
+    _BRANCHES.join(_ROOT_TURN, _ROOT_TURN.c.id == delegation.c.root_turn)
+    .where(delegation.c.shown_at.is_(None), _ROOT_TURN.c.state.in_(OVER))
+    .where(turn.c.state.in_(OVER), turn.c.successor.is_(None))
+    .order_by(delegation.c.id)
+)
+
+
+class Tree:
+    """The tree port on SQLite."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def under(self, turn_id: int) -> Sequence[Branch]:
+        """List what a turn led to, oldest first, each followed by what it led to itself."""
+        with self._database.engine.connect() as connection:
+            return list(_under(connection, turn_id))
+
+    def of_turn(self, turn_id: int) -> Branch | None:
+        """Read the delegation that a turn belongs to, also as its continuation."""
+        return self._find(_OF_TURN, turn_id) or self._find(_CONTINUED, turn_id)
+
+    def of_session(self, session_id: int) -> Branch | None:
+        """Read the last delegation that a session works on, or did."""
+        return self._find(_OF_SESSION, session_id)
+
+    def above(self, session_id: int) -> Sequence[PlaceKey]:
+        """List the places in which the work of a session is shown too: up to where it began."""
+        with self._database.engine.connect() as connection:
+            rows = connection.execute(_ABOVE, {"of": session_id}).all()
+        return [PlaceKey(row.service, row.name) for row in rows]
+
+    def words(self, turn_id: int) -> str:
+        """Read what a turn that is over ended with: its last words, or why it failed."""
+        row = self._database.one(_WORDS, of=turn_id, name=turn_post_key(turn_id))
+        if row is None:
+            return ""
+        said = content_of(row.content).said if row.content else ""
+        return said.strip() if row.state == TurnState.DONE else turn_error(row.error)
+
+    async def unshown(self) -> Sequence[Branch]:
+        """List what ended after the post of its tree did, and was not told to people yet."""
+        return await self._database.read(
+            lambda connection: [
+                _branch_of(connection, row) for row in connection.execute(_UNSHOWN).all()
+            ]
+        )
+
+    async def show(
+        self, delegation_id: int, posts: Sequence[NewPost], entries: Sequence[Entry]
+    ) -> Sequence[int]:
+        """Tell people the end of a delegation, once; returns the posts to send."""
+
+        def write(connection: Connection) -> Sequence[int]:
+            now = self._now()
+            own = update(delegation).where(delegation.c.id == delegation_id)
+            first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
+            if not connection.execute(first).rowcount:
+                return ()
+            insert_entries(connection, entries, now)
+            return [insert_post(connection, new, now) for new in posts]
+
+        return await self._database.writer.run(write)
+
+    def _find(self, statement: Select[Any], number: int) -> Branch | None:
+        with self._database.engine.connect() as connection:
+            row = connection.execute(statement, {"of": number}).first()
+            return _branch_of(connection, row) if row else None
+
+
+def note_shown(connection: Connection, content: PostContent, now: float) -> None:
+    """Record which ends the last post of a turn tells, inside the caller's commit."""
+    told = [line.id for line in content.delegated if line.is_over]
+    if told:
+        which = delegation.c.id.in_(told) & delegation.c.shown_at.is_(None)
+        connection.execute(update(delegation).where(which).values(shown_at=now))
+
+
+def _under(connection: Connection, turn_id: int) -> Iterator[Branch]:
+    for row in connection.execute(_BY_TURN, {"of": turn_id}).all():
+        yield _branch_of(connection, row)
+        for each in _chain(connection, row):
+            yield from _under(connection, each.last_turn)
+
+
+def _chain(connection: Connection, row: Row[Any]) -> Iterator[Row[Any]]:
+    """Follow a turn to those that continue it."""
+    yield row
+    while row.successor is not None:
+        row = connection.execute(_TURN, {"of": row.successor}).one()
+        yield row
+
+
+def _branch_of(connection: Connection, row: Row[Any]) -> Branch:
+    *_, last = _chain(connection, row)
+    waits = last.waits or (last.paused is not None and last.state == TurnState.QUEUED)
+    state = _STATES[last.state]
+    return Branch(
+        id=row.id,
+        agent=row.agent,
+        task=row.task,
+        state="waiting" if waits and last.ended_at is None else state,
+        session=row.session,
+        turn=last.last_turn,
+        place=PlaceKey(row.service, row.place_name),
+        caller_agent=row.caller_agent,
+        caller_session=row.caller_session,
+        caller_turn=row.caller_turn,
+        root=SessionKey(row.root_service, row.root_external, row.root_agent),
+        root_place=PlaceKey(row.root_place_service, row.root_place_name),
+        root_session=row.root_session,
+        root_turn=row.root_turn,
+        person=row.person_name,
+        depth=row.depth,
+        kind=row.kind,
+        created_at=row.created_at,
+        ended_at=last.ended_at,
+    )
