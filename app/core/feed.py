@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -148,6 +148,15 @@ class Feed:
                 if not rows:
                     await follower.wait(idle)
 
+    @contextmanager
+    def watching(self, *sessions: int) -> Iterator[asyncio.Event]:
+        """Set an event whenever one of these sessions has new rows, or another state."""
+        follower = _Follower()
+        with ExitStack() as stack:
+            for session in sessions:
+                stack.enter_context(self._follower(session, follower))
+            yield follower.wake
+
     def _of(self, session: int) -> Iterator[_Follower]:
         if not self._followers:
             return
@@ -161,8 +170,10 @@ class Feed:
             yield from self._followers.get(place, ())
 
     @contextmanager
-    def _follower(self, key: int | PlaceKey) -> Iterator[_Follower]:
-        follower = _Follower()
+    def _follower(
+        self, key: int | PlaceKey, follower: _Follower | None = None
+    ) -> Iterator[_Follower]:
+        follower = follower or _Follower()
         self._followers.setdefault(key, set()).add(follower)
         try:
             yield follower

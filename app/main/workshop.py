@@ -142,6 +142,7 @@ class Workshop:
                 stores.decisions,
                 forge=self.forge,
                 name_of=self._name_of,
+                author_of=stores.groups.author_of,
             ),
         )
 

@@ -16,13 +16,14 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.together.store import ReviewStore
+from app.core.together.store import GroupStore, ReviewStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
+from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
@@ -61,6 +62,7 @@ class Stores:
     memory: MemoryStore
     schedules: ScheduleStore
     reviews: ReviewStore
+    groups: GroupStore
     delegations: DelegationStore
     tree: DelegationTree
 
@@ -86,6 +88,7 @@ class Stores:
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
             reviews=ReviewRows(database, now),
+            groups=GroupRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
         )

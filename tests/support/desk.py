@@ -67,7 +67,7 @@ from app.store.database import Database
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
-from tests.support.memory import ANN, delivery, open_stores
+from tests.support.memory import ANN, delivery, obey_alone, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -583,6 +583,7 @@ def _joined(
         feed=feed,
         clock=clock,
         directory=directory(folder),
+        together=obey_alone,
         schedules=book,
         names=rules.names,
     )
