@@ -54,7 +54,7 @@ def test_codex_reviews_what_claude_proposed_until_it_approves(company: Company) 
 
     first, second = pull.pull.reviews
     assert (first.state, second.state) == ("changes_requested", "approved")
-    assert {first.user, second.user} == {hub.apps["codex"].bot}
+    assert first.user is second.user is hub.apps["codex"].bot
     [comment] = pull.pull.comments
     assert (comment.path, comment.line) == ("login.txt", 1)
     assert comment.body == "This is broken: this is broken"
