@@ -20,6 +20,7 @@ from app.core.workspaces import (
     Clone,
     Compared,
     Diff,
+    Examined,
     Followed,
     Gathered,
     Head,
@@ -63,7 +64,7 @@ class TurnEngine(Protocol):
         ...
 
     async def cancel(self, session: int) -> None:
-        """Stop the running turn of a session, if there is one."""
+        """Stop the running turn of a session, if there is one, and those stopped with it."""
         ...
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
@@ -358,6 +359,14 @@ class Forge(Protocol):
 
         Raises:
             RepositoryError: the host does not take it.
+        """
+        ...
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that checks and reviewers say about a branch's open pull request; None without.
+
+        Raises:
+            RepositoryError: the host does not say.
         """
         ...
 

@@ -18,8 +18,9 @@ from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
-from app.core.repositories.clones import Clones
+from app.core.repositories.clones import Clones, Proposing
 from app.core.repositories.directory import Directory
+from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.reviewing import Subject
 from app.core.stores.inbox import IntakeStore
@@ -166,21 +167,26 @@ class RepoProvider:
         listener: AgentListener,
         *,
         meanwhile: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[Hold]:
         """Hold a workspace for one turn, which asks a person where one is needed.
 
         Where sessions share a folder, the second one waits, inside `meanwhile`.
         """
         self._attending[session.id] = listener
         try:
-            if isinstance(target, Path):
-                lock = self._in_place.setdefault(target.resolve(), asyncio.Lock())
-                async with _hold(lock, meanwhile):
-                    yield
-            else:
-                yield
+            hold = Hold(self._lock_of(target))
+            await hold.take(meanwhile)
+            try:
+                yield hold
+            finally:
+                hold.leave()
         finally:
             del self._attending[session.id]
+
+    def _lock_of(self, target: Target) -> asyncio.Lock | None:
+        if not isinstance(target, Path):
+            return None
+        return self._in_place.setdefault(target.resolve(), asyncio.Lock())
 
     def is_occupied(self, target: Target) -> bool:
         """Tell whether a session is at work in a folder that only one may use at a time."""
@@ -245,6 +251,22 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def propose(self, session: Session, work: Work, *, title: str, body: str) -> Proposing:
+        """Ship what a session has done so far, under its agent's own words.
+
+        Raises:
+            RepositoryError: git cannot do it, or the agent's work is not shipped.
+        """
+        target = self._target_now(session)
+        if not isinstance(target, Repository):
+            raise RepositoryError(wording.NO_CLONE)
+        return await self._clones.propose(session, target, work, title=title, body=body)
+
+    def checkout(self, session: Session) -> Checkout | None:
+        """Return the clone that a session works in, as it is stored; None without one."""
+        target = self._target_now(session)
+        return self._clones.record(session, target) if isinstance(target, Repository) else None
 
     async def unshipped(self, session: Session) -> Sequence[Unshipped]:
         """List the clones of a session with work that is nowhere else."""
@@ -329,22 +351,6 @@ class RepoProvider:
         facts = tuple(AskFact("file", path) for path in files)
         request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)
         return await listener.on_ask(request) == ALLOW
-
-
-@asynccontextmanager
-async def _hold(
-    lock: asyncio.Lock, meanwhile: Callable[[], AbstractAsyncContextManager[None]]
-) -> AsyncIterator[None]:
-    """Hold a lock; `meanwhile` releases what its holder may need during the wait."""
-    if lock.locked():
-        async with meanwhile():
-            await lock.acquire()
-    else:
-        await lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _in_use(session: Session, before: float) -> bool:

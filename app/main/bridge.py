@@ -191,6 +191,7 @@ class Bridge:
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()
+            self._joined.schedules.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
@@ -199,6 +200,7 @@ class Bridge:
             self._joined.scheduler.start()
             self._joined.reviews.start()
             self._joined.together.start()
+            self._joined.delegations.start()
         self._started.set()
 
     async def stop(self) -> None:
@@ -211,6 +213,7 @@ class Bridge:
         await self.changes.close()
         await self.checkups.close()
         await self._joined.listeners.close()
+        await self._joined.delegations.close()
         await self._joined.scheduler.close()
         await self._joined.together.close()
         await self._joined.reviews.close()
@@ -223,6 +226,7 @@ class Bridge:
         await self._joined.progress.close()
         await self._joined.ledger.close()
         await self._joined.memory.close()
+        await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.tooling.doors.close()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.core.ports import Forge
 from app.core.reviewing import Submission
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Judged, Proposal, Repository
+from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 
 
 class CurrentForge:
@@ -48,6 +48,10 @@ class CurrentForge:
     async def review(self, submission: Submission) -> str | None:
         """Publish an agent's review of a branch; None where there is no place for it."""
         return None if self.forge is None else await self.forge.review(submission)
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that others say about an open pull request."""
+        return None if self.forge is None else await self.forge.examine(repository, agent, branch)
 
     async def head(self, session: Session) -> Head | None:
         """Return the head of a session whose place is a pull request."""

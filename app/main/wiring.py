@@ -46,6 +46,7 @@ from app.core.together.review_loop import ReviewLoop
 from app.core.together.reviews import Reviews
 from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
@@ -69,7 +70,7 @@ from app.main.terms import (
     terms_of,
     zone_of,
 )
-from app.main.together import delegation_limits, description_of, scope_of
+from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
@@ -119,6 +120,7 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            plan=lambda: self.schedules.start(),
         )
 
     @cached_property
@@ -142,8 +144,17 @@ class Joined(Workshop):
 
     def _tools(self) -> Iterator[Tool]:
         """List the tools, group by group."""
+        stores = self._stores
         yield from self.agent_tools.tools()
         yield from ReviewTools(self.reviews, self.together, self.delegations).tools()
+        yield from own_tools(
+            self._turn_context,
+            self.engine,
+            Homes(stores.delegations, stores.sessions, stores.turns),
+            self.schedules,
+            self.forge,
+            self.files,
+        )
 
     @cached_property
     def warden(self) -> Warden:
@@ -222,6 +233,7 @@ class Joined(Workshop):
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            abandon=lambda asked: self.delegations.stop(asked),
         )
 
     @cached_property
@@ -317,6 +329,7 @@ class Joined(Workshop):
             refusal=access_of(self._configuration).refusal,
             target=self._target_of,
             limits=lambda: delegation_limits(self._configuration),
+            redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
             feed=self.feed,

@@ -27,11 +27,13 @@ from app.core.schedules.runs import RUN
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of
+from app.store.commits.endings import stop_turn
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.posts import insert_post
 from app.store.tables import (
     OFFER,
+    OPEN_TURN,
     delegation,
     message,
     place,
@@ -137,6 +139,35 @@ class DelegationRows:
         seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
         return Answer(_last_words(said), turn_error(row.error), seconds, cost)
 
+    async def stop(self, delegations: Sequence[int]) -> Sequence[int]:
+        """Stop delegations and all that they led to, in one commit; return the posts."""
+
+        def write(connection: Connection) -> list[int]:
+            asked = delegation.c.id.in_(delegations)
+            return _stop(connection, asked, self._now())
+
+        return await self._database.writer.run(write)
+
+    def due(self, seconds: float) -> float | None:
+        """Tell when the first tree with open work has gone on for this long."""
+        with self._database.engine.connect() as connection:
+            began = [since for _, since in _open_trees(connection)]
+        return min(began) + seconds if began else None
+
+    async def stop_due(self, seconds: float) -> Sequence[int]:
+        """Stop what is open in trees that have gone on for this long, and tell people once."""
+
+        def write(connection: Connection) -> list[int]:
+            now, posts = self._now(), list[int]()
+            for root, since in _open_trees(connection):
+                if since + seconds <= now:
+                    posts += _stop(connection, in_tree(root), now)
+                    mark = f"limit:time:{root['root_turn'] or 0}:{since}"
+                    posts += _tell_limit(connection, root, "time", mark, now)
+            return posts
+
+        return await self._database.writer.run(write)
+
     async def told(self, delegations: Sequence[int]) -> None:
         """Record that the agent that asked knows these answers."""
         known = delegation.c.id.in_(delegations) & delegation.c.told_at.is_(None)
@@ -214,6 +245,37 @@ def _begin(
     made = connection.execute(insert(delegation).values(row).returning(delegation.c.id))
     found = connection.execute(_ONE, {"of": made.scalar_one()}).one()
     return Begun(delegation_of(found), posts=(post,))
+
+
+def _stop(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
+    """Stop the open turns of some delegations."""
+    turns = connection.execute(
+        select(delegation.c.turn)
+        .join(turn, turn.c.id == delegation.c.turn)
+        .where(which, OPEN_TURN, turn.c.stopped.is_(False))
+    )
+    return [post for each in turns.scalars().all() for post in stop_turn(connection, each, now)]
+
+
+def _open_trees(connection: Connection) -> list[tuple[dict[str, int | None], float]]:
+    """List the trees with open work, and since when each has gone on.
+
+    That is since its first delegation, or since a person last said something in its place.
+    """
+    roots = (delegation.c.root_place, delegation.c.root_session, delegation.c.root_turn)
+    still = turn.c.id == delegation.c.turn
+    rows = connection.execute(
+        select(*roots).join(turn, still).where(OPEN_TURN, turn.c.stopped.is_(False)).distinct()
+    ).all()
+    trees: list[tuple[dict[str, int | None], float]] = []
+    for row in rows:
+        root = {column.name: value for column, value in zip(roots, row, strict=True)}
+        first = connection.execute(
+            select(func.min(delegation.c.created_at)).where(in_tree(root))
+        ).scalar_one()
+        said = connection.execute(_LAST_WORD, {"of": row.root_place}).first()
+        trees.append((root, max(first, said.at if said else 0.0)))
+    return trees
 
 
 def _caller(connection: Connection, new: NewDelegation) -> Row[Any] | None:

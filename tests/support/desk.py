@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +50,7 @@ from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.stores.inbox import DeliveryStore
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.scope import Scope
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
@@ -61,13 +62,15 @@ from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
 from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.core.workspaces import Workspace
+from app.main.together import own_tools
 from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
 from app.store.database import Database
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
-from tests.support.memory import ANN, delivery, obey_alone, open_stores
+from tests.support.forge import Forge
+from tests.support.memory import ANN, delivery, heard, obey_alone, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -359,6 +362,7 @@ class Desk:
     scheduler: Scheduler
     delegations: Delegations
     toolbox: Toolbox
+    memory: MemoryKeeper
     availability: Availabilities
     inbound: dict[str, Inbound] = field(default_factory=dict)
 
@@ -366,10 +370,10 @@ class Desk:
         """Wait until something is so."""
         await self.stir.until(seen)
 
-    async def hear(self, heard: Heard, by: str | None = None) -> Accepted:
+    async def hear(self, said: Heard, by: str | None = None) -> Accepted:
         """Let an adapter, usually the first, hear something; wait until it is decided."""
         arrived = delivery(by or next(iter(self.adapters)))
-        self.inbound[arrived.delivery_id] = heard
+        self.inbound[arrived.delivery_id] = said
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.intake.settle(arrived)
 
@@ -410,6 +414,11 @@ class Desk:
         (last,) = await self.stores.deliveries.recent(before=None, limit=1)
         return last
 
+    async def ask(self, *agents: str, place: str = "t1", text: str = "go") -> tuple[int, ...]:
+        """Let a person ask agents; returns the turns that begin."""
+        begun = await self.hear(replace(heard(text, place), mentions=agents))
+        return tuple(ref.turn for ref in begun.turns)
+
     async def call(self, agent: str, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """Use a tool as an agent, in the conversation in which it was prompted last."""
         prompts = (line for line in reversed(self.launcher.lines) if line.what == "prompt")
@@ -440,10 +449,13 @@ async def open_desk(
             yield desk
         finally:
             async with asyncio.timeout(PATIENCE_SECONDS):
+                await desk.delegations.close()
                 await desk.scheduler.close()
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
                 await desk.ledger.close()
+                await desk.memory.close()
+                await desk.schedules.close()
                 await desk.live.close()
                 await outbox.close(grace=0)
 
@@ -463,6 +475,7 @@ async def running_desk(
         desk.ledger.start()
         desk.intake.start()
         desk.scheduler.start()
+        desk.delegations.start()
         yield desk
 
 
@@ -495,6 +508,8 @@ def _joined(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
+        remember=lambda: shop.memory.start(),
+        plan=lambda: book.start(),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -546,6 +561,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
         terms={
             agent: Terms(
@@ -604,6 +620,7 @@ def _joined(
         refusal=Access().refusal,
         target=lambda _session: "none",
         limits=lambda: rules.delegation,
+        redact=vault.redact,
         engine=engine,
         outbox=outbox,
         feed=feed,
@@ -641,9 +658,20 @@ def _joined(
         schedules=book,
         scheduler=scheduler,
         delegations=delegations,
+        memory=shop.memory,
         availability=availability,
         toolbox=Toolbox(
-            AgentTools(delegations, roster).tools(),
+            (
+                *AgentTools(delegations, roster).tools(),
+                *own_tools(
+                    shop,
+                    engine,
+                    Homes(stores.delegations, stores.sessions, stores.turns),
+                    book,
+                    Forge(folder / "forge.json"),
+                    AgentFiles(folder, vault),
+                ),
+            ),
             scopes,
             stores.sessions,
             stores.turns,

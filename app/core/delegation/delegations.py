@@ -6,8 +6,11 @@ use the agent that is asked, which then works under its own lists and policy.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from functools import partial
+from typing import Literal, Protocol
 
 from app.core.adapters import Adapter
 from app.core.delegation import wording
@@ -27,12 +30,40 @@ from app.core.ports import Clock, TurnEngine
 from app.core.retry import persist
 from app.core.roster import Colleague, Roster
 from app.core.stores.sessions import SessionStore, TurnStore
-from app.core.types import Session, SessionState, Speaker, Turn
+from app.core.tasks import Tasks
+from app.core.types import OPEN_TURN_STATES, Session, SessionState, Speaker, Turn
 from app.errors import Conflict, NotFound, SpeakerUnknown
+
+ANSWER_CHARACTERS = 60_000
+"""The longest answer that an agent gets from another one: some twenty pages."""
 
 Refusal = Callable[[Adapter, Speaker, PlaceKey], Awaitable[str | None]]
 """Says why a person may not use an agent in a place; None if they may."""
-Resolution = Literal["latest", "create", "latest-or-create"]
+
+
+def cut(answer: str) -> str:
+    """Return the beginning of a long answer."""
+    if len(answer) <= ANSWER_CHARACTERS:
+        return answer
+    return f"{answer[:ANSWER_CHARACTERS]}\n{wording.CUT}"
+
+
+class Engine(TurnEngine, Protocol):
+    """Runs turns, and lets them wait for other agents."""
+
+    async def wait(
+        self,
+        session: int,
+        delegation: int,
+        ended: Callable[[], Awaitable[None]],
+        *,
+        seconds: float,
+    ) -> Literal["ended", "late", "over"]:
+        """Let the running turn of a session wait for a delegation, without a slot.
+
+        Returns what came first: its end, the bound, or the end of the turn that waits.
+        """
+        ...
 
 
 class Delegations:
@@ -50,7 +81,8 @@ class Delegations:
         refusal: Refusal,
         target: Callable[[Session], str],
         limits: Callable[[], DelegationLimits],
-        engine: TurnEngine,
+        redact: Callable[[str], str],
+        engine: Engine,
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
@@ -69,10 +101,21 @@ class Delegations:
         self._refusal = refusal
         self._target = target
         self._limits = limits
+        self._redact = redact
         self._engine = engine
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
+        self._tasks = Tasks("delegations")
+        self._timer: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Watch how long what an earlier run left may still take."""
+        self._watch()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        await self._tasks.close()
 
     # Who may ask whom.
 
@@ -132,7 +175,7 @@ class Delegations:
         self,
         session: Session,
         turn: Turn,
-        to: str,
+        agent: Colleague,
         task: str,
         *,
         kind: Kind = "message",
@@ -148,7 +191,6 @@ class Delegations:
         Raises:
             Conflict: it may not, or a limit is reached.
         """
-        agent = self.find(session.key.agent, to)
         cause = self._store.of_turn(turn.id)
         root = session if cause is None else self._known(cause.root_session)
         people = [cause.person] if cause is not None else self._people(turn)
@@ -161,7 +203,7 @@ class Delegations:
                 agent.id,
                 session.id,
                 turn.id,
-                task,
+                self._redact(task),
                 people[-1],
                 going_on,
                 speaker=Speaker(session.key.agent, title, "agent"),
@@ -189,6 +231,7 @@ class Delegations:
         self._feed.notify(made.root_session)
         self._feed.notify(made.session)
         self._engine.submit(made.session)
+        self._watch()
         return made
 
     def resolve(self, session: Session, agent: Colleague, wanted: str) -> int | None:
@@ -212,6 +255,47 @@ class Delegations:
             raise Conflict(wording.NO_SESSION.format(name=wanted, agent=agent.title))
         return found
 
+    async def wait(self, asked: Delegation, *, seconds: float) -> Delegation:
+        """Let the turn that asked wait for a delegation, at most this long.
+
+        Raises:
+            Conflict: the turn that asked is over.
+        """
+        waiting = partial(self._ended, asked)
+        came = await self._engine.wait(asked.caller_session, asked.id, waiting, seconds=seconds)
+        if came == "over":
+            raise Conflict(wording.OVER)
+        return self.read(asked.id)
+
+    async def _ended(self, asked: Delegation) -> None:
+        with self._feed.watching(asked.session) as changed:
+            while self.read(asked.id).state in OPEN_TURN_STATES:
+                await changed.wait()
+                changed.clear()
+
+    async def stop(self, delegations: Sequence[int]) -> None:
+        """Stop delegations, and all that they led to."""
+        if delegations:
+            self._outbox.send(*await persist(self._clock, self._store.stop, delegations))
+            for each in delegations:
+                session = self.read(each).session
+                await self._engine.cancel(session)
+                self._feed.notify(session)
+
+    def _watch(self) -> None:
+        """Watch how long agents go on; called whenever there may be more to watch."""
+        if self._timer is None or self._timer.done():
+            self._timer = self._tasks.start(self._end_in_time(), name="time limit")
+
+    async def _end_in_time(self) -> None:
+        while (due := self._store.due(self._limits().seconds)) is not None:
+            if (left := due - self._clock.now()) > 0:
+                await self._clock.sleep(left)
+                continue
+            posts = await persist(self._clock, self._store.stop_due, self._limits().seconds)
+            self._outbox.send(*posts)
+            await self._engine.cancel(0)
+
     # What came of it.
 
     def read(self, delegation: int) -> Delegation:
@@ -229,9 +313,12 @@ class Delegations:
         """List what the agents of a place asked for, oldest first."""
         return self._store.begun_in(place)
 
-    def answer(self, delegation: Delegation) -> Answer:
-        """Read what came of a delegation so far."""
-        return self._store.answer(delegation)
+    async def take_answer(self, delegation: Delegation) -> Answer:
+        """Read what came of a delegation for the agent that asked, which then knows it."""
+        answer = self._store.answer(delegation)
+        await persist(self._clock, self._store.told, [delegation.id])
+        # Redacted again: text that a tool call had cut in two is joined here for the first time.
+        return replace(answer, text=cut(self._redact(answer.text)))
 
     def _is_here(self, session_id: int) -> bool:
         session = self._sessions.session(session_id)

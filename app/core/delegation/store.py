@@ -58,6 +58,21 @@ class DelegationStore(Protocol):
         """Read what came of a delegation so far."""
         ...
 
+    async def stop(self, delegations: Sequence[int]) -> Sequence[int]:
+        """Stop delegations and all that they led to, in one commit; returns the posts to send."""
+        ...
+
+    def due(self, seconds: float) -> float | None:
+        """Tell when the first tree with open work has gone on for this long."""
+        ...
+
+    async def stop_due(self, seconds: float) -> Sequence[int]:
+        """Stop what is open in trees that have gone on for this long, and tell people once.
+
+        Returns the posts to send.
+        """
+        ...
+
     async def told(self, delegations: Sequence[int]) -> None:
         """Record that the agent that asked knows these answers."""
         ...

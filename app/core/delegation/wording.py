@@ -30,3 +30,5 @@ NO_SESSION: Final = (
     "There is no session {name!r} of {agent} that was begun here. Use session create to begin one."
 )
 NO_LATEST: Final = "{agent} was not asked here yet. Use session create to begin."
+OVER: Final = "Your turn is over: nothing waits for the answer any more."
+CUT: Final = "[The rest is left out: the answer is too long.]"

@@ -8,11 +8,34 @@ from typing import Any, Final
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.types import Delegation
 from app.core.roster import Roster
-from app.core.tools.tool import Arguments, Caller, Result, Tool
+from app.core.tools import wording
+from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.types import OPEN_TURN_STATES, TurnState
 
 TASK_CHARACTERS: Final = 32_000
 """The longest message to an agent: some ten pages."""
 
+NAME_CHARACTERS: Final = 80
+SYNC_SECONDS: Final = 300
+"""How long a call waits for an answer, unless it says otherwise."""
+MOST_SECONDS: Final = 3600
+LISTED: Final = 50
+"""How many a list shows: the last ones."""
+LATEST_OR_CREATE: Final = "latest-or-create"
+
+_STATES: Final[dict[TurnState, str]] = {
+    TurnState.QUEUED: "queued",
+    TurnState.PARKED: "waiting",
+    TurnState.DONE: "done",
+    TurnState.FAILED: "failed",
+    TurnState.CANCELLED: "stopped",
+}
+_ID: Final = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 20,
+    "description": "The id that agents_message or agents_spawn gave.",
+}
 _TO: Final = {
     "type": "string",
     "minLength": 1,
@@ -31,7 +54,7 @@ _SESSION: Final = {
     "type": "string",
     "minLength": 1,
     "maxLength": 40,
-    "default": "latest-or-create",
+    "default": LATEST_OR_CREATE,
     "description": (
         "latest: go on with the last conversation that you had with it here. create: begin a new "
         "one. latest-or-create: go on if there is one. Or the session that an earlier call gave."
@@ -66,9 +89,72 @@ class AgentTools:
                     "to": _TO,
                     "text": _TEXT,
                     "session": _SESSION,
+                    "mode": {
+                        "type": "string",
+                        "enum": ["sync", "async"],
+                        "default": "sync",
+                        "description": (
+                            "sync: wait for the answer. async: get an id at once, and the answer "
+                            "later with agents_result."
+                        ),
+                    },
+                    "timeout": _seconds(
+                        SYNC_SECONDS, "How long to wait; the work goes on after that."
+                    ),
                 },
                 ("agents.ask",),
                 self._message,
+            ),
+            Tool(
+                "agents_spawn",
+                "Give another agent a task to work on next to you, and get an id at once. Use it "
+                "for work that takes long, or for several tasks at the same time.",
+                {
+                    "agent": _TO,
+                    "task": _TEXT,
+                    "workspace": {
+                        "type": "string",
+                        "enum": ["new-branch", "same-branch", "read-only"],
+                        "default": "new-branch",
+                        "description": (
+                            "What it works on. new-branch: a branch of its own. same-branch: your "
+                            "branch, with what you have pushed. read-only: your branch for "
+                            "reading."
+                        ),
+                    },
+                    "name": {
+                        "type": "string",
+                        "maxLength": NAME_CHARACTERS,
+                        "default": "",
+                        "description": "A short name of the task, for people.",
+                    },
+                },
+                ("agents.spawn",),
+                self._spawn,
+            ),
+            Tool(
+                "agents_status",
+                "List what you asked other agents to do here, with id and state.",
+                {},
+                ("agents.read",),
+                self._status,
+            ),
+            Tool(
+                "agents_result",
+                "Get the answer to something that you asked for, by its id.",
+                {
+                    "id": _ID,
+                    "timeout": _seconds(0, "How long to wait for the answer if it is not there."),
+                },
+                ("agents.read",),
+                self._result,
+            ),
+            Tool(
+                "agents_stop",
+                "Stop something that you asked another agent to do, by its id.",
+                {"id": _ID},
+                ("agents.stop",),
+                self._stop,
             ),
         )
 
@@ -87,15 +173,73 @@ class AgentTools:
         }
 
     async def _message(self, caller: Caller, arguments: Arguments) -> Result:
-        to = arguments["to"]
-        agent = self._delegations.find(caller.agent, to)
-        going_on = self._delegations.resolve(
-            caller.session, agent, arguments.get("session", "latest-or-create")
-        )
+        agent = self._delegations.find(caller.agent, arguments["to"])
+        wanted = arguments.get("session", LATEST_OR_CREATE)
         made = await self._delegations.ask(
-            caller.session, caller.turn, to, arguments["text"], going_on=going_on
+            caller.session,
+            caller.turn,
+            agent,
+            arguments["text"],
+            going_on=self._delegations.resolve(caller.session, agent, wanted),
+        )
+        if arguments.get("mode", "sync") == "async":
+            return self._describe(made)
+        return await self._wait(made, arguments.get("timeout", SYNC_SECONDS))
+
+    async def _spawn(self, caller: Caller, arguments: Arguments) -> Result:
+        made = await self._delegations.ask(
+            caller.session,
+            caller.turn,
+            self._delegations.find(caller.agent, arguments["agent"]),
+            arguments["task"],
+            kind="spawn",
+            name=arguments.get("name", ""),
+            workspace=arguments.get("workspace", "new-branch"),
         )
         return self._describe(made)
+
+    async def _status(self, caller: Caller, _arguments: Arguments) -> Result:
+        begun = [
+            each
+            for each in self._delegations.begun_in(caller.session.place)
+            if each.caller_session == caller.session.id
+        ]
+        return {"asked": [self._describe(each) for each in begun[-LISTED:]]}
+
+    async def _result(self, caller: Caller, arguments: Arguments) -> Result:
+        found = self._own(caller, arguments["id"])
+        return await self._wait(found, arguments.get("timeout", 0))
+
+    async def _stop(self, caller: Caller, arguments: Arguments) -> Result:
+        found = self._own(caller, arguments["id"])
+        await self._delegations.stop([found.id])
+        return self._describe(self._delegations.read(found.id))
+
+    def _own(self, caller: Caller, number: str) -> Delegation:
+        """Find what a session asked for.
+
+        Raises:
+            ToolRefused: it did not.
+        """
+        for each in self._delegations.begun_in(caller.session.place):
+            if str(each.id) == number and each.caller_session == caller.session.id:
+                return each
+        raise ToolRefused(wording.NOT_ASKED.format(id=number))
+
+    async def _wait(self, asked: Delegation, seconds: float) -> Result:
+        """Wait for an answer, at most this long, and return what there is."""
+        if asked.state in OPEN_TURN_STATES and seconds > 0:
+            asked = await self._delegations.wait(asked, seconds=seconds)
+        found = self._describe(asked)
+        if asked.state in OPEN_TURN_STATES:
+            return {**found, "note": wording.STILL_WORKS}
+        answer = await self._delegations.take_answer(asked)
+        return {
+            **found,
+            "answer": answer.text,
+            **({"problem": answer.problem} if answer.problem else {}),
+            "usage": {"seconds": round(answer.seconds, 1), "usd": round(answer.cost, 4)},
+        }
 
     def _describe(self, made: Delegation) -> dict[str, Any]:
         agent = self._roster.find(made.agent)
@@ -103,5 +247,17 @@ class AgentTools:
             "id": str(made.id),
             "agent": made.agent if agent is None else agent.name,
             "session": str(made.session),
-            "state": made.state.value,
+            "state": _STATES.get(made.state, "working"),
+            **({"name": made.name} if made.name else {}),
         }
+
+
+def _seconds(default: int, words: str) -> dict[str, Any]:
+    """Describe a parameter for a bounded wait."""
+    return {
+        "type": "number",
+        "minimum": 0,
+        "maximum": MOST_SECONDS,
+        "default": default,
+        "description": f"{words} In seconds.",
+    }

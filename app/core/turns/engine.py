@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from app.core import wording
@@ -19,7 +19,9 @@ from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
+from app.core.turns.waits import Outcome
 from app.core.types import TurnState
+from app.core.updates import Ask, AskRequest
 
 logger = logging.getLogger(__name__)
 
@@ -68,15 +70,39 @@ class EmbeddedTurnEngine:
             run.hurry()
 
     async def cancel(self, session_id: int) -> None:
-        """Stop a session's running turn, if it has one."""
+        """Stop a session's running turn, if it has one, and those that were stopped with it."""
+        own_first = sorted(self._running, key=lambda each: each != session_id)
+        async with asyncio.TaskGroup() as group:
+            for each in own_first:
+                group.create_task(self._running[each].stop())
+
+    async def wait(
+        self,
+        session_id: int,
+        delegation: int,
+        ended: Callable[[], Awaitable[None]],
+        *,
+        seconds: float,
+    ) -> Outcome:
+        """Let a session's running turn wait until a delegation has ended, at most this long."""
         run = self._running.get(session_id)
-        if run is not None:
-            await run.stop()
+        return "over" if run is None else await run.waits.wait(delegation, ended(), seconds)
 
     def running(self, session_id: int) -> int | None:
         """Return the turn that a session runs, if it runs one."""
         run = self._running.get(session_id)
         return None if run is None else run.turn_id
+
+    async def ask(self, session_id: int, request: AskRequest, *, patience: float) -> Ask | None:
+        """Let the running turn of a session ask people; it waits as for any ask, but not longer.
+
+        Returns the question as it is then, None if no turn runs.
+
+        Raises:
+            Conflict: too many questions are open.
+        """
+        run = self._running.get(session_id)
+        return None if run is None else await run.ask(request, patience=patience)
 
     async def ended(self, session_id: int) -> None:
         """Wait until no turn of a session runs."""
@@ -153,5 +179,6 @@ class EmbeddedTurnEngine:
                     return
                 # A separate task, so that stopping the turn does not stop the session.
                 await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
+                self._context.feed.notify(session_id)
         finally:
             del self._busy[session_id]

@@ -30,8 +30,10 @@ from app.core.turns.pauses import TurnPauses
 from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.core.turns.reflection import Reflection
 from app.core.turns.turn_context import TurnContext
+from app.core.turns.waits import TurnWaits
 from app.core.types import Session, Turn, TurnState
 from app.core.updates import (
+    Ask,
     AskRequest,
     BridgeUpdate,
     FileUpdate,
@@ -83,6 +85,8 @@ class TurnRun:
             course=self._course,
             display=self._display,
         )
+        self.waits = TurnWaits(context.clock, slot, self._asks.timer, self._watches)
+        """Its waits for other agents."""
 
     @property
     def turn_id(self) -> int:
@@ -170,6 +174,10 @@ class TurnRun:
             return None
         return await self._asks.answer(request, self._live.workspace)
 
+    async def ask(self, request: AskRequest, *, patience: float) -> Ask | None:
+        """Ask people a question of a tool; returns it as it is after a while."""
+        return await self._asks.put(request, patience=patience)
+
     async def _take_file(self, update: FileUpdate) -> None:
         """Keep a file that is part of an answer, and name it there."""
         await self._router.take(TextUpdate(update.words))
@@ -222,7 +230,7 @@ class TurnRun:
             self._display.progress()
         async with AsyncExitStack() as stack:
             attended = workspaces.attended(self._session, target, self, meanwhile=self._slot.lend)
-            await stack.enter_async_context(attended)
+            self.waits.hold = await stack.enter_async_context(attended)
             self._display.note(self._where)
             end = await self._work()
             self._course.take(Event.END)
@@ -247,6 +255,7 @@ class TurnRun:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:
             self._course.take(Event.END)
+            self.waits.close()
             await self._watches.close()
 
     async def _watch(self, agent: AgentSession) -> None:
@@ -403,6 +412,7 @@ class TurnRun:
         redact = self._context.vault.redact
         facts = {"failure": failure.data(redact)}
         await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
+        await self._context.abandon(tuple(self.waits.awaited))
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -69,6 +69,8 @@ class TurnContext:
     """Is told how turns end, so that it is known which agents can work."""
     memory: MemoryKeeper
     """What agents remember across conversations."""
+    abandon: Callable[[Sequence[int]], Awaitable[None]]
+    """Stops the delegations that a turn waited for when it failed."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
     estimate: Estimate = lambda _model, _tokens: None

@@ -13,11 +13,22 @@ from sqlalchemy import Connection, insert, select, update
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
+from app.store.commits.answers import leave_questions, outlives, tell_unused_answers
 from app.store.commits.asks import close_asks, target_of
 from app.store.commits.schedules import count_runs
 from app.store.commits.words import forget_words
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
-from app.store.tables import ASK_HOLDS, ASK_IS_OPEN, ask, heard, session, turn
+from app.store.tables import (
+    ASK_HOLDS,
+    ASK_IS_OPEN,
+    ASK_STAYS,
+    OPEN_TURN,
+    ask,
+    delegation,
+    heard,
+    session,
+    turn,
+)
 from app.store.transcript import insert_entries
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
@@ -57,7 +68,10 @@ def end_parked(connection: Connection, session_id: int, now: float) -> list[int]
     return [
         post
         for turn_id in parked.scalars().all()
-        for post in end_waiting(connection, turn_id, STOPPED, now)
+        for post in (
+            *end_waiting(connection, turn_id, STOPPED, now),
+            *stop_children(connection, turn_id, now),
+        )
     ]
 
 
@@ -112,6 +126,8 @@ def go_on_after(
     connection.execute(update(ask).where(ask.c.turn == turn_id, alive).values(turn=new_id))
     _close_turn(connection, turn_id, TurnState.DONE, now)
     connection.execute(update(turn).where(turn.c.id == turn_id).values(successor=new_id))
+    for of_turn in (delegation.c.turn, delegation.c.caller_turn, delegation.c.root_turn):
+        connection.execute(update(delegation).where(of_turn == turn_id).values({of_turn: new_id}))
     ended = end_post(connection, turn_post_key(turn_id), "done", note)
     begun = NewPost(
         turn_post_key(new_id),
@@ -143,15 +159,32 @@ def stop_session(
         .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
         .values(held=True)
     )
-    if first.state in RUNNING:
-        connection.execute(update(turn).where(turn.c.id == first.id).values(stopped=True))
-        return ended
-    if first.paused is not None:
-        return ended + end_waiting(connection, first.id, STOPPED, now)
-    posts = end_turn(connection, first.id, TurnState.CANCELLED, ended_by(STOPPED), now)
-    # A turn that never started has no rows, and its notice must not split another turn's rows.
-    say(connection, session_id, None, STOPPED, now)
-    return ended + posts
+    return ended + stop_turn(connection, first.id, now)
+
+
+def stop_turn(connection: Connection, turn_id: int, now: float) -> list[int]:
+    """Stop one open turn, and all that agents were asked for by it."""
+    row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+    posts: list[int] = []
+    if row.state in RUNNING:
+        connection.execute(update(turn).where(turn.c.id == turn_id).values(stopped=True))
+    elif row.paused is not None or row.state == TurnState.PARKED:
+        posts = end_waiting(connection, turn_id, STOPPED, now)
+    elif row.state == TurnState.QUEUED:
+        posts = end_turn(connection, turn_id, TurnState.CANCELLED, ended_by(STOPPED), now)
+        # A turn that never started has no rows, and its notice must not split another turn's rows.
+        say(connection, row.session, None, STOPPED, now)
+    return posts + stop_children(connection, turn_id, now)
+
+
+def stop_children(connection: Connection, turn_id: int, now: float) -> list[int]:
+    """Stop what agents were asked for by a turn and have not finished."""
+    children = connection.execute(
+        select(delegation.c.turn)
+        .join(turn, turn.c.id == delegation.c.turn)
+        .where(delegation.c.caller_turn == turn_id, OPEN_TURN, turn.c.stopped.is_(False))
+    )
+    return [post for each in children.scalars().all() for post in stop_turn(connection, each, now)]
 
 
 def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:
@@ -209,9 +242,15 @@ def end_turn(
     error: str = "",
 ) -> list[int]:
     """End a turn and its asks, with or without a process; return the posts."""
-    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
+    stays = state is TurnState.DONE and outlives(connection, turn_id)
+    which = ask.c.turn == turn_id
+    if stays:
+        leave_questions(connection, which)
+        which &= ~ASK_STAYS
+    posts = close_asks(connection, which, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
     posts += _present(finish_post(connection, turn_post_key(turn_id), content))
+    posts += tell_unused_answers(connection, turn_id, now) if stays else []
     return posts + count_runs(connection, turn_id, state, now)
 
 

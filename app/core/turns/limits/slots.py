@@ -67,16 +67,26 @@ class Slot:
         for free in self._free[:taken]:
             free.release()
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[None]:
-        """Give the slot back while waiting; a turn that ends meanwhile does not retake it."""
+    def lay_down(self) -> None:
+        """Give the slot back for a wait."""
         self._waiting += 1
         self.leave()
-        try:
-            yield
-        finally:
-            self._waiting -= 1
+
+    async def pick_up(self) -> None:
+        """Take the slot again after a wait, unless the turn waits for something else as well."""
+        self._waiting -= 1
         if not self._waiting:
             await self.take()
         if self._waiting:
-            self.leave()  # another question was asked while this waited for the slot
+            self.leave()  # another wait began while this one waited for the slot
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[None]:
+        """Give the slot back while waiting; a turn that ends meanwhile does not retake it."""
+        self.lay_down()
+        try:
+            yield
+        except BaseException:
+            self._waiting -= 1
+            raise
+        await self.pick_up()

@@ -15,7 +15,8 @@ class WorkTimer:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._asks = 0
-        self._asked = 0.0
+        self._others = 0
+        self._paused = 0.0
         self._waited = 0.0
         self._active = 0.0
         self._at_work = asyncio.Event()
@@ -25,21 +26,40 @@ class WorkTimer:
     @contextmanager
     def asking(self) -> Iterator[None]:
         """Count the time in which at least one ask is open."""
-        self._active = self._clock.monotonic()
-        if not self._asks:
-            self._asked = self._active
-            self._at_work.clear()
-            self._asking.set()
+        self._pause()
         self._asks += 1
+        self._active = self._clock.monotonic()
+        self._asking.set()
         try:
             yield
         finally:
             self._asks -= 1
             self._active = self._clock.monotonic()
             if not self._asks:
-                self._waited += self._active - self._asked
                 self._asking.clear()
-                self._at_work.set()
+            self._resume()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave out the time in which the turn waits for other agents."""
+        self._pause()
+        self._others += 1
+        try:
+            yield
+        finally:
+            self._others -= 1
+            self._active = self._clock.monotonic()
+            self._resume()
+
+    def _pause(self) -> None:
+        if not self._asks + self._others:
+            self._paused = self._clock.monotonic()
+            self._at_work.clear()
+
+    def _resume(self) -> None:
+        if not self._asks + self._others:
+            self._waited += self._clock.monotonic() - self._paused
+            self._at_work.set()
 
     @property
     def is_asking(self) -> bool:
@@ -63,7 +83,8 @@ class WorkTimer:
         """Wait until an ask has been open this long and nothing else has happened."""
         while True:
             await self._asking.wait()
-            left = seconds - (self._clock.monotonic() - self._active)
+            idle = 0.0 if self._others else self._clock.monotonic() - self._active
+            left = seconds - idle
             if left <= 0:
                 return
             await self._clock.sleep(left)
