@@ -42,6 +42,7 @@ from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
+from app.core.together.race import Race
 from app.core.together.review_loop import ReviewLoop
 from app.core.together.reviews import Reviews
 from app.core.together.together import Together
@@ -400,7 +401,14 @@ class Joined(Workshop):
             rounds=lambda: self._configuration.limits.review_rounds,
             redact=self._base.vault.redact,
         )
-        return Together(grouping, self.feed, review=review, panel=Panel(grouping))
+        race = Race(
+            grouping,
+            self.workspaces,
+            self.ledger,
+            page=page_of(self._configuration),
+            seconds=self._configuration.limits.ask_hours * 3600,
+        )
+        return Together(grouping, self.feed, review=review, panel=Panel(grouping), race=race)
 
     @cached_property
     def picker(self) -> RepositoryPicker:

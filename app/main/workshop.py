@@ -127,6 +127,7 @@ class Workshop:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
+            is_held=stores.groups.is_held,
             joint=JointWork(
                 SharedClones(
                     self._clones,

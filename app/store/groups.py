@@ -8,13 +8,16 @@ from sqlalchemy import Connection, bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Heard
-from app.core.types import BridgeSessionRequest
+from app.core.together.store import Picked
+from app.core.types import BridgeSessionRequest, TurnRef
+from app.core.updates import AskRequest
 from app.store.commits.admission import enter
+from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.decisions import place_of
 from app.store.delegations import read_last_words
 from app.store.proposals import say_at_home
-from app.store.tables import delegation, told, turn
+from app.store.tables import ask, delegation, told, turn
 
 _OVER = "over:"
 _UNFINISHED = (
@@ -24,6 +27,18 @@ _UNFINISHED = (
         delegation.c.group != "",
         ~select(told.c.mark).where(told.c.mark == _OVER + delegation.c.group).exists(),
     )
+)
+_HELD = (
+    select(delegation.c.id)
+    .where(
+        delegation.c.session == bindparam("of"),
+        delegation.c.kind == "race",
+        ~select(told.c.mark).where(told.c.mark == _OVER + delegation.c.group).exists(),
+    )
+    .limit(1)
+)
+_ASKED = select(ask.c.state, ask.c.answer).where(
+    ask.c.kind == "race", ask.c.call == bindparam("of")
 )
 _REVIEWED = (
     select(delegation.c.caller_session)
@@ -79,6 +94,29 @@ class GroupRows:
         """Return the session whose work another one was asked to review; None if it was not."""
         row = self._database.one(_REVIEWED, of=session_id)
         return None if row is None else int(row.caller_session)
+
+    async def ask(
+        self, group: str, ref: TurnRef, request: AskRequest, *, deadline: float
+    ) -> tuple[int, ...]:
+        """Ask people once about a group, where it began; return the posts to send."""
+
+        def write(connection: Connection) -> tuple[int, ...]:
+            if connection.execute(_ASKED, {"of": group}).first() is not None:
+                return ()
+            now = self._now()
+            shown = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
+            return (shown[1],)
+
+        return await self._database.writer.run(write)
+
+    def picked(self, group: str) -> Picked | None:
+        """Read what people answered about a group; None if they were not asked."""
+        row = self._database.one(_ASKED, of=group)
+        return None if row is None else Picked(row.state, row.answer or "")
+
+    def is_held(self, session_id: int) -> bool:
+        """Tell whether the work of a session waits for people to pick it."""
+        return self._database.one(_HELD, of=session_id) is not None
 
     def last_words(self, session_id: int) -> str:
         """Read what the last turn of a session that is done ended with."""

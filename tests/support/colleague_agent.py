@@ -1,12 +1,11 @@
 """The demo agent as a colleague: it reviews by looking for the word `broken`, and repairs that.
 
-A panel's question it answers by its name.
+It leaves a file `stubborn.txt` as it is, and waits to be let go before it repairs a `hold.txt`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,12 +40,13 @@ class ColleagueTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module
         self._do_tool(f"review_submit {json.dumps(asked)}")
 
     def _repair(self, _line: str) -> None:
-        stubborn = "STUBBORN" in os.environ
         for path in self._files():
             text = path.read_text()
-            if BROKEN in text and not stubborn:
+            if BROKEN in text and path.stem == "hold":
+                self._do_hold("repair")
+            if BROKEN in text and path.stem != "stubborn":
                 self._do_write(f"{path.name} {text.replace(BROKEN, REPAIRED).strip()}")
-        self.say("I leave it as it is." if stubborn else "Repaired what was broken.")
+        self.say("Repaired what was broken.")
 
     def _files(self) -> list[Path]:
         return sorted(Path(self.session.cwd).glob("*.txt"))

@@ -20,7 +20,8 @@ from app.core.roster import Colleague, Roster
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.together import wording
 from app.core.together.store import GroupStore
-from app.core.types import OPEN_TURN_STATES, Session, Speaker, Turn, TurnState
+from app.core.types import OPEN_TURN_STATES, Session, Speaker, Turn, TurnRef, TurnState
+from app.core.updates import AskRequest
 from app.errors import Conflict
 
 
@@ -161,6 +162,16 @@ class Grouping:
         posts = await persist(self._clock, self.groups.tell, session, mark, self._clean(words))
         self._outbox.send(*posts)
         self._feed.notify(session)
+
+    async def ask(self, group: str, ref: TurnRef, request: AskRequest, *, seconds: float) -> None:
+        """Ask people once about a group, where it began."""
+        deadline = self._clock.now() + seconds
+
+        async def ask() -> tuple[int, ...]:
+            return await self.groups.ask(group, ref, request, deadline=deadline)
+
+        self._outbox.send(*await persist(self._clock, ask))
+        self._feed.notify(ref.session)
 
     async def end(self, session: int, group: str, words: str = "") -> None:
         """End a group, with the last words about it."""

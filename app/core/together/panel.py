@@ -67,7 +67,7 @@ class Panel:
         return False
 
     def _read(self, row: Delegation) -> tuple[str, str]:
-        found = self._grouping.delegations.answer(row)
+        found = self._grouping.rows.answer(row)
         return self._grouping.name_of(row.agent), found.text or found.problem or wording.NO_ANSWER
 
     async def _sum_up(

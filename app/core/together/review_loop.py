@@ -137,7 +137,7 @@ class ReviewLoop:
         review = self._reviews.of_turn(ended.turn)
         name = self._grouping.name_of(last.agent)
         if review is None:
-            said = self._grouping.delegations.answer(last).text
+            said = self._grouping.rows.answer(last).text
             return wording.NO_VERDICT.format(agent=name, said=said).strip()
         if review.verdict != "request_changes":
             return ""
@@ -178,7 +178,7 @@ class ReviewLoop:
         number = last.round + 1
         words = wording.LOOKS_AGAIN.format(reviewer=reviewer, number=number)
         await self._grouping.tell(first.root_session, f"round:{number}:{group}", words)
-        said = self._grouping.delegations.answer(last).text
+        said = self._grouping.rows.answer(last).text
         new = await self._ask_reviewer(group, author, record, first.agent, first.person, said)
         await self._grouping.delegations.begin(replace(new, session=first.session, round=number))
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.inbound import Heard
 from app.core.reviewing import NewReview, Review
+from app.core.types import TurnRef
+from app.core.updates import AskRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What people were asked about a group, and what they said."""
+
+    state: str
+    """`open` until it is answered, withdrawn or too late."""
+    answer: str
 
 
 class ReviewStore(Protocol):
@@ -49,6 +61,20 @@ class GroupStore(Protocol):
 
     def author_of(self, session: int) -> int | None:
         """Return the session whose work another one was asked to review; None if it was not."""
+        ...
+
+    async def ask(
+        self, group: str, ref: TurnRef, request: AskRequest, *, deadline: float
+    ) -> tuple[int, ...]:
+        """Ask people once about a group, where it began; returns the posts to send."""
+        ...
+
+    def picked(self, group: str) -> Picked | None:
+        """Read what people answered about a group; None if they were not asked."""
+        ...
+
+    def is_held(self, session: int) -> bool:
+        """Tell whether the work of a session waits for people to pick it."""
         ...
 
     def last_words(self, session: int) -> str:

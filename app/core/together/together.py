@@ -19,6 +19,7 @@ from app.core.together import wording
 from app.core.together.command import Wish
 from app.core.together.group import Act, Grouping
 from app.core.together.panel import Panel
+from app.core.together.race import Race
 from app.core.together.review_loop import ReviewLoop
 from app.core.types import Session
 from app.errors import Conflict
@@ -37,12 +38,14 @@ class Together:
         *,
         review: ReviewLoop,
         panel: Panel,
+        race: Race,
     ) -> None:
         self._grouping = grouping
         self._feed = feed
         self._review = review
         self._panel = panel
-        self._acts: Mapping[Kind, Act] = {"review": review, "panel": panel}
+        self._race = race
+        self._acts: Mapping[Kind, Act] = {"review": review, "panel": panel, "race": race}
         self._tasks = Tasks("together")
         self._followed: set[str] = set()
 
@@ -88,11 +91,12 @@ class Together:
             here = self._grouping.sessions.in_place(heard.place)
             author = self._review.find_author(here, reviewer)
             return await self._review.begin(group, author, reviewer, heard.speaker)
+        act = self._panel if wish.act == "panel" else self._race
         present = [each.key.agent for each in self._grouping.sessions.in_place(heard.place)]
         named = [each for each in wish.agents if each in present]
         host = next(iter((*named, *agents, *present, *wish.agents)))
         session = await self._grouping.enter(heard, host)
-        return await self._panel.begin(group, session, wish.agents, heard.speaker, wish.words)
+        return await act.begin(group, session, wish.agents, heard.speaker, wish.words)
 
     def follow(self, group: str) -> None:
         """Take the steps of a group as they become due, in a task."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from app.core.reviewing import Finding, Review, Verdict
 from app.core.together.diff_lines import Shown
+from app.core.workspaces import Changes
 
 OUTCOMES: Final[dict[Verdict, str]] = {
     "approve": "{agent} approved {what}.",
@@ -67,6 +68,18 @@ SUM_UP: Final = (
     "people here: where they agree, where they differ, and what you recommend. The question:\n"
     "{question}"
 )
+RACE_BEGINS: Final = "{agents} begin, each on a branch of its own. You pick the one to ship."
+RACE_NEEDS_REPOSITORY: Final = (
+    "A race needs a repository. Send `repo OWNER/NAME` first, then the command again."
+)
+WHICH_ONE: Final = "Which one is to be shipped?"
+NONE_OF_THEM: Final = "None of them"
+CANDIDATE: Final = "- {agent}: {changed} {link}"
+NOTHING_TO_PICK: Final = "The race is over: no agent changed anything."
+NONE_PICKED: Final = "The race is over: nothing is shipped."
+SHIPPED: Final = "The work of {agent} is shipped: {where}"
+NOT_SHIPPED: Final = "The work of {agent} could not be shipped: {problem}"
+NO_CHANGES: Final = "there is nothing to push."
 ANSWER_CHARACTERS: Final = 2_500
 """How much of an answer is shown next to others; the whole of it is on the page."""
 DATA_CHARACTERS: Final = 12_000
@@ -90,6 +103,12 @@ def write_review(review: Review) -> str:
     """Write what an author is told as data: the reviewer's words, and its findings by line."""
     found = (VERDICT_WAS.format(**each.data()) for each in review.findings)
     return "\n\n".join(filter(None, (review.body, "\n".join(found))))
+
+
+def changed(changes: Changes) -> str:
+    """Say how much changed."""
+    files = "1 file" if changes.files == 1 else f"{changes.files} files"
+    return f"+{changes.added} −{changes.removed} in {files}"  # noqa: RUF001 - a minus sign
 
 
 def listed(names: Sequence[str]) -> str:
