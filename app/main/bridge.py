@@ -163,6 +163,7 @@ class Bridge:
             memory=self._joined.memory,
             tree=base.stores.tree,
             offers=self.checkups.offers,
+            tools=self._joined.tooling.toolbox.tools,
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
@@ -194,6 +195,7 @@ class Bridge:
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()
+            self._joined.showing.start()
             self._joined.schedules.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
@@ -201,6 +203,8 @@ class Bridge:
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
+            self._joined.reviews.start()
+            self._joined.together.start()
             self._joined.delegations.start()
         self._started.set()
 
@@ -216,6 +220,8 @@ class Bridge:
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self._joined.scheduler.close()
+        await self._joined.together.close()
+        await self._joined.reviews.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:
@@ -225,6 +231,7 @@ class Bridge:
         await self._joined.progress.close()
         await self._joined.ledger.close()
         await self._joined.memory.close()
+        await self._joined.showing.close()
         await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()

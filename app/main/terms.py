@@ -154,6 +154,7 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
         idle_seconds=idle_seconds(configuration, agent),
         ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
         memory=entry.memory,
+        voice=entry.delegation_voice,
         unasked=_unasked(configuration, entry, program),
         mode=entry.mode or (program.ask_mode if program else None),
         confines_commands=program.quirks.confines_commands if program else False,
