@@ -12,6 +12,13 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("ask", sa.Column("host", sa.Integer))
+    op.add_column("ask", sa.Column("speaker", sa.String, nullable=False, server_default=""))
+    op.add_column(
+        "session",
+        sa.Column("read_others", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    )
+    op.add_column("checkout", sa.Column("title", sa.Text, nullable=False, server_default=""))
+    op.add_column("checkout", sa.Column("body", sa.Text, nullable=False, server_default=""))
     op.create_index("ask_host", "ask", ["host", "id"], sqlite_where=sa.text("state = 'open'"))
     op.create_table(
         "delegation",

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from app.core.keys import PlaceKey
 from app.core.posts import Verbosity
+from app.core.reviewing import Submission
 from app.core.types import Attachment, Session
 from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.core.workspaces import (
@@ -19,6 +20,7 @@ from app.core.workspaces import (
     Clone,
     Compared,
     Diff,
+    Examined,
     Followed,
     Gathered,
     Head,
@@ -47,10 +49,14 @@ class Clock(Protocol):
 
 
 class Counters(Protocol):
-    """Counters that can be read from outside."""
+    """Counters and durations that can be read from outside."""
 
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
         """Add to a counter."""
+        ...
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Add a duration to a histogram."""
         ...
 
 
@@ -344,6 +350,24 @@ class Forge(Protocol):
 
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
         """Read the checks and the review of the open pull request of a branch; None without one.
+
+        Raises:
+            RepositoryError: the host does not say.
+        """
+        ...
+
+    async def review(self, submission: Submission) -> str | None:
+        """Publish an agent's review of a branch; returns its link, None where there is no place.
+
+        Idempotent: it is looked for by its mark first.
+
+        Raises:
+            RepositoryError: the host does not take it.
+        """
+        ...
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that checks and reviewers say about a branch's open pull request; None without.
 
         Raises:
             RepositoryError: the host does not say.

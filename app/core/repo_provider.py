@@ -18,10 +18,11 @@ from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener, Checkouts
-from app.core.repositories.clones import Clones
+from app.core.repositories.clones import Clones, Proposing
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
+from app.core.reviewing import Subject
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
@@ -119,6 +120,22 @@ class RepoProvider:
         async with self._alone(session.id):
             ask = partial(self._ask, session.id)
             return await self._joint.join(session, target, texts, ask)
+
+    async def find_subject(self, session: Session) -> Subject | None:
+        """Tell what a session reviews; None if it is nothing that the bridge knows a diff of.
+
+        Raises:
+            RepositoryError: the repository cannot be used.
+        """
+        target = self.repository(session)
+        if self._joint is None or target is None:
+            return None
+        return await self._joint.find_subject(session, target)
+
+    def repository(self, session: Session) -> Repository | None:
+        """Return the repository that a session works on, outside of any turn."""
+        target = self._target_now(session)
+        return target if isinstance(target, Repository) else None
 
     def is_to_open(self, session: Session, target: Target) -> bool:
         """Tell whether a session has to work elsewhere than before."""
@@ -234,6 +251,22 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def propose(self, session: Session, work: Work, *, title: str, body: str) -> Proposing:
+        """Ship what a session has done so far, under its agent's own words.
+
+        Raises:
+            RepositoryError: git cannot do it, or the agent's work is not shipped.
+        """
+        target = self._target_now(session)
+        if not isinstance(target, Repository):
+            raise RepositoryError(wording.NO_CLONE)
+        return await self._clones.propose(session, target, work, title=title, body=body)
+
+    def checkout(self, session: Session) -> Checkout | None:
+        """Return the clone that a session works in, as it is stored; None without one."""
+        target = self._target_now(session)
+        return self._clones.record(session, target) if isinstance(target, Repository) else None
 
     async def unshipped(self, session: Session) -> Sequence[Unshipped]:
         """List the clones of a session with work that is nowhere else."""

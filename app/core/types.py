@@ -155,6 +155,8 @@ class Session:
     """Whether its last turn failed."""
     spent: float = 0.0
     """Dollars since a person last said go on."""
+    read_others: bool = False
+    """Whether a tool brought words of others into its conversation."""
     told: Told | None = field(default=None, compare=False)
     """What the agent was last told of itself."""
 
@@ -201,6 +203,7 @@ class Turn:
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

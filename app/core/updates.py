@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from app.core.ask_view import AskFact, AskView
 
@@ -164,9 +164,13 @@ class Choices:
     options: tuple[Option, ...] = ()
 
 
-AskKind = Literal["permission", "question", "pause", "repository", "offer", "memory"]
-"""The bridge itself asks the last four: whether a turn should go on, where it should work, whether
-one should begin, and whether an agent may keep a note."""
+AskKind = Literal["permission", "question", "pause", "repository", "offer", "memory", "schedule"]
+"""The bridge itself asks the last five: whether a turn should go on, where it should work, whether
+one should begin, whether an agent may keep a note, and whether it gets a schedule."""
+
+
+ASK_PERSON: Final = "ask_person"
+"""The kind of call of a question that an agent asks with a tool of the bridge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,10 @@ RESET_UNKNOWN = "When it resets is not known."
 NOT_SHIPPED = "Not pushed: {problem}. The work is kept in the workspace."
 NOT_PUSHED = "Not pushed: {problem}"
 NOT_PROPOSED = "The pull request could not be opened: {problem}"
+NO_CLONE = "You do not work in a clone of a repository here: there is nothing to propose."
+ONLY_READING = "Your clone is for reading: there is no branch that you can push to."
+SHIPS_NOTHING = "The operator has set that your work stays in your workspace (`ship: none`)."
+PROPOSAL_OVER = "Your pull request was {outcome}. New commits open another one."
 CONFLICT = "It conflicts with `{base}` in {files}. To resolve this, ask for a merge of `{base}`."
 CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
 CLONE_UNUSABLE = (
@@ -195,6 +199,9 @@ FILE_TOO_LARGE = "it has {size}; the limit is {limit}"
 FILE_HOLDS_SECRET = "it holds a secret that the bridge knows"  # noqa: S105 - words, no secret
 FILE_TOO_SLOW = "it took longer than {seconds:g} s"
 NOT_FETCHED = "{name} was attached, but could not be fetched from {service}: {why}"
+SAID_CHARACTERS = 400
+ASKED_CHARACTERS = 100
+"""What a notice repeats of an answer and of what was asked: the page has both."""
 ASKED_AGENT = "Asked {agent}"
 DELEGATED = {
     "queued": "queued",
@@ -206,6 +213,12 @@ DELEGATED = {
 }
 """What an agent that another one asked is doing."""
 STILL_WORKING = "still working"
+DELEGATED_ENDS = {
+    "done": "{agent} is done with what {caller} asked ({task}){words}",
+    "failed": "{agent} could not do what {caller} asked ({task}){words}",
+    "stopped": "{agent} was stopped before it did what {caller} asked ({task})",
+}
+"""How an agent ended that another one asked, after the turn that asked was over."""
 MORE_AGENTS = "and {number} more"
 OPEN = "Open"
 CUT_ANSWER = "[… {left} more characters in the transcript]"
@@ -366,6 +379,19 @@ def progress(line: DelegatedLine, content: PostContent) -> str:
     if line.state == "working" and content.state in {"done", "failed", "stopped"}:
         return STILL_WORKING
     return f"{DELEGATED[line.state]}{took}"
+
+
+def delegated_end(line: DelegatedLine, *, caller: str) -> str:
+    """Say how an agent ended that another one asked, with the beginning of its answer."""
+    said = reveal_line(line.words)
+    cut = said if len(said) <= SAID_CHARACTERS else f"{said[:SAID_CHARACTERS]} …"
+    words = DELEGATED_ENDS[line.state].format(
+        agent=reveal_line(line.agent),
+        caller=reveal_line(caller),
+        task=reveal_line(line.task)[:ASKED_CHARACTERS],
+        words=f": {cut}" if cut else ".",
+    )
+    return " ".join(filter(None, (words, line.link)))
 
 
 def record(content: PostContent) -> tuple[str, ...]:

@@ -164,6 +164,10 @@ class Checkout:
     """The commit that people were told of last, when it was proposed or named."""
     link: str = ""
     """Where its changes are proposed."""
+    title: str = ""
+    """The agent's own title for its proposal, if it gave one."""
+    body: str = ""
+    """The agent's own words about it."""
     state: Literal["opening", "ready", "gone"] = "opening"
     outcome: str = ""
     """`merged` or `closed` once its proposal is."""
@@ -227,6 +231,32 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What one reviewer says about an open proposal."""
+
+    by: str
+    verdict: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """All that others say about an open proposal."""
+
+    commit: str
+    link: str
+    judged: Judged
+    failed: tuple[str, ...] = ()
+    """The names of the checks that did not pass."""
+    running: tuple[str, ...] = ()
+    """The names of those that have not ended."""
+    excerpt: str = ""
+    """What the failed ones say, as far as it is short."""
+    remarks: tuple[Remark, ...] = ()
+    """The last reviews, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a turn was about, for shipping its result."""
 
@@ -235,6 +265,8 @@ class Work:
     link: str = ""
     continued: bool = False
     """Whether an earlier attempt may have shipped it already."""
+    body: str = ""
+    """What the agent itself says about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,10 +443,11 @@ def subject(work: Work, agent: str) -> str:
 
 
 def proposal_body(work: Work, session: SessionKey, agent: str) -> str:
-    """Say in a pull request who asked whom for it, and where."""
+    """Say in a pull request what its agent says, who asked it, and where."""
     names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
     where = work.link or str(session)
-    return wording.PROPOSED.format(people=names or wording.SOMEONE, agent=agent, where=where)
+    said = wording.PROPOSED.format(people=names or wording.SOMEONE, agent=agent, where=where)
+    return "\n\n".join(filter(None, (work.body, said)))
 
 
 def co_author(who: Speaker) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.core.ports import Forge
+from app.core.reviewing import Submission
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Judged, Proposal, Repository
+from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 
 
 class CurrentForge:
@@ -43,6 +44,14 @@ class CurrentForge:
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
         """Read the checks and the review of an open pull request."""
         return None if self.forge is None else await self.forge.judged(repository, agent, branch)
+
+    async def review(self, submission: Submission) -> str | None:
+        """Publish an agent's review of a branch; None where there is no place for it."""
+        return None if self.forge is None else await self.forge.review(submission)
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that others say about an open pull request."""
+        return None if self.forge is None else await self.forge.examine(repository, agent, branch)
 
     async def head(self, session: Session) -> Head | None:
         """Return the head of a session whose place is a pull request."""

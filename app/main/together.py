@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from app.agents.catalog import known_agents
+from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.delegation.types import DelegationLimits
+from app.core.ports import Forge
+from app.core.schedules.book import ScheduleBook
 from app.core.tools.door import ToolExposure
+from app.core.tools.home import Homes
+from app.core.tools.memory import MemoryTools
+from app.core.tools.people import PeopleTools
+from app.core.tools.place import PlaceTools
+from app.core.tools.proposals import ProposalTools
+from app.core.tools.schedules import ScheduleTools
 from app.core.tools.scope import Scope
-from app.core.tools.tool import WAITS_SECONDS
+from app.core.tools.tool import WAITS_SECONDS, Tool
+from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.turn_context import TurnContext
+
+
+def own_tools(
+    context: TurnContext,
+    engine: EmbeddedTurnEngine,
+    homes: Homes,
+    book: ScheduleBook,
+    forge: Forge,
+    files: AgentFiles,
+) -> Iterator[Tool]:
+    """List the tools with which an agent works for the people who asked it."""
+    yield from MemoryTools(context, partial(_read_memory, files)).tools()
+    yield from PlaceTools(context, homes).tools()
+    yield from PeopleTools(engine).tools()
+    yield from ProposalTools(context, forge).tools()
+    yield from ScheduleTools(book, context.ledger, context.terms).tools()
+
+
+def _read_memory(files: AgentFiles, agent: str) -> str:
+    found = files.read(agent, "MEMORY.md")
+    return "" if found is None else found.text
 
 
 def scope_of(configuration: Configuration, agent: str) -> Scope:

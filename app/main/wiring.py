@@ -24,6 +24,7 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
 from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -41,6 +42,7 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
+from app.core.tools.home import Homes
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
@@ -63,8 +65,9 @@ from app.main.terms import (
     terms_of,
     zone_of,
 )
-from app.main.together import delegation_limits, description_of, scope_of
+from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
+from app.main.vitals import Vitals
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -113,6 +116,7 @@ class Joined(Workshop):
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
             remember=self.memory.start,
+            plan=lambda: self.schedules.start(),
             name_asker=self._name_asker,
         )
 
@@ -140,7 +144,16 @@ class Joined(Workshop):
 
     def _tools(self) -> Iterator[Tool]:
         """List the tools, group by group."""
+        stores = self._stores
         yield from self.agent_tools.tools()
+        yield from own_tools(
+            self._turn_context,
+            self.engine,
+            Homes(stores.delegations, stores.sessions, stores.turns),
+            self.schedules,
+            self.forge,
+            self.files,
+        )
 
     @cached_property
     def warden(self) -> Warden:
@@ -174,6 +187,11 @@ class Joined(Workshop):
             max_turns=self._configuration.limits.max_turns,
             of_agent=self._per_agent(max_turns),
         )
+
+    @cached_property
+    def vitals(self) -> Vitals:
+        """Measures how the bridge is now."""
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
 
     @cached_property
     def _turn_context(self) -> TurnContext:
@@ -215,12 +233,28 @@ class Joined(Workshop):
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
             delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
+        )
+
+    @cached_property
+    def showing(self) -> Showing:
+        """Shows people what agents do for others."""
+        return Showing(
+            self._stores.tree,
+            self._stores.sessions,
+            self._stores.posts,
+            adapters=self.adapters,
+            terms=self._per_agent(terms_of),
+            page=page_of(self._configuration),
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
         )
 
     @cached_property
@@ -374,6 +408,7 @@ class Joined(Workshop):
             self.dispatcher,
             adapters=self.adapters,
             clock=self._base.clock,
+            counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
         )

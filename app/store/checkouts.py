@@ -84,6 +84,8 @@ class CheckoutRows:
             "branch": new.branch,
             "start": new.start,
             "told": new.told,
+            "title": new.title,
+            "body": new.body,
         }
         await self._database.writer.run(
             lambda connection: connection.execute(insert(checkout), row)
@@ -102,6 +104,10 @@ class CheckoutRows:
     async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
         """Record that people were told of a commit, and where it is proposed."""
         await self._change(session_id, number, told=commit, link=link, outcome="")
+
+    async def worded(self, session_id: int, number: int, title: str, body: str) -> None:
+        """Record an agent's own words for what is proposed from a clone."""
+        await self._change(session_id, number, title=title, body=body)
 
     async def measured(self, session_id: int, number: int, changes: Changes) -> None:
         """Record how much changed in a clone."""
@@ -144,6 +150,8 @@ def _checkout_of(row: Row[Any]) -> Checkout:
         sent=row.sent,
         told=row.told,
         link=row.link,
+        title=row.title,
+        body=row.body,
         state=row.state,
         outcome=row.outcome,
         judged=Judged(row.checks, row.review),

@@ -20,8 +20,9 @@ from app.core.types import (
     TurnRef,
     TurnState,
 )
-from app.core.updates import Ask, AskRequest
+from app.core.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
+from app.store.commits.answers import tell_answer
 from app.store.commits.asks import close_ask, open_ask, shown_in
 from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
@@ -30,7 +31,7 @@ from app.store.commits.offers import decide_offer
 from app.store.database import Database
 from app.store.memory import decide_note
 from app.store.posts import insert_post
-from app.store.tables import ASK_IS_OPEN, ask, place, session, surface, turn
+from app.store.tables import ASK_IS_OPEN, ASK_STAYS, ask, place, session, surface, turn
 from app.store.turns import messages_of
 from app.store.values import ask_of
 
@@ -49,7 +50,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "repository", "offer", "memory")),
+        ask.c.kind.not_in(("pause", "repository", "offer", "memory", "schedule")),
     )
     .order_by(ask.c.id)
 )
@@ -104,6 +105,22 @@ class Asks:
                 return OpenedAsk(_read(connection, ask_id), (post_id,))
             posts = _take_over(connection, known, ref, now)
             return OpenedAsk(_read(connection, known.id), posts)
+
+        return await self._database.writer.run(write)
+
+    def is_known(self, request: AskRequest, ref: TurnRef) -> bool:
+        """Tell whether a request would find an ask that there is."""
+        with self._database.engine.connect() as connection:
+            return _asked_before(connection, request, ref, self._now()) is not None
+
+    async def leave(self, ask_id: int) -> Ask:
+        """Stop waiting for the answer to a tool's question; return it as it is."""
+
+        def write(connection: Connection) -> Ask:
+            unused = ask.c.state == "open"
+            change = update(ask).where(ask.c.id == ask_id).values(adrift=unused)
+            connection.execute(change)
+            return _read(connection, ask_id)
 
         return await self._database.writer.run(write)
 
@@ -212,7 +229,7 @@ def answer_ask(
         choose(connection, place_id, answer)
         remember(connection, place_id, answer, area_of)
         return settle_choices(connection, place_id, answer, by, now)
-    posts, note = _close_answered(connection, row, answer, by, now)
+    posts, note = _close_answered(connection, row, answer, by, now, speaker)
     if row.kind == "pause":
         turns, more = _decide_pause(connection, row, answer, now)
     elif row.kind == "offer":
@@ -220,6 +237,11 @@ def answer_ask(
     elif row.kind == "memory":
         decide_note(connection, row.id, keep=answer == TAKE)
         turns, more = [], []
+    elif row.kind == "schedule":
+        turns, more = [], []  # the book of schedules makes it
+    elif row.tool_kind == ASK_PERSON and _is_over(connection, row.turn):
+        ref, post = tell_answer(connection, row.id, now)
+        turns, more = [ref], [post]
     else:
         turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
     sessions = dict.fromkeys((*_sessions(row), *(ref.session for ref in turns)))
@@ -254,9 +276,10 @@ def settle_choices(
 
 
 def _close_answered(
-    connection: Connection, row: Row[Any], answer: str, by: str, now: float
+    connection: Connection, row: Row[Any], answer: str, by: str, now: float, speaker: str = ""
 ) -> tuple[list[int], Note]:
     """Close an ask as answered; return the post that says so, and its note."""
+    connection.execute(update(ask).where(ask.c.id == row.id).values(speaker=speaker))
     change = {"state": "answered", "answer": answer, "answered_by": by}
     answered = replace(ask_of(row), state="answered", answer=answer, answered_by=by)
     note = Note(NoteCode.ANSWERED, by, answered.answer_name)
@@ -272,6 +295,10 @@ def _decide_parked(
         return [], []
     ref, posts = go_on_after(connection, row.turn, note, now)
     return [ref], posts
+
+
+def _is_over(connection: Connection, turn_id: int) -> bool:
+    return connection.execute(_STATE, {"of": turn_id}).scalar_one() not in OPEN_TURN_STATES
 
 
 def _decide_pause(
@@ -339,7 +366,7 @@ def _asked_before(
         .where(
             ask.c.session == ref.session,
             ask.c.generation == session.c.generation,
-            ask.c.adrift.is_(True),
+            ask.c.adrift.is_(True) | ASK_STAYS,
             ask.c.kind == request.kind,
             ask.c.arguments_hash == request.arguments_hash,
             (ask.c.state == "open") & (ask.c.deadline > now)
@@ -365,7 +392,7 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
     if row.kind == "memory":
         decide_note(connection, row.id, keep=False)
-    if row.kind in {"offer", "memory"}:
+    if row.kind in {"offer", "memory", "schedule"}:
         return posts
     target = shown_in(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, select, update
+from sqlalchemy import Connection, bindparam, case, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.schedules.types import PauseReason
+from app.core.types import Entry
 from app.store.database import Database
 from app.store.tables import post, schedule, surface
+from app.store.transcript import insert_entries
 from app.store.values import content_of, content_row, post_of
 
 UNSENT = ("new", "closing")
@@ -93,6 +95,22 @@ class Posts:
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
+
+    async def say(self, new: NewPost, entry: Entry, *, most: int) -> int | None:
+        """Store a post and its row of the transcript, once; None if there are too many like it."""
+        like = new.key.rpartition(":")[0]
+        alike = select(func.count()).where(post.c.key > f"{like}:", post.c.key < f"{like};")
+
+        def write(connection: Connection) -> int | None:
+            if (known := connection.execute(_NUMBER, {"name": new.key}).scalar()) is not None:
+                return int(known)
+            if connection.execute(alike).scalar_one() >= most:
+                return None
+            now = self._now()
+            insert_entries(connection, [entry], now)
+            return insert_post(connection, new, now)
+
+        return await self._database.writer.run(write)
 
     def post(self, post_id: int) -> Post | None:
         """Read one post."""

@@ -87,7 +87,7 @@ class ProposalRows:
             if passed:
                 connection.execute(update(checkout).where(*_this(proposed)).values(tries=0))
             if offer is None:
-                return (*posts, _say(connection, proposed.session, mark, words, now))
+                return (*posts, say_at_home(connection, proposed.session, mark, words, now))
             ref = TurnRef(proposed.session, _turn_at_home(connection, proposed.session))
             shown = open_ask(connection, offer, ref, now, deadline=deadline, adrift=True)
             return (*posts, shown[1])
@@ -152,9 +152,12 @@ def _turn_at_home(connection: Connection, session_id: int) -> int:
     return int(connection.execute(last).scalar_one())
 
 
-def _say(connection: Connection, session_id: int, mark: str, words: str, now: float) -> int:
+def say_at_home(
+    connection: Connection, session_id: int, mark: str, words: str, now: float, agent: str = ""
+) -> int:
+    """Say something where a session began, as its agent or another one; return the post to send."""
     home = _home(connection, session_id)
-    target = SessionKey(home.service, home.external, home.agent)
+    target = SessionKey(home.service, home.external, agent or home.agent)
     content = PostContent(kind="notice", note=words)
     insert_entries(connection, [Entry("notice", words, session=session_id)], now)
     post = NewPost(f"news:{session_id}:{mark}", target, content, session_id)

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from app.core.consent.offers import TAKE
 from app.core.inbound import Delivery
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, PostContent
-from app.core.schedules.types import NewSchedule, PauseReason, Schedule
-from app.core.types import Entry, Speaker
+from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule
+from app.core.types import Entry, Speaker, TurnRef
+from app.core.updates import AskRequest
+from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.inbox import insert_delivery
 from app.store.posts import insert_post
-from app.store.tables import place, schedule
+from app.store.tables import (
+    ASK_IS_OPEN,
+    ask,
+    heard,
+    message,
+    place,
+    post,
+    schedule,
+    surface,
+    transcript,
+    turn,
+)
 from app.store.transcript import insert_in_place
 
 _IS_ACTIVE = schedule.c.state == "active"
+_PROPOSED = ask.c.kind == "schedule"
 
 
 class ScheduleRows:
@@ -112,21 +126,62 @@ class ScheduleRows:
         change = update(schedule).where(schedule.c.id == schedule_id, schedule.c.state == "paused")
         await self._write(change.values(state="active", reason="", failures=0, due_at=due_at))
 
-    async def tell(self, about: Schedule, words: str) -> int:
-        """Tell the place of a schedule something; return the post to send."""
+    async def tell(self, key: SessionKey, where: PlaceKey, words: str, *, name: str) -> int:
+        """Tell a place something about a schedule, once; return the post to send."""
 
         def write(connection: Connection) -> int:
             now = self._now()
             there = select(place.c.id).where(
-                place.c.service == about.place.service, place.c.name == about.place.name
+                place.c.service == where.service, place.c.name == where.name
             )
-            if (place_id := connection.execute(there).scalar()) is not None:
+            told = connection.execute(select(post.c.id).where(post.c.key == name)).scalar()
+            place_id = None if told else connection.execute(there).scalar()
+            if place_id is not None:
                 insert_in_place(connection, place_id, Entry("notice", words), now)
             content = PostContent(kind="notice", note=words)
-            new = NewPost(f"schedule:{about.id}:{uuid4().hex}", about.key, content)
-            return insert_post(connection, new, now)
+            return insert_post(connection, NewPost(name, key, content), now)
 
         return await self._database.writer.run(write)
+
+    async def propose(self, ref: TurnRef, request: AskRequest, *, deadline: float) -> Sequence[int]:
+        """Ask people whether an agent gets a schedule; return the posts to send."""
+        same = select(ask.c.id).where(
+            ask.c.session == ref.session,
+            ask.c.call == request.call,
+            ask.c.subject == request.subject,
+            _PROPOSED,
+            ASK_IS_OPEN,
+        )
+
+        def write(connection: Connection) -> tuple[int, ...]:
+            if connection.execute(same).first() is not None:
+                return ()
+            now = self._now()
+            return (open_ask(connection, request, ref, now, deadline=deadline, adrift=True)[1],)
+
+        return await self._database.writer.run(write)
+
+    async def agreed(self) -> Sequence[Agreed]:
+        """List the proposals that people agreed to and that are not settled."""
+        first = select(func.min(heard.c.message)).where(heard.c.turn == ask.c.turn)
+        asker = first.correlate(ask).scalar_subquery()
+        rows = await self._database.all(
+            select(ask, surface.c.service, surface.c.external, surface.c.agent)
+            .add_columns(place.c.name, message.c.speaker_id, transcript.c.speaker.label("asked_by"))
+            .join(turn, turn.c.id == ask.c.turn)
+            .join(surface, surface.c.id == turn.c.surface)
+            .join(place, place.c.id == surface.c.place)
+            .outerjoin(message, message.c.id == asker)
+            .outerjoin(transcript, transcript.c.id == asker)
+            .where(_PROPOSED, ask.c.state == "answered", ask.c.adrift.is_(True))
+            .where(ask.c.answer == TAKE)
+            .order_by(ask.c.id)
+        )
+        return [_agreed_of(row) for row in rows]
+
+    async def settled(self, ask_id: int) -> None:
+        """Record that a proposal was made a schedule, or refused."""
+        await self._write(update(ask).where(ask.c.id == ask_id).values(adrift=False))
 
     async def _write(self, statement: Any) -> None:
         await self._database.writer.run(lambda connection: connection.execute(statement))
@@ -134,6 +189,19 @@ class ScheduleRows:
     def _read(self, query: Any) -> list[Schedule]:
         with self._database.engine.connect() as connection:
             return [_schedule_of(row) for row in connection.execute(query)]
+
+
+def _agreed_of(row: Row[Any]) -> Agreed:
+    # The page does not say who answered there: the runs have the rights of the person who asked.
+    creator = (row.speaker, row.answered_by) if row.speaker else (row.speaker_id, row.asked_by)
+    return Agreed(
+        ask=row.id,
+        key=SessionKey(row.service, row.external, row.agent),
+        place=PlaceKey(row.service, row.name),
+        rule=row.call,
+        words=row.subject,
+        creator=Speaker(*creator),
+    )
 
 
 def _row_of(new: NewSchedule) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.tables import (
+    ANSWER,
     ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
@@ -190,6 +191,7 @@ class Sessions:
             .where(
                 message.c.place == surface.c.place,
                 message.c.message_id.not_like(f"{OFFER}%"),
+                message.c.message_id.not_like(f"{ANSWER}%"),
                 message.c.message_id.not_like(f"{RUN}%"),
             )
             .limit(1)
@@ -250,6 +252,11 @@ class Sessions:
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
         await self._database.writer.run(lambda connection: remove_session(connection, session_id))
+
+    async def reads_others(self, session_id: int) -> None:
+        """Record that a tool brings words of others into a session's conversation."""
+        change = update(session).where(session.c.id == session_id).values(read_others=True)
+        await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""

@@ -16,6 +16,8 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.together.store import ReviewStore
+from app.core.vitals import VitalStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
@@ -29,12 +31,14 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
 from app.store.tree import Tree
 from app.store.turns import Turns
+from app.store.vitals import VitalRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,10 @@ class Stores:
     agents: AgentRows
     memory: MemoryStore
     schedules: ScheduleStore
+    reviews: ReviewStore
     delegations: DelegationStore
     tree: DelegationTree
+    vitals: VitalStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -82,6 +88,8 @@ class Stores:
             agents=AgentRows(database, now),
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
+            reviews=ReviewRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
+            vitals=VitalRows(database, now),
         )

@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.core.updates import ASK_PERSON
 from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 
 metadata = MetaData()
@@ -101,6 +102,8 @@ session = Table(
     Column("cleared", Float, nullable=False, server_default="0"),
     # What the agent was told of itself, and in which of its conversations: a hash per part.
     Column("standing", JSON),
+    # Whether a tool brought words of others into the conversation.
+    Column("read_others", Boolean, nullable=False, server_default=FALSE),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -235,6 +238,8 @@ ask = Table(
     Column("state", String, nullable=False, server_default="open"),
     Column("answer", String),
     Column("answered_by", String),
+    # The platform's id of the person who answered, where it is known.
+    Column("speaker", String, nullable=False, server_default=""),
     # The session in whose place it is shown, if its own is not where people talk.
     Column("host", Integer),
     Column("created_at", Float, nullable=False),
@@ -243,12 +248,17 @@ ask = Table(
 )
 OFFER = "offer-"
 """Starts the message id of an accepted offer; no platform's ids start like this."""
+ANSWER = "answer-"
+"""Starts the message id of a late answer; no platform's ids start like this."""
 ASK_IS_OPEN = ask.c.state == literal_column("'open'")
 ASK_HOLDS = and_(
     ask.c.kind != literal_column("'offer'"),
     ask.c.kind != literal_column("'memory'"),
+    ask.c.kind != literal_column("'schedule'"),
 )
 """A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
+ASK_STAYS = ask.c.tool_kind == literal_column(f"'{ASK_PERSON}'")
+"""A tool asked it: a turn that is done leaves it open, and its answer begins another one."""
 Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
 Index("ask_turn", ask.c.turn)
 Index("ask_host", ask.c.host, ask.c.id, sqlite_where=ASK_IS_OPEN)
@@ -309,6 +319,9 @@ checkout = Table(
     Column("tries", Integer, nullable=False, server_default="0"),
     # The outcome of its proposal: `merged`, `closed`, or nothing yet.
     Column("outcome", String, nullable=False, server_default=""),
+    # The agent's own words for its pull request, if it wrote some.
+    Column("title", Shown, nullable=False, server_default=""),
+    Column("body", Shown, nullable=False, server_default=""),
     # What others say about it: `running`, `passed` or `failed`; `approved` or `changes`.
     Column("checks", String, nullable=False, server_default=""),
     Column("review", String, nullable=False, server_default=""),

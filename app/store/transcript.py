@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from app.core.keys import PlaceKey
+from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Overheard
 from app.store.database import Database
 from app.store.tables import (
@@ -196,6 +196,16 @@ class Transcript:
         )
         return [entry_of(row) for row in rows]
 
+    async def of_turn(self, session_id: int, turn_id: int) -> Sequence[Entry]:
+        """Read what a turn did, asked and used, in order: not what was said."""
+        query = (
+            select(transcript)
+            .where(transcript.c.session == session_id, transcript.c.turn == turn_id)
+            .where(transcript.c.kind.in_(("tool", "ask", "usage")))
+            .order_by(transcript.c.id)
+        )
+        return [entry_of(row) for row in await self._database.all(query)]
+
     async def read_place(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
         query = _after(transcript.c.place == _here(where), after, limit)
@@ -264,6 +274,37 @@ class Transcript:
     async def overheard(self, turn_id: int, *, limit: int) -> Overheard:
         """Read what others said in a turn's place since the session's last turn."""
         return await self._database.read(lambda connection: _overheard(connection, turn_id, limit))
+
+    async def said(self, where: SessionKey, *, before: int, limit: int) -> Sequence[Entry]:
+        """Read what people and agents said in the place of a surface, oldest first."""
+        here = (
+            select(surface.c.place)
+            .where(
+                surface.c.service == where.service,
+                surface.c.external == where.external,
+                surface.c.agent == where.agent,
+            )
+            .scalar_subquery()
+        )
+        # An answer belongs to the place of the surface that asked, not to all of its session's.
+        asked = (
+            select(turn.c.id)
+            .join(surface, surface.c.id == turn.c.surface)
+            .where(surface.c.place == here)
+        )
+        by_people = (transcript.c.place == here) & (transcript.c.kind == "message")
+        rows = await self._database.all(
+            select(transcript, session.c.agent, message.c.edited)
+            .outerjoin(session, session.c.id == transcript.c.session)
+            .outerjoin(message, message.c.id == transcript.c.id)
+            .where(
+                transcript.c.id < before, or_(by_people, transcript.c.turn.in_(asked) & _ANSWERS)
+            )
+            .order_by(transcript.c.id.desc())
+            .limit(limit * ROWS_PER_ANSWER)
+        )
+        entries = [_told_by(row) for row in reversed(rows) if row.edited != ""]
+        return _merge(entries)[-limit:]
 
     async def known(self, where: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
         """Return which of these messages of a place are stored."""

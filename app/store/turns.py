@@ -14,13 +14,24 @@ from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.core.updates import AskRequest
+from app.store.commits.answers import leave_questions
 from app.store.commits.asks import close_asks, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
 from app.store.commits.words import OF_MESSAGE
 from app.store.database import Database
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
-from app.store.tables import ask, heard, message, sealed, session, surface, transcript, turn
+from app.store.tables import (
+    ASK_STAYS,
+    ask,
+    heard,
+    message,
+    sealed,
+    session,
+    surface,
+    transcript,
+    turn,
+)
 from app.store.transcript import insert_entries
 from app.store.tree import note_shown
 from app.store.values import message_of, turn_of
@@ -235,7 +246,9 @@ class Turns:
             row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
             if row.state not in RUNNING or row.stopped:
                 return None
-            gone = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
+            leave_questions(connection, ask.c.turn == turn_id)
+            ended = (ask.c.turn == turn_id) & ~ASK_STAYS
+            gone = close_asks(connection, ended, "cancelled", NOT_NEEDED, now)
             reached = row.state == TurnState.PROMPTED
             connection.execute(
                 update(turn)
@@ -268,6 +281,7 @@ class Turns:
             row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
             if row.state not in RUNNING:
                 return
+            leave_questions(connection, ask.c.turn == turn_id)
             lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
             close_asks(connection, lived, "lost", ASK_LOST, now)
             if row.stopped:
@@ -282,7 +296,9 @@ class Turns:
 
         def write(connection: Connection) -> list[TurnRef]:
             now = self._now()
-            lost = ask.c.turn.in_(select(turn.c.id).where(turn.c.state.in_(RUNNING)))
+            running = select(turn.c.id).where(turn.c.state.in_(RUNNING))
+            lost = ask.c.turn.in_(running)
+            leave_questions(connection, lost)
             close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
             rows = connection.execute(
                 select(turn).where(turn.c.state.in_(RUNNING)).order_by(turn.c.id)

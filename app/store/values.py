@@ -58,6 +58,7 @@ def session_of(row: Row[Any]) -> Session:
         held=bool(row.held),
         failed=row.last_turn == "failed",
         spent=row.spent - row.cleared,
+        read_others=bool(row.read_others),
         told=Told(**row.standing) if row.standing else None,
     )
 
@@ -83,6 +84,7 @@ def turn_of(row: Row[Any]) -> Turn:
         system=row.system,
         error=turn_error(row.error),
         successor=row.successor,
+        created_at=row.created_at,
     )
 
 

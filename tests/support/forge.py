@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.core.reviewing import Submission
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Judged, Proposal, Repository
+from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.errors import RepositoryError
 from app.vault import Vault
 
@@ -66,7 +67,7 @@ class Forge:
         known = state["proposals"]
         same = [p for p in known if (p["head"], p["base"]) == (proposal.head, proposal.base)]
         if same:
-            same[0].update(title=proposal.title, updates=same[0]["updates"] + 1)
+            same[0].update(title=proposal.title, body=proposal.body, updates=same[0]["updates"] + 1)
         else:
             number = len(known) + 1
             link = f"https://forge.example.com/{proposal.repository.name}/pull/{number}"
@@ -76,6 +77,17 @@ class Forge:
 
     async def judged(self, repository: Repository, agent: str, branch: str) -> Judged | None:
         return None
+
+    async def review(self, submission: Submission) -> str | None:
+        return None
+
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        state = self.state()
+        found = [each for each in state["proposals"] if each["head"] == branch]
+        if not found:
+            return None
+        excerpt = f"tests ({state['checks']})" if state["checks"] == "failed" else ""
+        return Examined("", found[0]["link"], Judged(state["checks"]), excerpt=excerpt)
 
     async def head(self, session: Session) -> Head | None:
         found = self.state()["heads"].get(str(session.place))

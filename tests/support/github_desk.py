@@ -147,12 +147,14 @@ class Desk:
 
 
 class Office:
-    """A forge for Claude's App, its clock, and the surfaces that it links."""
+    """A forge for some Apps, its clock, and the surfaces that it links."""
 
-    def __init__(self, desk: Desk, clock: Clock | None = None) -> None:
+    def __init__(
+        self, desk: Desk, clock: Clock | None = None, agents: tuple[str, ...] = ("claude",)
+    ) -> None:
         self.clock = HastyClock()
         self.linked: list[str] = []
-        url, apis = desk.github.url, {"claude": desk.apis["claude"]}
+        url, apis = desk.github.url, {agent: desk.apis[agent] for agent in agents}
         self.forge = GithubForge(
             apis, desk.directory, clock or self.clock, git_url=url, link=self._link
         )

@@ -26,11 +26,11 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.retry import persist
-from app.core.stores.asks import AskStore, TakenAnswer
+from app.core.stores.asks import AskStore, OpenedAsk, TakenAnswer
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session, TurnRef
-from app.core.updates import Ask, AskRequest
+from app.core.updates import Ask, AskKind, AskRequest
 from app.errors import Conflict, NotFound
 from app.vault import Vault
 
@@ -44,6 +44,15 @@ OPTION_CHARACTERS = 150
 """Length of a button's label: a little more than platforms show."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
+
+
+@dataclass(eq=False, slots=True)
+class _Wait:
+    """One wait for the answer to an ask."""
+
+    ask: int
+    ref: TurnRef
+    future: asyncio.Future[Ask | None]
 
 
 @dataclass(slots=True)
@@ -70,12 +79,14 @@ class Ledger:
         submit: Callable[[int], None],
         page: Callable[[PlaceKey], str] = lambda _place: "",
         remember: Callable[[], None] = lambda: None,
+        plan: Callable[[], None] = lambda: None,
         name_asker: Callable[[Session], str] = lambda _session: "",
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
         `page` returns the address of a place's page; `remember` writes down notes that people let
-        agents keep; `name_asker` names an agent whose asks another one shows.
+        agents keep, `plan` makes schedules that they agreed to; `name_asker` names an agent whose
+        asks another one shows.
         """
         self._asks = asks
         self._sessions = sessions
@@ -86,8 +97,11 @@ class Ledger:
         self._submit = submit
         self._page = page
         self._remember = remember
+        self._plan = plan
         self._name_asker = name_asker
-        self._waiting: dict[int, tuple[TurnRef, asyncio.Future[Ask | None]]] = {}
+        self._waiting: list[_Wait] = []
+        self._putting = asyncio.Lock()
+        """Questions of tools are counted and opened one after another."""
         self._queues: dict[int, _Queue] = {}
         self._tasks = Tasks("ledger")
         self._timer: asyncio.Task[None] | None = None
@@ -126,20 +140,62 @@ class Ledger:
         # In a thread: comparing a large file before and after takes a while.
         request = await asyncio.to_thread(self.presentable, request, link)
         opened = await self._asks.open(request, ref, deadline=deadline)
-        if opened is None:
-            return None
+        return None if opened is None else await self._wait_for(opened, ref)
+
+    async def _wait_for(
+        self, opened: OpenedAsk, ref: TurnRef, *, patience: float | None = None
+    ) -> Ask | None:
+        """Wait until an ask is closed, or for as long as the patience lasts."""
         self._outbox.send(*opened.posts)
         self._notify(opened.ask)
         if opened.ask.state == "answered":
             return opened.ask
-        future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
-        self._waiting[opened.ask.id] = (ref, future)
+        wait = _Wait(opened.ask.id, ref, asyncio.get_running_loop().create_future())
+        self._waiting.append(wait)
         self.watch()
-        self.settle([opened.ask.id])  # it may have been answered while it was being taken over
+        self.settle([wait.ask])  # it may have been answered while it was being taken over
+        timer = None
+        if patience is not None:
+            timer = self._tasks.start(self._end(wait, patience), name=f"patience for {wait.ask}")
         try:
-            return await future
+            return await wait.future
         finally:
-            self._waiting.pop(opened.ask.id, None)
+            self._waiting.remove(wait)
+            if timer is not None:
+                timer.cancel()
+
+    async def _end(self, wait: _Wait, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        if not wait.future.done():
+            wait.future.set_result(None)
+
+    async def put(
+        self, request: AskRequest, ref: TurnRef, *, seconds: float, patience: float
+    ) -> Ask | None:
+        """Show a question of a tool and wait a while; returns it as it is then.
+
+        The same question finds the one that is open. None if the turn is over.
+
+        Raises:
+            Conflict: too many questions are open.
+        """
+        async with self._putting:
+            shown = self._asks.open_in(ref.session)
+            if len(shown) >= SHOWN_AT_ONCE and not self._asks.is_known(request, ref):
+                raise Conflict(wording.TOO_MANY_OPEN.format(most=SHOWN_AT_ONCE))
+            session = self._sessions.session(ref.session)
+            request = self.presentable(request, self._page(session.place) if session else "")
+            deadline = self._clock.now() + seconds
+            opened = await self._asks.open(request, ref, deadline=deadline)
+        if opened is None:
+            return None
+        try:
+            await self._wait_for(opened, ref, patience=patience)
+        except asyncio.CancelledError:
+            # Nothing reads the answer here: the next call that asks the same does.
+            self._tasks.start(self._asks.leave(opened.ask.id), name=f"leave {opened.ask.id}")
+            raise
+        return await persist(self._clock, self._asks.leave, opened.ask.id)
 
     async def answer(
         self, ask_id: int, answer: str, by: str, *, speaker: str = "", on_page: bool = True
@@ -218,6 +274,10 @@ class Ledger:
                     return {session.key.agent: refusing.id}
         return {}
 
+    def count_open(self, session: int, kind: AskKind) -> int:
+        """Count the open asks of a kind in a session."""
+        return sum(ask.kind == kind for ask in self._asks.open_in(session))
+
     def unmet(self, session: int) -> str:
         """Say what the bridge needs to know before a session's turn can begin."""
         for ask in self._asks.open_in(session):
@@ -228,27 +288,29 @@ class Ledger:
     def settle(self, asks: Iterable[int]) -> None:
         """Wake the turns that wait for asks that are now closed."""
         for ask_id in asks:
-            ref_and_future = self._waiting.get(ask_id)
             ask = self._asks.ask(ask_id)
             if ask is not None and ask.kind == "memory":
                 self._remember()
-            if ref_and_future is None or ask is None or ask.state == "open":
-                continue
-            self._notify(ask)
-            if not ref_and_future[1].done():
-                ref_and_future[1].set_result(ask if ask.state == "answered" else None)
+            if ask is not None and ask.kind == "schedule":
+                self._plan()
+            for wait in self._waiting:
+                if wait.ask != ask_id or ask is None or ask.state == "open":
+                    continue
+                self._notify(ask)
+                if not wait.future.done():
+                    wait.future.set_result(ask if ask.state == "answered" else None)
 
     def withdraw(self, turn: int) -> None:
         """Wake every wait for an answer in a turn that ends."""
         if (queue := self._queues.get(turn)) is not None:
             queue.withdrawn = True
-        for ref, future in self._waiting.values():
-            if ref.turn == turn and not future.done():
-                future.set_result(None)
+        for wait in self._waiting:
+            if wait.ref.turn == turn and not wait.future.done():
+                wait.future.set_result(None)
 
     def waiting(self, turn: int) -> Sequence[int]:
         """List the asks that a turn waits for."""
-        return [ask for ask, (ref, future) in self._waiting.items() if ref.turn == turn]
+        return list(dict.fromkeys(wait.ask for wait in self._waiting if wait.ref.turn == turn))
 
     def late(self, turn: int) -> Sequence[Ask]:
         """List the answers that started a turn and that its agent does not know yet."""
@@ -353,7 +415,7 @@ def _free(text: str, ask: Ask) -> str | None:
 
 def _takes_short(ask: Ask) -> bool:
     """Tell whether a yes, a no or a number can answer an ask."""
-    return not ask.free_text and ask.kind not in {"repository", "memory"}
+    return not ask.free_text and ask.kind not in {"repository", "memory", "schedule"}
 
 
 def _short(text: str, ask: Ask) -> str | None:

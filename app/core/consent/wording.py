@@ -17,6 +17,10 @@ NAMED_OPTIONS = 10
 WHICH = "Which one? Answer {names}."
 SEVERAL_OPEN = "{number} questions are open. Answer the oldest with the name of an option: {names}."
 
+TOO_MANY_OPEN = (
+    "{most} of your questions are open, the most at once. Wait for an answer by asking one of them "
+    "again with the same words, or go on without."
+)
 TOO_LONG = "at most {limit} characters: people cannot review more"
 ASKED_FOR_OTHERS = "{agent}: {title}"
 """The title of an ask that another agent shows for the one that asks."""

@@ -77,6 +77,36 @@ class Outgoing:
         self.told: set[tuple[int, str, int, int]] = set()
         """Known refusals, by session, name, size and time: each is said once."""
 
+    def pick(self, path: str, folders: Sequence[Path]) -> MadeFile:
+        """Store one file that an agent names, if it is really in one of its folders.
+
+        Raises:
+            NotTaken: it is refused.
+        """
+        data = _read_inside(PurePosixPath(path), folders)
+        if self.holds_secret(data):
+            raise NotTaken(wording.FILE_HOLDS_SECRET)
+        return self.keep(PurePosixPath(path).name, data)
+
+    def holds_secret(self, data: bytes) -> bool:
+        """Tell whether a file holds a secret of the bridge."""
+        contains = self.vault.contains
+        text = data.decode(errors="replace")
+        # Without its zero bytes, UTF-16 text reads like ASCII.
+        return contains(text) or ("\0" in text and contains(text.replace("\0", "")))
+
+    def keep(self, name: str, data: bytes) -> MadeFile:
+        """Store a file by its content: the same file twice is stored once."""
+        name = safe_name(self.vault.redact(name))
+        folder = self.uploads / hashlib.sha256(data).hexdigest()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (folder / name).is_file():
+            _write(folder / name, data)
+        os.utime(folder)
+        url = f"{folder.name}/{name}"
+        kind = media_type(name, data[:HEAD_BYTES])
+        return MadeFile(name, kind, url, len(data), self.link(url))
+
     def of(self, turn: Turn, folder: Path) -> Handover:
         """Begin to collect the files of a turn from its agent's folder."""
         return Handover(self, turn, folder)
@@ -141,11 +171,9 @@ class Handover:
     def _read_linked(self, address: str, workspace: Path) -> bytes:
         """Read a file that an agent links to, if it is really in the agent's folders."""
         host, path = _parse_address(address)
-        for root in (workspace, self._folder):
-            if host in {None, "localhost"} and path.is_relative_to(root):
-                with open_inside(root, path.relative_to(root)) as file:
-                    return read(file)
-        raise NotTaken(wording.FILE_OUTSIDE)
+        if host not in {None, "localhost"} or not path.is_absolute():
+            raise NotTaken(wording.FILE_OUTSIDE)
+        return _read_inside(path, (workspace, self._folder))
 
     def _list_earlier(self) -> list[str] | None:
         """List the earlier turns that have staged files; None if there are no files at all."""
@@ -168,7 +196,7 @@ class Handover:
                 self._refuse(path.name, str(reason))
             else:
                 room -= len(data)
-                files.append(self._keep(path.name, data))
+                files.append(self._of.keep(path.name, data))
         return files
 
     def _gather(self) -> None:
@@ -209,27 +237,9 @@ class Handover:
             data = read(file)
         if len(data) > room:
             raise NotTaken(TOGETHER)
-        if self._holds_secret(data):
+        if self._of.holds_secret(data):
             raise NotTaken(wording.FILE_HOLDS_SECRET)
         return data
-
-    def _holds_secret(self, data: bytes) -> bool:
-        contains = self._of.vault.contains
-        text = data.decode(errors="replace")
-        # Without its zero bytes, UTF-16 text reads like ASCII.
-        return contains(text) or ("\0" in text and contains(text.replace("\0", "")))
-
-    def _keep(self, name: str, data: bytes) -> MadeFile:
-        """Store a file by its content: the same file twice is stored once."""
-        name = safe_name(self._of.vault.redact(name))
-        folder = self._of.uploads / hashlib.sha256(data).hexdigest()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not (folder / name).is_file():
-            _write(folder / name, data)
-        os.utime(folder)
-        url = f"{folder.name}/{name}"
-        kind = media_type(name, data[:HEAD_BYTES])
-        return MadeFile(name, kind, url, len(data), self._of.link(url))
 
     def _refuse_once(self, name: str, found: os.stat_result, why: str) -> None:
         told = (self._turn.session, name, found.st_size, found.st_mtime_ns)
@@ -258,6 +268,24 @@ def _too_much(taken: Sequence[int], size: int) -> str:
         return wording.REST_LATER.format(why=TOO_MANY)
     is_full = sum(taken) + size > ALL_BYTES
     return wording.REST_LATER.format(why=TOGETHER) if is_full else ""
+
+
+def _read_inside(path: PurePosixPath, folders: Sequence[Path]) -> bytes:
+    """Read a file in one of an agent's folders; a relative path is in the first that has it.
+
+    Raises:
+        NotTaken: it is nowhere, outside of them, or refused.
+    """
+    reason = NotTaken(wording.FILE_OUTSIDE)
+    for root in folders:
+        if path.is_absolute() and not path.is_relative_to(root):
+            continue
+        try:
+            with open_inside(root, path.relative_to(root) if path.is_absolute() else path) as file:
+                return read(file)
+        except NotTaken as refused:
+            reason = refused
+    raise reason
 
 
 def _parse_address(address: str) -> tuple[str | None, PurePosixPath]:

@@ -6,12 +6,14 @@ a crash cut off, no commit is lost and nothing is proposed twice.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from app.core import wording
 from app.core.folders import folder_name
@@ -76,6 +78,19 @@ class Shipping:
         return known or self.authors[agent]
 
 
+@dataclass(frozen=True, slots=True)
+class Proposing:
+    """What came of proposing a session's work during its turn."""
+
+    branch: str
+    commit: str
+    """What was pushed last; empty if nothing was."""
+    link: str
+    """The pull request; empty without one."""
+    shipped: Shipped
+    """What this call did."""
+
+
 class Clones:
     """The clones of all sessions."""
 
@@ -99,6 +114,7 @@ class Clones:
         self._clock = clock
         self._vault = vault
         self._kept: set[tuple[int, int]] = set()
+        self._shipped: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def all(self) -> Sequence[Checkout]:
         """List the clones that still exist."""
@@ -139,12 +155,16 @@ class Clones:
             record.changes,
         )
 
+    def record(self, session: Session, target: Repository) -> Checkout | None:
+        """Return the stored state of a session's clone, if it is ready."""
+        record = self._records.latest(session.id)
+        is_ready = record is not None and record.state == "ready" and record.repository == target
+        return record if is_ready else None
+
     def folder(self, session: Session, target: Repository) -> Path | None:
         """Return the folder of a session's clone, if there is one."""
-        record = self._records.latest(session.id)
-        if record is None or record.state != "ready" or record.repository != target:
-            return None
-        return self._folder(session, record)
+        record = self.record(session, target)
+        return None if record is None else self._folder(session, record)
 
     def is_to_open(self, session: Session) -> bool:
         """Tell whether it was decided that a session works in a clone that is not made yet."""
@@ -178,17 +198,59 @@ class Clones:
                 self._clock, self._records.measured, record.session, record.number, changes
             )
 
+    async def propose(
+        self, session: Session, target: Repository, work: Work, *, title: str, body: str
+    ) -> Proposing:
+        """Ship what there is now, under the agent's own words; empty ones stay as they were.
+
+        Raises:
+            RepositoryError: git cannot do it, or the agent's work is not shipped.
+        """
+        async with self._alone(session.id):
+            record = self.record(session, target)
+            if record is None:
+                raise RepositoryError(wording.NO_CLONE)
+            if not record.branch:
+                raise RepositoryError(wording.ONLY_READING)
+            if self._shipping.of(session.key.agent) == "none":
+                raise RepositoryError(wording.SHIPS_NOTHING)
+            if title or body:
+                words = (title or record.title, body or record.body)
+                redacted = map(self._vault.redact, words)
+                await persist(
+                    self._clock, self._records.worded, record.session, record.number, *redacted
+                )
+            shipped = await self._ship(session, target, work)
+            now = self._records.latest(session.id) or record
+            if shipped.pushed is None and not shipped.note and now.sent and (title or body):
+                if now.outcome:
+                    raise RepositoryError(wording.PROPOSAL_OVER.format(outcome=now.outcome))
+                # Nothing was left to push: only the words change.
+                clone = await self.clone(session, now)
+                shipped = await self._propose(session, now, clone, _in_own_words(work, now))
+            now = self._records.latest(session.id) or now
+            return Proposing(now.branch, now.sent, now.link, shipped)
+
     async def ship(self, session: Session, target: Repository, work: Work) -> Shipped:
         """Ship the result of a turn as the agent's entry says.
 
         Raises:
             RepositoryError: git cannot do it.
         """
-        record = self._records.latest(session.id)
-        if record is None or record.state != "ready" or record.repository != target:
+        async with self._alone(session.id):
+            return await self._ship(session, target, work)
+
+    def _alone(self, session_id: int) -> asyncio.Lock:
+        """Return the lock that keeps a turn's end and a tool from shipping at the same time."""
+        return self._shipped.setdefault(session_id, asyncio.Lock())
+
+    async def _ship(self, session: Session, target: Repository, work: Work) -> Shipped:
+        record = self.record(session, target)
+        if record is None or not record.branch:
             return Shipped()
-        if not record.branch or self._shipping.of(session.key.agent) == "none":
+        if self._shipping.of(session.key.agent) == "none":
             return Shipped()
+        work = _in_own_words(work, record)
         clone = await self.clone(session, record)
         name = self._shipping.authors[session.key.agent].name
         message = self._vault.redact(commit_message(work, session.key, name))
@@ -232,7 +294,15 @@ class Clones:
         head = None if forge is None else await forge.head(session)
         if last is not None and last.repository == target and last.sent:
             record = Checkout(
-                session.id, number, target, "existing", last.branch, last.start, told=last.told
+                session.id,
+                number,
+                target,
+                "existing",
+                last.branch,
+                last.start,
+                told=last.told,
+                title=last.title,
+                body=last.body,
             )
         elif head is not None and (not is_branch(head.branch) or how == "none"):
             record = Checkout(session.id, number, target, "detached", start=head.commit)
@@ -375,3 +445,8 @@ class Clones:
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)
         await persist(self._clock, self._transcript.append, [entry])
+
+
+def _in_own_words(work: Work, record: Checkout) -> Work:
+    """Describe a turn's work in its agent's own words, where it gave some."""
+    return replace(work, title=record.title or work.title, body=record.body)

@@ -14,6 +14,7 @@ from app.core.repositories import wording
 from app.core.repositories.clones import Ask
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
+from app.core.reviewing import Subject
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import SessionStore
@@ -167,6 +168,20 @@ class JointWork:
         return Joined()
 
     # Review.
+
+    async def find_subject(self, session: Session, target: Repository) -> Subject | None:
+        """Tell what a session reviews: the commit in its clone for reading, else as people ask."""
+        mine = self._records.latest(session.id)
+        is_reading = mine is not None and mine.repository == target and mine.way == "detached"
+        commit = mine.start if mine is not None and is_reading else ""
+        for theirs in await self._records.all() if commit else ():
+            if theirs.repository == target and theirs.branch and theirs.sent == commit:
+                return Subject(target, theirs.branch, theirs.base, commit, theirs.session)
+        found = await self._find_reviewed(session, target, ReviewRequest())
+        if found is None:
+            return None
+        author = self._records.of_branch(target.url, found.name)
+        return Subject(target, found.name, found.base, commit or found.ref, author)
 
     async def _find_reviewed(
         self, session: Session, target: Repository, wanted: ReviewRequest

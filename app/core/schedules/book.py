@@ -5,6 +5,7 @@ Who may do so was checked before; a run is checked again when it is due.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 from uuid import uuid4
@@ -17,11 +18,14 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.schedules import wording
-from app.core.schedules.command import ScheduleCommand, read
+from app.core.schedules.command import ScheduleCommand, read, split
 from app.core.schedules.runs import RUN, to_delivery
 from app.core.schedules.store import ScheduleStore
 from app.core.schedules.timing import find_next, first_times
-from app.core.schedules.types import NewSchedule, PauseReason, Schedule, Timetable
+from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule, Timetable
+from app.core.tasks import Tasks
+from app.core.types import TurnRef
+from app.core.updates import AskRequest
 from app.errors import Conflict, NotFound
 
 MOST = 10
@@ -57,6 +61,8 @@ class ScheduleBook:
         self._feed = feed
         self._names = names
         self._changed = changed
+        self._tasks = Tasks("schedules agreed to")
+        self._making = asyncio.Lock()
 
     def all(self) -> Sequence[Schedule]:
         """List every schedule, in the order in which they were made."""
@@ -122,9 +128,75 @@ class ScheduleBook:
         """
         schedule = self.find(number)
         words = await self._change(schedule, change)
-        post = await self._store.tell(schedule, wording.BY.format(by=by, words=words))
+        words = wording.BY.format(by=by, words=words)
+        await self._tell(schedule.key, schedule.place, words, f"schedule:{number}:{uuid4().hex}")
+
+    async def propose(
+        self,
+        agent: str,
+        ref: TurnRef,
+        when: str,
+        words: str,
+        *,
+        present: Callable[[AskRequest], AskRequest],
+        seconds: float,
+    ) -> tuple[float, ...]:
+        """Ask people whether an agent gets a schedule; returns when it would run.
+
+        `when` is an expression, perhaps with a zone; `present` makes the ask fit to be shown.
+
+        Raises:
+            Conflict: the rule makes no sense, or never happens, or is too often.
+        """
+        expression, zone = split(when)
+        zone = zone or self.zone
+        times = self.check(expression, zone)
+        name = self._names.get(agent, agent)
+        request = present(wording.proposal(name, expression, zone, words, times))
+        deadline = self._clock.now() + seconds
+        posts = await persist(self._clock, self._store.propose, ref, request, deadline=deadline)
+        self._outbox.send(*posts)
+        self._feed.notify(ref.session)
+        return times
+
+    def start(self) -> None:
+        """Make the schedules that people agreed to, in the background."""
+        self._tasks.start(self.make_agreed(), name="agreed")
+
+    async def close(self) -> None:
+        """Stop making schedules; what is left is made at the next start."""
+        await self._tasks.close()
+
+    async def make_agreed(self) -> None:
+        """Make the schedules that people agreed to; safe to repeat."""
+        async with self._making:
+            for agreed in await self._store.agreed():
+                words = await self._make(agreed)
+                await self._tell(agreed.key, agreed.place, words, f"agreed:{agreed.ask}")
+                await persist(self._clock, self._store.settled, agreed.ask)
+
+    async def _make(self, agreed: Agreed) -> str:
+        expression, zone = split(agreed.rule)
+        try:
+            times = self.check(expression, zone)
+        except Conflict as error:
+            return wording.refused(str(error))
+        new = NewSchedule(
+            key=agreed.key,
+            place=agreed.place,
+            expression=expression,
+            zone=zone or self.zone,
+            words=agreed.words,
+            creator=agreed.creator,
+            due_at=times[0],
+            origin=f"ask:{agreed.ask}",
+        )
+        return await self._store_new(new, times)
+
+    async def _tell(self, key: SessionKey, place: PlaceKey, words: str, name: str) -> None:
+        post = await persist(self._clock, self._store.tell, key, place, words, name=name)
         self._outbox.send(post)
-        self._feed.notify_place(schedule.place)
+        self._feed.notify_place(place)
 
     async def run(self, schedule: Schedule, *, name: str = "") -> None:
         """Run a schedule now; its due times stay as they are."""
@@ -150,7 +222,6 @@ class ScheduleBook:
     async def _add(
         self, command: ScheduleCommand, heard: Heard, agent: str, times: Sequence[float]
     ) -> str:
-        name = self._names.get(agent, agent)
         new = NewSchedule(
             key=SessionKey(heard.place.service, heard.external, agent),
             place=heard.place,
@@ -161,6 +232,11 @@ class ScheduleBook:
             due_at=times[0],
             origin=origin_of(heard.place, heard.message_id, agent),
         )
+        return await self._store_new(new, times)
+
+    async def _store_new(self, new: NewSchedule, times: Sequence[float]) -> str:
+        """Make a schedule; returns what to say about it."""
+        name = self._names.get(new.key.agent, new.key.agent)
         made = await persist(self._clock, self._store.add, new, most=MOST)
         if made is None:
             return wording.refused(wording.TOO_MANY.format(agent=name, most=MOST))

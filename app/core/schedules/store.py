@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.inbound import Delivery
-from app.core.schedules.types import NewSchedule, PauseReason, Schedule
+from app.core.keys import PlaceKey, SessionKey
+from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule
+from app.core.types import TurnRef
+from app.core.updates import AskRequest
 
 
 class ScheduleStore(Protocol):
@@ -62,6 +65,21 @@ class ScheduleStore(Protocol):
         """Let a schedule run again from a time on, and forget its failures."""
         ...
 
-    async def tell(self, schedule: Schedule, words: str) -> int:
-        """Tell the place of a schedule something; returns the post to send."""
+    async def tell(self, key: SessionKey, place: PlaceKey, words: str, *, name: str) -> int:
+        """Tell a place something about a schedule, once by this name; returns the post to send."""
+        ...
+
+    async def propose(self, ref: TurnRef, request: AskRequest, *, deadline: float) -> Sequence[int]:
+        """Ask people whether an agent gets a schedule; returns the posts to send.
+
+        What is asked already is not asked again.
+        """
+        ...
+
+    async def agreed(self) -> Sequence[Agreed]:
+        """List the proposals that people agreed to and that are not settled."""
+        ...
+
+    async def settled(self, ask: int) -> None:
+        """Record that a proposal was made a schedule, or refused."""
         ...

@@ -61,6 +61,19 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreed:
+    """A schedule that an agent proposed and a person agreed to."""
+
+    ask: int
+    key: SessionKey
+    place: PlaceKey
+    rule: str
+    """Expression and zone."""
+    words: str
+    creator: Speaker
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """What is due of a schedule: one run, however many times have passed."""
 

@@ -7,8 +7,11 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.core.amounts import count
+from app.core.ask_view import AskFact
+from app.core.consent.offers import LEAVE, TAKE
 from app.core.schedules.timing import MOST_MISSED
 from app.core.schedules.types import PauseReason, Schedule
+from app.core.updates import AskOption, AskRequest
 
 EXAMPLE = '`schedule "0 9 * * 1-5" Summarise the open pull requests.`'
 REFUSED = "Not scheduled: {why}. Example: {example} runs on weekdays at 9:00."
@@ -26,6 +29,12 @@ MADE = (
 LISTED = "{number}. {agent}, {expression} ({zone}), by {creator}: {words} ({state})"
 NEXT = "next: {time}"
 NONE_HERE = "There are no schedules here. Example: {example} runs on weekdays at 9:00."
+PROPOSAL = (
+    "{agent} would like to be asked this again and again: {expression} ({zone}), next: {times}. "
+    "Each run has the rights of the person who agrees."
+)
+AGREE = "Schedule it"
+DECLINE = "Don't"
 UNKNOWN = "There is no schedule {number} here. Send `schedule` for a list."
 REMOVED = "Schedule {number} was removed."
 PAUSED = "Schedule {number} is paused. To go on, send `schedule resume {number}`."
@@ -59,6 +68,21 @@ def how() -> str:
 def moment(at: float, zone: str) -> str:
     """Write a time in a zone."""
     return f"{datetime.fromtimestamp(at, ZoneInfo(zone)):%a %Y-%m-%d %H:%M %Z}"
+
+
+def proposal(
+    agent: str, expression: str, zone: str, words: str, times: Sequence[float]
+) -> AskRequest:
+    """Ask people whether an agent gets a schedule that it proposes."""
+    when = ", ".join(moment(at, zone) for at in times)
+    title = PROPOSAL.format(agent=agent, expression=expression, zone=zone, times=when)
+    options = (
+        AskOption(TAKE, AGREE, "allow_once"),
+        AskOption(LEAVE, DECLINE, "reject_once"),
+    )
+    rule = f"{expression} {zone}"
+    facts = (AskFact("input", words),)
+    return AskRequest(rule, title, options, kind="schedule", subject=words, facts=facts)
 
 
 def made(schedule: Schedule, agent: str, times: Sequence[float]) -> str:

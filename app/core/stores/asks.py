@@ -42,13 +42,25 @@ class AskStore(Protocol):
         """
         ...
 
+    def is_known(self, request: AskRequest, ref: TurnRef) -> bool:
+        """Tell whether opening a request would find an ask that there is."""
+        ...
+
+    async def leave(self, ask: int) -> Ask:
+        """Stop waiting for the answer to a tool's question; returns it as it is.
+
+        An answer counts as used; without one, the next call that asks the same finds it.
+        """
+        ...
+
     async def answer(
         self, ask: int, answer: str, by: str, *, speaker: str = ""
     ) -> TakenAnswer | None:
         """Answer an ask, with an option or in words; None if it can no longer be answered.
 
         If its turn was parked, a turn begins that continues the work; an accepted offer begins one
-        as well, for the person with the platform's id `speaker`.
+        as well, for the person with the platform's id `speaker`, and so does the answer to a
+        tool's question whose turn is over.
         """
         ...
 

@@ -46,6 +46,10 @@ class CheckoutStore(Protocol):
         """Record that people were told of a commit, and where it is proposed."""
         ...
 
+    async def worded(self, session: int, number: int, title: str, body: str) -> None:
+        """Record an agent's own words for what is proposed from a clone."""
+        ...
+
     async def measured(self, session: int, number: int, changes: Changes) -> None:
         """Record how much changed in a clone."""
         ...

@@ -70,6 +70,10 @@ class SessionStore(Protocol):
         """Take an agent out of its place; what was said stays readable."""
         ...
 
+    async def reads_others(self, session: int) -> None:
+        """Record that a tool brings words of others into a session's conversation."""
+        ...
+
     async def spend(self, session: int, cost: float) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation.
 
@@ -196,6 +200,10 @@ class TranscriptStore(Protocol):
         """Read a session's entries, its messages among them, in order."""
         ...
 
+    async def of_turn(self, session: int, turn: int) -> Sequence[Entry]:
+        """Read what a turn did, asked and used, in order: not what was said."""
+        ...
+
     async def read_place(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
         ...
@@ -222,6 +230,14 @@ class TranscriptStore(Protocol):
         """Read what others said around a turn's session since its last prompt."""
         ...
 
+    async def said(self, surface: SessionKey, *, before: int, limit: int) -> Sequence[Entry]:
+        """Read what people and agents said in the place of a surface, oldest first.
+
+        These are the last ones before a row; each answer is one entry, whose speaker is the
+        agent's id.
+        """
+        ...
+
     async def known(self, place: PlaceKey, message_ids: Sequence[str]) -> frozenset[str]:
         """Tell which of these messages of a place are kept."""
         ...
@@ -233,6 +249,13 @@ class TranscriptStore(Protocol):
 
 class PostStore(Protocol):
     """Posts, from stored to sent."""
+
+    async def say(self, new: NewPost, entry: Entry, *, most: int) -> int | None:
+        """Store a post and its row of the transcript; returns the post, the same for the same key.
+
+        None if there are `most` whose key differs only in its last part.
+        """
+        ...
 
     def post(self, post: int) -> Post | None:
         """Read one post."""

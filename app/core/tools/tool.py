@@ -49,6 +49,8 @@ class Tool:
     """What it can do, for the lists of the operator: `agents.read`, `place.write`."""
     run: Callable[[Caller, Arguments], Awaitable[Result]]
     """Does it; raises ToolRefused, Conflict or NotFound with words for the agent."""
+    brings_words: bool = False
+    """Whether its result holds words of others: people decide on what is noted after it."""
     max_bytes: int = 64 * 1024
     """The longest arguments, as JSON."""
 

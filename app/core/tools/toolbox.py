@@ -71,6 +71,8 @@ class Toolbox:
         if turn is None or turn.stopped or turn.state is not TurnState.PROMPTED:
             raise ToolRefused(wording.NO_TURN)
         self._counters.count("tool_calls", agent=session.key.agent, tool=name)
+        if tool.brings_words and not session.read_others:
+            await self._sessions.reads_others(session_id)
         waits = self._waits.get(session.key.agent, WAITS_SECONDS)
         return await tool.run(Caller(session, turn, waits), arguments)
 

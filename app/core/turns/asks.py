@@ -21,7 +21,7 @@ from app.core.turns.limits.work_timer import WorkTimer
 from app.core.turns.phase import Event
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session, Turn, TurnRef
-from app.core.updates import AskRequest, ToolUpdate
+from app.core.updates import Ask, AskRequest, ToolUpdate
 from app.core.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,21 @@ class TurnAsks:
             return None
         await self._record(request, decided)
         return answer
+
+    async def put(self, request: AskRequest, *, patience: float) -> Ask | None:
+        """Ask people a tool's question and wait a while; None if nothing counts any more."""
+        async with self._in_order:
+            if self._course.is_closed:
+                return None
+            await self._router.flush()
+        if not self._answerable:
+            self._defer()
+            return None
+        ref, seconds = TurnRef(self._session.id, self._turn.id), self._terms.ask_seconds
+        with self.timer.asking():
+            async with self._slot.lend():
+                ledger = self._context.ledger
+                return await ledger.put(request, ref, seconds=seconds, patience=patience)
 
     async def check(self, call: str, workspace: Workspace) -> bool:
         """Tell people of a call that was made without asking; returns whether it ends the turn."""

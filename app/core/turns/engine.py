@@ -21,6 +21,7 @@ from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome
 from app.core.types import TurnState
+from app.core.updates import Ask, AskRequest
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,11 @@ class EmbeddedTurnEngine:
         self._draining = False
         self._open = False
         self._left: list[int] = []
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many slots are taken, and how many there are."""
+        return self._slots.used, self._slots.count
 
     async def start(self) -> None:
         """Recover the turns that the last run left; from now on submitted turns run."""
@@ -92,6 +98,17 @@ class EmbeddedTurnEngine:
         run = self._running.get(session_id)
         return None if run is None else run.turn_id
 
+    async def ask(self, session_id: int, request: AskRequest, *, patience: float) -> Ask | None:
+        """Let the running turn of a session ask people; it waits as for any ask, but not longer.
+
+        Returns the question as it is then, None if no turn runs.
+
+        Raises:
+            Conflict: too many questions are open.
+        """
+        run = self._running.get(session_id)
+        return None if run is None else await run.ask(request, patience=patience)
+
     async def ended(self, session_id: int) -> None:
         """Wait until no turn of a session runs."""
         if (task := self._busy.get(session_id)) is not None:
@@ -113,6 +130,7 @@ class EmbeddedTurnEngine:
             session = context.sessions.session(turn.session) if turn is not None else None
             if turn is None or session is None:
                 return
+            context.counters.observe("queue_seconds", max(context.clock.now() - turn.created_at, 0))
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
             try:

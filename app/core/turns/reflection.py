@@ -10,6 +10,7 @@ import logging
 from typing import Final
 
 from app.core.consent.terms import Terms
+from app.core.delegation.types import SERVICE
 from app.core.memory import wording
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request, worth_keeping
 from app.core.ports import AgentSession
@@ -26,6 +27,20 @@ logger = logging.getLogger(__name__)
 SECONDS: Final = 60.0
 """How long an agent may think about it: its answer is a few lines."""
 _ANSWER_CHARACTERS: Final = 4 * NOTE_CHARACTERS
+
+
+async def is_trusted(context: TurnContext, session: Session) -> bool:
+    """Tell whether an agent was told only words of people who may direct it.
+
+    What a fork brings from the place it was copied from is not known here, and what an agent does
+    for another one may be that one's own idea.
+    """
+    now = context.sessions.session(session.id)
+    if now is None or now.read_others or session.place.service == SERVICE:
+        return False
+    turns = await context.turns.turns(session.id)
+    is_fork = context.places.place(session.place).is_fork
+    return not is_fork and not any(holds_words_of_others(each.prompt) for each in turns)
 
 
 class Reflection:
@@ -79,21 +94,11 @@ class Reflection:
         await self._context.clock.sleep(SECONDS)
         self._needed.set()
 
-    async def _is_trusted(self) -> bool:
-        """Tell whether the agent was told only words of people who may direct it.
-
-        What a fork brings from the place it was copied from is not known here.
-        """
-        context, session = self._context, self._session
-        turns = await context.turns.turns(session.id)
-        is_fork = context.places.place(session.place).is_fork
-        return not is_fork and not any(holds_words_of_others(each.prompt) for each in turns)
-
     async def _keep(self, text: str) -> None:
         context, session = self._context, self._session
         agent, ref = session.key.agent, TurnRef(session.id, self._turn.id)
         name = context.name_of(agent)
-        if self._terms.memory == "auto" and await self._is_trusted():
+        if self._terms.memory == "auto" and await is_trusted(context, session):
             await context.memory.keep(agent, session.id, text)
             words = wording.KEPT.format(agent=name, text=text)
             notice = Entry("notice", words, session=session.id, turn=self._turn.id)

@@ -33,6 +33,7 @@ from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import TurnWaits
 from app.core.types import Session, Turn, TurnState
 from app.core.updates import (
+    Ask,
     AskRequest,
     BridgeUpdate,
     FileUpdate,
@@ -58,7 +59,7 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._course = Course()
+        self._course = Course(context.clock, context.counters)
         self._live: LiveAgent | None = None
         self._terms = context.terms.get(session.key.agent, Terms())
         self._name = context.name_of(session.key.agent)
@@ -172,6 +173,10 @@ class TurnRun:
         if self._course.is_closed or self._live is None:
             return None
         return await self._asks.answer(request, self._live.workspace)
+
+    async def ask(self, request: AskRequest, *, patience: float) -> Ask | None:
+        """Ask people a question of a tool; returns it as it is after a while."""
+        return await self._asks.put(request, patience=patience)
 
     async def _take_file(self, update: FileUpdate) -> None:
         """Keep a file that is part of an answer, and name it there."""

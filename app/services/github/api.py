@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -157,16 +157,20 @@ class GithubApi(RepositoryClient):
         return {file.filename: file.patch for file in files}
 
     async def add_review(
-        self, spot: Spot, body: str, remarks: Sequence[Remark], commit: str
+        self,
+        spot: Spot,
+        body: str,
+        remarks: Sequence[Remark],
+        commit: str,
+        event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"] = "COMMENT",
     ) -> Review:
-        """Review a commit of a pull request, without a verdict: only people approve."""
+        """Review a commit of a pull request; without one, its last commit."""
         path = f"pulls/{spot.number}/reviews"
-        asked = {
-            "commit_id": commit,
-            "event": "COMMENT",
-            "body": body,
-            "comments": [_on_lines(each) for each in remarks],
-        }
+        asked: dict[str, object] = {"event": event, "body": body}
+        if commit:
+            asked["commit_id"] = commit
+        if remarks:
+            asked["comments"] = [_on_lines(each) for each in remarks]
         return Review.model_validate(await self._write(spot.repository, "post", path, asked))
 
     async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:

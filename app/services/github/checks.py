@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.core.inbound import News
-from app.core.workspaces import Checked, Judged
+from app.core.workspaces import Checked, Examined, Judged, Remark
 from app.errors import PostRejected
 from app.services.github.api import GithubApi
 from app.services.github.names import Identities, Spot
-from app.services.github.payloads import Annotation, CheckRun, Output, Review, Status
+from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ LOG_LINES = 20
 LOG_CHARACTERS = 1_000
 """The longest excerpt of the end of a log."""
 ANNOTATIONS = 10
+REMARKS = 10
+"""Reviews that an examination quotes, the last ones."""
 VERDICTS = {"approved", "changes_requested", "dismissed"}
 """The states of reviews that replace an earlier one of the same reviewer."""
 WORKFLOWS = "github-actions"
@@ -73,7 +75,7 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         # Some statuses wait for people without a limit: a failure does not wait for them.
         if not runs or (awaited and not failed):
             return None
-        said = [await _read_details(api, news, run) for run in failed[:EXPLAINED]]
+        said = [await _read_details(api, news.repository, run) for run in failed[:EXPLAINED]]
     except PostRejected as error:
         logger.warning("cannot read the checks of %s: %s", news.branch, error)
         return None
@@ -92,15 +94,54 @@ async def read_judgement(
     pull = await api.find_pull(repository, branch)
     if pull is None:
         return None
-    try:
-        found = await api.check_runs(repository, pull.head.sha)
-        runs = [each for each in found if not us.is_app(each.app)]
-        statuses = await api.statuses(repository, pull.head.sha)
-    except PostRejected as error:
-        logger.info("cannot read the checks of %s: %s", branch, error)
-        runs, statuses = [], []
+    runs, statuses = await _read_all(api, repository, pull, us)
     reviews = await api.reviews(Spot(repository, pull.number))
     return Judged(_checks_of(runs, statuses), _review_of(reviews))
+
+
+async def examine(api: GithubApi, repository: str, branch: str, us: Identities) -> Examined | None:
+    """Read what every check and reviewer says about the open pull request of a branch.
+
+    Raises:
+        PostError: GitHub does not say.
+    """
+    pull = await api.find_pull(repository, branch)
+    if pull is None:
+        return None
+    runs, statuses = await _read_all(api, repository, pull, us)
+    reviews = await api.reviews(Spot(repository, pull.number))
+    ended = [each for each in runs if each.status == "completed"]
+    ended += [_as_check(each) for each in statuses if each.state != "pending"]
+    failed = [each for each in ended if each.conclusion not in PASSED]
+    said = [await _read_details(api, repository, run) for run in failed[:EXPLAINED]]
+    waiting = [each.name for each in runs if each.status != "completed"]
+    waiting += [each.context for each in statuses if each.state == "pending"]
+    return Examined(
+        pull.head.sha,
+        pull.html_url,
+        Judged(_checks_of(runs, statuses), _review_of(reviews)),
+        failed=tuple(dict.fromkeys(_line(each.name) for each in failed)),
+        running=tuple(dict.fromkeys(map(_line, waiting))),
+        excerpt=excerpt(said),
+        remarks=tuple(
+            Remark(each.user.login, each.state.lower(), each.body or "")
+            for each in reviews[-REMARKS:]
+            if each.user is not None
+        ),
+    )
+
+
+async def _read_all(
+    api: GithubApi, repository: str, pull: Pull, us: Identities
+) -> tuple[list[CheckRun], list[Status]]:
+    """Read the checks and statuses of a pull request; none where that is not allowed."""
+    try:
+        found = await api.check_runs(repository, pull.head.sha)
+        statuses = await api.statuses(repository, pull.head.sha)
+    except PostRejected as error:
+        logger.info("cannot read the checks of %s: %s", pull.html_url, error)
+        return [], []
+    return [each for each in found if not us.is_app(each.app)], statuses
 
 
 def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:
@@ -156,15 +197,15 @@ def _as_check(status: Status) -> CheckRun:
     return CheckRun(id=0, name=status.context, conclusion=status.state, output=shown)
 
 
-async def _read_details(api: GithubApi, news: News, run: CheckRun) -> Said:
+async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
     annotations: Sequence[Annotation] = ()
     if run.output.annotations_count:
-        annotations = await api.annotations(news.repository, run.id)
+        annotations = await api.annotations(repository, run.id)
     if run.app != WORKFLOWS:
         return Said(run, annotations)
     try:
         # A job of a workflow has the number of its check.
-        return Said(run, annotations, await api.end_of_log(news.repository, run.id))
+        return Said(run, annotations, await api.end_of_log(repository, run.id))
     except PostRejected as error:
         logger.info("cannot read the log of %s: %s", run.name, error)
         return Said(run, annotations)

@@ -20,18 +20,21 @@ from pydantic import ValidationError
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
+from app.core.reviewing import Submission
 from app.core.types import Session
-from app.core.workspaces import Author, Head, Judged, Proposal, Repository
+from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.errors import PostError, PostRejected, RepositoryError
 from app.services.github import wording
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING
-from app.services.github.checks import read_judgement
+from app.services.github.checks import examine, read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
+from app.services.github.render import quiet
 from app.services.github.transport import retry_github
+from app.services.github.verdicts import submit
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +129,20 @@ class GithubForge:
             lambda: read_judgement(api, repository.name, branch, self._directory.us),
         )
 
+    async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
+        """Read all that checks and reviewers say about a branch's open pull request; None without.
+
+        Raises:
+            RepositoryError: GitHub does not say.
+        """
+        api = self._api(repository, agent)
+        if api is None:
+            return None
+        return await self._retry(
+            wording.PULL_NOT_READ.format(branch=branch),
+            lambda: examine(api, repository.name, branch, self._directory.us),
+        )
+
     async def author(self, agent: str) -> Author | None:
         """Return the name and address for an agent's commits; None leaves them to the bridge.
 
@@ -152,6 +169,7 @@ class GithubForge:
         api = self._apis.get(agent)
         if api is None:
             raise RepositoryError(wording.NO_APP.format(agent=agent))
+        proposal = replace(proposal, body=quiet(proposal.body))
         pull = await self._retry(
             wording.NOT_PROPOSED.format(branch=proposal.head),
             lambda: _open_or_update(api, proposal),
@@ -159,6 +177,21 @@ class GithubForge:
         spot = Spot(name, pull.number)
         await self._link(proposal.session, SessionKey(SERVICE, str(spot), agent), spot.place)
         return pull.html_url
+
+    async def review(self, submission: Submission) -> str | None:
+        """Review the open pull request of a branch, once; None if GitHub has none, or no App.
+
+        Raises:
+            RepositoryError: GitHub does not take it.
+        """
+        api = self._api(submission.repository, submission.agent)
+        if api is None:
+            return None
+        await self.author(submission.agent)  # a review that is there already has to be recognised
+        return await self._retry(
+            wording.NOT_REVIEWED.format(branch=submission.branch),
+            lambda: submit(api, submission, self._directory.us),
+        )
 
     async def head(self, session: Session) -> Head | None:
         """Tell what a session is about whose place is a pull request; None for other places.

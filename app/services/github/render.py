@@ -85,9 +85,9 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     texts = [text for text, _ in split(said, PAGE_CHARACTERS)]
     bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
     if content.outcome is not None and content.outcome.on_hold:
-        bodies[-1] = _join(bodies[-1], ON_HOLD.format(to=f"@{slug} "))
+        bodies[-1] = join(bodies[-1], ON_HOLD.format(to=f"@{slug} "))
     room = BODY_CHARACTERS - len(bodies[-1]) - FOOT_CHARACTERS
-    bodies[-1] = _join(
+    bodies[-1] = join(
         bodies[-1],
         _files(content.files),
         _delegated(content),
@@ -99,7 +99,7 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
 
 def retired(content: PostContent, marker: str) -> str:
     """Write what is left of the comment that showed a turn, which is then hidden."""
-    body = _join(wording.ANSWER_IN_COMMENT, _plan(content.plan))
+    body = join(wording.ANSWER_IN_COMMENT, _plan(content.plan))
     return add_marker(body, progress_marker(marker))
 
 
@@ -112,10 +112,14 @@ def review(
     others: Sequence[Remark],
 ) -> tuple[str, list[Remark]]:
     """Write an answer as a review: its text, with the comments that fit no line, and the others."""
-    text = _join(text, "\n".join(map(str, others)))
+    text = join(text, "\n".join(map(str, others)))
     whole = replace(content, text=content.text[: content.narrated] + text)
-    remarks = [replace(each, words=quiet(each.words, content.asker)) for each in fitting]
-    return pages(whole, marker, slug)[0], remarks
+    return pages(whole, marker, slug)[0], [quieted(each, content.asker) for each in fitting]
+
+
+def quieted(remark: Remark, asker: str = "") -> Remark:
+    """Let a comment on lines notify only the person who asked."""
+    return replace(remark, words=quiet(remark.words, asker))
 
 
 def split(text: str, size: int) -> Iterator[tuple[str, int]]:
@@ -156,7 +160,7 @@ def quiet(text: str, asker: str = "") -> str:
 def _body(content: PostContent, slug: str) -> str:
     if content.kind == "ask":
         return _ask(content, slug)
-    return quiet(_join(content.note, content.text), content.asker)
+    return quiet(join(content.note, content.text), content.asker)
 
 
 def _progress(content: PostContent, slug: str) -> str:
@@ -164,7 +168,7 @@ def _progress(content: PostContent, slug: str) -> str:
     text = content.text
     if len(text) > PROGRESS_CHARACTERS:
         text = f"… {text[-PROGRESS_CHARACTERS:]}"
-    return _join(
+    return join(
         wording.STATES[content.state],
         content.note,
         _plan(content.plan),
@@ -180,17 +184,17 @@ def _answer(content: PostContent, text: str, *, first: bool) -> str:
         return text
     outcome = lead(content)
     is_empty = content.state == "done" and not (text.strip() or content.note or outcome)
-    head = _join(_call(content), wording.STATES.get(content.state, ""))
+    head = join(_call(content), wording.STATES.get(content.state, ""))
     if outcome:
-        return _join(head, outcome, text, content.note)
-    return _join(head, content.note, text, NO_MESSAGE if is_empty else "")
+        return join(head, outcome, text, content.note)
+    return join(head, content.note, text, NO_MESSAGE if is_empty else "")
 
 
 def _record(content: PostContent, room: int) -> str:
     """Fold what led to the answer: what the turn did, its plan, and what was said meanwhile."""
     summary = escape(reveal_line(" · ".join(record(content)))).replace("@", "")
     said = quiet(_close_fence(content.narration), content.asker)
-    inside = _join(_plan(content.plan), said if len(said) <= room - PLAN_CHARACTERS else "")
+    inside = join(_plan(content.plan), said if len(said) <= room - PLAN_CHARACTERS else "")
     if not inside:
         return ""
     title = summary or wording.HOW_IT_GOT_THERE
@@ -209,11 +213,11 @@ def _ask(content: PostContent, slug: str) -> str:
     asked = markdown(content.asked)
     if content.state != "open":
         summary = f"<summary>{_asked_words(content)}</summary>"
-        return _join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
+        return join(_plain(content.note), f"<details>{summary}\n\n{asked}\n\n</details>")
     opened = f"<{content.url}>" if content.url else ""
-    needed = _join(f"**{wording.NEEDS_ANSWER}**", asked)
+    needed = join(f"**{wording.NEEDS_ANSWER}**", asked)
     head = f"{HAND} {asked if content.asked.agent else needed}"
-    return _join(_call(content), head, opened, _replies(content, slug), content.note)
+    return join(_call(content), head, opened, _replies(content, slug), content.note)
 
 
 def _asked_words(content: PostContent) -> str:
@@ -232,10 +236,10 @@ def _replies(content: PostContent, slug: str) -> str:
     if content.free_text or not names:
         how = wording.OWN_WORDS_OR if names else wording.OWN_WORDS
         listed = "\n".join(f"- {name}" for name in names)
-        return _join(how.format(slug=slug) if content.free_text else "", listed)
+        return join(how.format(slug=slug) if content.free_text else "", listed)
     listed = "\n".join(f"{number}. {name}" for number, name in enumerate(names, 1))
     yes, no = (bool(find_short(each, content.options)) for each in ("yes", "no"))
-    return _join(listed, wording.reply(slug, can_say_yes=yes, can_say_no=no))
+    return join(listed, wording.reply(slug, can_say_yes=yes, can_say_no=no))
 
 
 def _plan(steps: Sequence[PlanStep]) -> str:
@@ -295,7 +299,8 @@ def _foot(facts: Sequence[Fact], content: PostContent) -> str:
     return f"<sub>{' · '.join(words)}</sub>" if words else ""
 
 
-def _join(*parts: str) -> str:
+def join(*parts: str) -> str:
+    """Join paragraphs, without the empty ones."""
     return "\n\n".join(part for part in parts if part.strip())
 
 

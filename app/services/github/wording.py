@@ -51,6 +51,14 @@ NO_IDENTITY = (
 NO_APP = "{agent} has no GitHub App"
 PULL_NOT_READ = "the pull request of {branch} cannot be read"
 NOT_PROPOSED = "{branch} cannot be proposed"
+NOT_REVIEWED = "{branch} cannot be reviewed on GitHub"
+OWN_VERDICTS = {
+    "approve": "**Approved.**",
+    "request_changes": "**Changes requested.**",
+    "comment": "",
+}
+"""The verdict on an App's own pull request, on which GitHub takes only comments."""
+NO_WORDS = "No further remarks."
 NOT_READ = "{spot} cannot be read"
 DEFAULT_BRANCH = "it is the default branch"
 PROTECTED = "it is protected"

@@ -155,5 +155,6 @@ def begin_afresh(connection: Connection, session_id: int) -> None:
             acp_session_id=None,
             generation=session.c.generation + 1,
             began_after=last,
+            read_others=False,
         )
     )

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, insert, select, update
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef, TurnState
+from app.store.commits.answers import leave_questions, outlives, tell_unused_answers
 from app.store.commits.asks import close_asks, target_of
 from app.store.commits.schedules import count_runs
 from app.store.commits.words import forget_words
@@ -20,6 +21,7 @@ from app.store.posts import address_like, end_post, finish_post, insert_post, tu
 from app.store.tables import (
     ASK_HOLDS,
     ASK_IS_OPEN,
+    ASK_STAYS,
     OPEN_TURN,
     ask,
     delegation,
@@ -240,9 +242,15 @@ def end_turn(
     error: str = "",
 ) -> list[int]:
     """End a turn and its asks, with or without a process; return the posts."""
-    posts = close_asks(connection, ask.c.turn == turn_id, "cancelled", NOT_NEEDED, now)
+    stays = state is TurnState.DONE and outlives(connection, turn_id)
+    which = ask.c.turn == turn_id
+    if stays:
+        leave_questions(connection, which)
+        which &= ~ASK_STAYS
+    posts = close_asks(connection, which, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
     posts += _present(finish_post(connection, turn_post_key(turn_id), content))
+    posts += tell_unused_answers(connection, turn_id, now) if stays else []
     return posts + count_runs(connection, turn_id, state, now)
 
 

@@ -41,6 +41,13 @@ def invalid(resource: str, field_name: str, message: str) -> Refused:
     return refused
 
 
+def unprocessable(message: str) -> Refused:
+    """Say that a call is well-formed and still not possible."""
+    refused = Refused(422, "Unprocessable Entity")
+    refused.reply.body["errors"] = [message]
+    return refused
+
+
 @dataclass(frozen=True)
 class Request:
     """One call, as it came."""

@@ -162,6 +162,14 @@ class GitFolder:
         self.git(name, "fetch", "--quiet", str(self.path(source)), commit)
         self.git(name, "update-ref", ref, commit)
 
+    def has_ancestor(self, name: str, commit: str, ancestor: str) -> bool:
+        """Tell whether a commit comes after another one, or is the same."""
+        try:
+            self.git(name, "merge-base", "--is-ancestor", ancestor, commit)
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
     def diff_lines(self, name: str, base: str, commit: str, path: str) -> dict[int, str]:
         """List the lines that a diff shows of a file, with the hunk each stands in."""
         shown = self.git(name, "diff", f"refs/heads/{base}...{commit}", "--", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.sim.github.answers import Reply, invalid, not_found
+from tests.sim.github.answers import Reply, invalid, not_found, unprocessable
 from tests.sim.github.calls import Asked, Routes
 from tests.sim.github.records import LineWords
 from tests.sim.github.state import Check, Issue, Pull, Review
@@ -141,14 +141,25 @@ def _add_review(asked: Asked) -> Reply:
     state = STATES.get(str(given.get("event")))
     if state is None:
         raise invalid("PullRequestReview", "event", "is not a kind of review")
+    if state != "commented" and issue.user is asked.app.bot:
+        deed = "approve" if state == "approved" else "request changes on"
+        raise unprocessable(f"Review Can not {deed} your own pull request")
     lines = [
         LineWords(each["path"], each["line"], each["body"], each.get("start_line"))
         for each in given.get("comments", ())
     ]
-    if not (lines or given.get("body")) or not all(each.words.strip() for each in lines):
+    said = str(given.get("body") or "").strip()
+    needed = {"commented": bool(lines), "approved": True, "changes_requested": False}[state]
+    if not (said or needed) or not all(each.words.strip() for each in lines):
         raise invalid("PullRequestReview", "body", "body can't be blank")
-    review = asked.github.add_review(issue, asked.app.bot, given.get("body"), lines, state)
-    review.commit = given.get("commit_id", review.commit)
+    commit = given.get("commit_id")
+    if lines and not commit:
+        raise invalid("PullRequestReviewComment", "commit_id", "commit_id can't be blank")
+    if commit and not asked.github.is_part(issue, str(commit)):
+        raise unprocessable("No commit found for the ref commit_id")
+    review = asked.github.add_review(
+        issue, asked.app.bot, given.get("body"), lines, state, commit=commit
+    )
     return Reply(200, _shown(review, issue))
 
 

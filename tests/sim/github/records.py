@@ -274,15 +274,17 @@ class Records:
         state: str,
         *,
         reply_to: int | None = None,
+        commit: str | None = None,
     ) -> Review:
         """Keep a review with its comments, if they lie on the diff, and tell everybody."""
         pull, repository = issue.pull, issue.repository
         assert pull is not None
         with self.changed:
-            review = Review(user, body, state, self.now(), pull.sha)
+            reviewed = commit or pull.sha
+            review = Review(user, body, state, self.now(), reviewed)
             comments: list[Comment] = []
             for path, line, words, first in lines:
-                shown = self.git.diff_lines(repository.full_name, pull.base, pull.sha, path)
+                shown = self.git.diff_lines(repository.full_name, pull.base, reviewed, path)
                 hunks = {shown.get(each, "").partition("\n")[0] for each in (line, first or line)}
                 if hunks & {""} or len(hunks) > 1:
                     raise invalid(
@@ -301,7 +303,7 @@ class Records:
                         hunk=shown[line],
                         review=review.id,
                         reply_to=reply_to,
-                        commit=pull.sha,
+                        commit=reviewed,
                     )
                 )
             pull.reviews.append(review)
@@ -315,6 +317,11 @@ class Records:
                 self.emit("pull_request_review_comment", "created", repository, user, parts)
             self.changed.notify_all()
         return review
+
+    def is_part(self, issue: Issue, commit: str) -> bool:
+        """Tell whether a commit belongs to a pull request."""
+        assert issue.pull is not None
+        return self.git.has_ancestor(issue.repository.full_name, issue.pull.sha, commit)
 
     def pushed(self, repository: Repository, before: dict[str, str], sender: Account) -> None:
         """Tell everybody about branches that moved, and pull requests with them."""

@@ -1,0 +1,1 @@
+"""Agents that work together on one thing: a review in rounds, a panel, a race."""

@@ -1,0 +1,191 @@
+"""Lets an agent read and post in the place where people asked for its work, and in no other.
+
+A post is stored under a key made of turn and content: a repeated call does not repeat it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.core.files.hostile import NotTaken
+from app.core.files.names import size_words
+from app.core.files.outgoing import FILES, listed
+from app.core.posts import MadeFile, NewPost, PostContent
+from app.core.retry import persist
+from app.core.tools import wording
+from app.core.tools.home import Home, Homes
+from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
+from app.core.turns.turn_context import TurnContext
+from app.core.types import Entry
+from app.markdown.hidden import strip
+
+POSTS: Final = 5
+"""Posts of one turn: progress worth a message is rare, and the answer is posted anyway."""
+POST_CHARACTERS: Final = 2_000
+ENTRIES: Final = 50
+"""The longest page of a history."""
+ENTRY_CHARACTERS: Final = 4_000
+HISTORY_CHARACTERS: Final = 40_000
+"""What one page of a history shows: some ten pages of text."""
+_LAST: Final = 2**62
+"""After every row of the transcript."""
+
+
+class PlaceTools:
+    """The tools with which agents read and post where they were asked."""
+
+    def __init__(self, context: TurnContext, homes: Homes) -> None:
+        self._context = context
+        self._homes = homes
+
+    def tools(self) -> Sequence[Tool]:
+        """List the tools."""
+        return (
+            Tool(
+                "place_history",
+                wording.PLACE_HISTORY,
+                {
+                    "limit": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": ENTRIES,
+                        "default": 20,
+                        "description": "How many messages and answers to read.",
+                    },
+                    "before": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "default": 0,
+                        "description": "Read what came before this `number`; 0 reads the last.",
+                    },
+                },
+                ("place.read",),
+                self._read,
+                brings_words=True,
+            ),
+            Tool(
+                "place_post",
+                wording.PLACE_POST.format(most=POSTS),
+                {
+                    "text": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": POST_CHARACTERS,
+                        "description": "What to say.",
+                    }
+                },
+                ("place.write",),
+                self._post,
+            ),
+            Tool(
+                "place_post_file",
+                wording.PLACE_POST_FILE.format(most=FILES),
+                {
+                    "path": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 1_000,
+                        "description": "The file: relative to your working folder, or absolute.",
+                    }
+                },
+                ("place.write",),
+                self._post_file,
+            ),
+        )
+
+    async def _read(self, caller: Caller, arguments: Arguments) -> Result:
+        home = self._homes.find(caller)
+        limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
+        found = await self._context.transcript.said(home.surface, before=before, limit=limit)
+        shown: list[dict[str, Any]] = []
+        room = HISTORY_CHARACTERS
+        for entry in reversed(found):
+            line = self._show(entry)
+            room -= len(line["text"])
+            if room < 0:
+                break
+            shown.insert(0, line)
+        more = len(shown) < len(found) or len(found) == limit
+        return {
+            "note": wording.HISTORY_IS_DATA,
+            "said": shown,
+            "earlier": shown[0]["number"] if shown and more else None,
+        }
+
+    def _show(self, entry: Entry) -> dict[str, Any]:
+        is_person = entry.kind == "message"
+        text = self._context.vault.redact(strip(entry.text).text)
+        more = len(text) - ENTRY_CHARACTERS
+        return {
+            "number": entry.id,
+            "at": f"{datetime.fromtimestamp(entry.at, UTC):%Y-%m-%d %H:%M}Z",
+            "by": entry.speaker if is_person else self._context.name_of(entry.speaker),
+            "kind": "message" if is_person else "answer",
+            "text": text if more <= 0 else text[:ENTRY_CHARACTERS] + wording.CUT.format(more=more),
+        }
+
+    async def _post(self, caller: Caller, arguments: Arguments) -> Result:
+        home = self._homes.find(caller)
+        text = self._context.vault.redact(arguments["text"]).strip()
+        if not text:
+            raise ToolRefused(wording.EMPTY_POST)
+        words = self._voice(caller, text)
+        told = text if home.is_own else words
+        content = PostContent(kind="notice", note=told)
+        await self._say(caller, home, "posted", text, content, Entry("notice", words), most=POSTS)
+        return {"state": "posted"}
+
+    async def _post_file(self, caller: Caller, arguments: Arguments) -> Result:
+        context, home = self._context, self._homes.find(caller)
+        own = context.workspaces.outgoing(caller.session)
+        folder = context.workspaces.folder(caller.session)
+        folders = [each for each in (folder, own) if each is not None and each.is_dir()]
+        try:
+            file = await asyncio.to_thread(context.outgoing.pick, arguments["path"], folders)
+        except NotTaken as reason:
+            raise ToolRefused(wording.FILE_REFUSED.format(why=reason)) from reason
+        words = self._voice(caller, wording.MADE.format(files=listed((file,))))
+        entry = Entry("notice", words, data={"files": [asdict(file)]})
+        content = self._show_file(home, file, words)
+        await self._say(caller, home, "gave", file.url, content, entry, most=FILES)
+        return {"state": "posted", "name": file.name, "size": size_words(file.size)}
+
+    def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:
+        adapter = self._context.adapters.get(home.surface.adapter)
+        if adapter is not None and adapter.shares_files:
+            return PostContent(kind="files", files=(file,))
+        return PostContent(kind="notice", note=" ".join(filter(None, (words, file.link))))
+
+    def _voice(self, caller: Caller, text: str) -> str:
+        """Say who speaks: on the page, and where another agent posts it."""
+        name = self._context.name_of(caller.agent)
+        return wording.SAYS.format(agent=name, text=text)
+
+    async def _say(
+        self,
+        caller: Caller,
+        home: Home,
+        what: str,
+        name: str,
+        content: PostContent,
+        entry: Entry,
+        *,
+        most: int,
+    ) -> None:
+        """Post something once, whatever happens to the call."""
+        context = self._context
+        digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+        new = NewPost(
+            f"{what}:{caller.turn.id}:{digest}", home.surface, content, home.session, home.turn
+        )
+        said = Entry(entry.kind, entry.text, data=entry.data, session=home.session, turn=home.turn)
+        post = await persist(context.clock, context.posts.say, new, said, most=most)
+        if post is None:
+            raise ToolRefused(wording.TOO_MANY_POSTS.format(most=most))
+        context.outbox.send(post)
+        context.feed.notify(home.session)

@@ -1,0 +1,80 @@
+"""Tools for reviews: give a verdict on the work of another agent, or a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.reviewing import VERDICTS, Finding
+from app.core.together import wording
+from app.core.together.reviews import Reviews
+from app.core.tools.tool import Arguments, Caller, Result, Tool
+
+MOST_COMMENTS: Final = 50
+"""Comments of one review: more than a person reads."""
+BODY_CHARACTERS: Final = 20_000
+COMMENT_CHARACTERS: Final = 4_000
+PATH_CHARACTERS: Final = 500
+MAX_LINE: Final = 9_999_999
+
+SUBMIT: Final = """\
+Submit your review of the work that you were asked to review. Call it once, when you have read \
+the diff and know your verdict. `approve`: it can be merged as it is. `request_changes`: the \
+author has to change something; say what in `comments`, one per place in the code. `comment`: \
+remarks without a verdict. A line is counted in the file after the change, and part of the diff. \
+On GitHub this becomes a real review under your name; the author gets your comments. Do not repeat \
+the review in your answer."""
+
+
+class ReviewTools:
+    """The tools for reviews."""
+
+    def __init__(self, reviews: Reviews) -> None:
+        self._reviews = reviews
+
+    def tools(self) -> Sequence[Tool]:
+        """List them."""
+        comment = {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "minLength": 1, "maxLength": PATH_CHARACTERS},
+                "line": {"type": "integer", "minimum": 1, "maximum": MAX_LINE},
+                "body": {"type": "string", "minLength": 1, "maxLength": COMMENT_CHARACTERS},
+            },
+            "required": ["path", "line", "body"],
+            "additionalProperties": False,
+        }
+        parameters = {
+            "verdict": {"type": "string", "enum": list(VERDICTS)},
+            "body": {
+                "type": "string",
+                "maxLength": BODY_CHARACTERS,
+                "default": "",
+                "description": "Your summary, in Markdown.",
+            },
+            "comments": {
+                "type": "array",
+                "items": comment,
+                "maxItems": MOST_COMMENTS,
+                "default": [],
+                "description": "What you say about single lines of the diff.",
+            },
+        }
+        return [
+            Tool("review_submit", SUBMIT, parameters, ("reviews.write",), self._submit),
+        ]
+
+    async def _submit(self, caller: Caller, arguments: Arguments) -> Result:
+        findings = [Finding.read(each) for each in arguments.get("comments", ())]
+        body, verdict = str(arguments.get("body", "")), arguments["verdict"]
+        review = await self._reviews.submit(
+            caller.session, caller.turn.id, verdict, body=body, findings=findings
+        )
+        is_same = (review.verdict, len(review.findings)) == (verdict, len(findings))
+        return {
+            "review": review.id,
+            "verdict": review.verdict,
+            "comments": len(review.findings),
+            "link": review.link,
+            "note": "" if is_same else wording.GIVEN_BEFORE,
+        }

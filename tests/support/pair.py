@@ -1,0 +1,118 @@
+"""Two agents with one repository: real git, a real store, and no bridge around them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.core.clock import SystemClock
+from app.core.folders import Folders
+from app.core.inbound import Decision, Effect, Heard
+from app.core.keys import PlaceKey
+from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.directory import Directory
+from app.core.repositories.joint_work import Joined, JointWork
+from app.core.repositories.shared_clones import SharedClones
+from app.core.types import BridgeSessionRequest, Session, Speaker
+from app.core.workspaces import Author, Ship, Target, Work
+from app.store.stores import Stores
+from tests.support.memory import open_stores
+from tests.support.yard import BOT, Yard, open_yard
+
+ANN = Speaker("ann", "Ann")
+PLACE = PlaceKey("web", "t1")
+CODEX = Author("codex[bot]", "codex@bots.example.com")
+BRANCH = "agent/demo/web-t1"
+
+
+@dataclass
+class Pair:
+    """Two agents in one place, demo and codex, and what they share."""
+
+    provider: RepoProvider
+    stores: Stores
+    yard: Yard
+    ship_as: dict[str, Ship]
+
+    def session(self, agent: str) -> Session:
+        """Return the session of an agent."""
+        [found] = [each for each in self.stores.sessions.in_place(PLACE) if each.key.agent == agent]
+        return found
+
+    async def begin(self, agent: str, *texts: str) -> tuple[Joined, Path]:
+        """Begin a turn of an agent, and return what it is told and where it works."""
+        session = self.session(agent)
+        joined = await self.provider.join(session, self.target, texts)
+        workspace = await self.provider.open(session, self.target)
+        return joined, workspace.folder
+
+    async def end(self, agent: str, **files: str) -> None:
+        """End a turn in which an agent wrote files."""
+        session = self.session(agent)
+        folder = self.provider.folder(session)
+        assert folder is not None
+        for name, text in files.items():
+            (folder / f"{name}.txt").write_text(text)
+        await self.provider.ship(session, self.target, Work("Do it", ()))
+        await self.provider.close(session.id)
+
+    async def hand_to(self, agent: str) -> None:
+        """Hand the place over."""
+        await self.stores.decisions.change(PLACE, [Effect("hold", value=agent)])
+
+    @property
+    def target(self) -> Target:
+        """The repository of the place."""
+        return self.provider.target(self.session("demo"), None)
+
+
+@asynccontextmanager
+async def pair(folder: Path) -> AsyncIterator[Pair]:
+    """Let two agents into a place with a repository; both are done with a first message."""
+    async with open_yard(folder / "yard") as yard:
+        clock = SystemClock()
+        with open_stores(folder, clock) as (_, stores):
+            for number, agent in enumerate(("demo", "codex")):
+                said = f"m{number}"
+                heard = Heard(PLACE, "t1", said, ANN, "do it")
+                request = BridgeSessionRequest("t1", "web", agent, "do it", ANN, said, PLACE)
+                await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
+            for session in stores.sessions.in_place(PLACE):
+                await stores.decisions.change(PLACE, [Effect("drop", session.id)])
+            folders = Folders(
+                yard.folder / "workspaces", yard.folder / "uploads", yard.folder / "session-homes"
+            )
+            ship_as: dict[str, Ship] = {"demo": "push", "codex": "push"}
+            shipping = Shipping(ship_as, {"demo": BOT, "codex": CODEX})
+            clones = Clones(
+                folders.root,
+                yard.checkouts,
+                stores.checkouts,
+                stores.transcript,
+                shipping,
+                clock=clock,
+                vault=yard.vault,
+            )
+            joint = JointWork(
+                SharedClones(clones, yard.checkouts, stores.checkouts, shipping, clock),
+                yard.checkouts,
+                yard.vault.redact,
+                stores.checkouts,
+                stores.sessions,
+                stores.decisions,
+                forge=None,
+                name_of=str.title,
+            )
+            provider = RepoProvider(
+                folders,
+                clones,
+                yard.checkouts,
+                stores.decisions,
+                stores.sessions,
+                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
+                joint=joint,
+            )
+            yield Pair(provider, stores, yard, ship_as)

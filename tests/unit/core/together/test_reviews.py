@@ -1,0 +1,185 @@
+"""Reviews that agents give: stored first, on lines of the diff, published and told once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from app.core.clock import SystemClock
+from app.core.feed import Feed
+from app.core.outbox import Outbox
+from app.core.reviewing import Finding, Review, Submission
+from app.core.together.reviews import Reviews
+from app.core.tools.reviews import ReviewTools
+from app.core.tools.tool import Caller, Result
+from app.errors import Conflict, RepositoryError
+from app.server.metrics import Metrics
+from tests.support.forge import Forge
+from tests.support.pair import BRANCH, PLACE, Pair, pair
+from tests.support.recorder import Recorder
+from tests.support.yard import SECRET
+
+LINES = "one\ntwo\nthree\n"
+
+
+class Host(Forge):
+    """A forge that takes reviews, once each."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.taken: dict[str, Submission] = {}
+        self.trouble = ""
+
+    @override
+    async def review(self, submission: Submission) -> str | None:
+        if self.trouble:
+            raise RepositoryError(self.trouble)
+        self.taken.setdefault(submission.mark, submission)
+        return f"https://forge.example.com/{submission.mark}"
+
+
+class Bench:
+    """Demo has pushed a file, and Codex is asked to review it."""
+
+    def __init__(self, here: Pair, host: Host, *, home: str = "demo") -> None:
+        self.here, self.host = here, host
+        self.recorders = {f"web:{name}": Recorder(name) for name in ("demo", "codex")}
+        clock, stores = SystemClock(), here.stores
+        self.outbox = Outbox(stores.posts, self.recorders, clock, here.yard.vault, Metrics())
+        self.reviews = Reviews(
+            stores.reviews,
+            stores.sessions,
+            here.yard.checkouts,
+            host,
+            self.outbox,
+            Feed(stores.transcript, stores.sessions),
+            clock,
+            redact=here.yard.vault.redact,
+            names={"codex": "Codex"},
+            subject_of=here.provider.find_subject,
+            repository_of=here.provider.repository,
+            home_of=lambda _review: (here.session(home).id, "demo"),
+        )
+
+    async def submit(self, verdict: str, *findings: Finding, body: str = "Two things.") -> Result:
+        """Call the tool as Codex."""
+        [tool] = ReviewTools(self.reviews).tools()
+        session = self.here.session("codex")
+        [turn] = await self.here.stores.turns.turns(session.id)
+        comments = [each.data() for each in findings]
+        asked = {"verdict": verdict, "body": body, "comments": comments}
+        return await tool.run(Caller(session, turn), asked)
+
+    async def told(self) -> list[str]:
+        """Read what the place was told."""
+        rows = await self.here.stores.transcript.read_place(PLACE, after=0, limit=100)
+        return [row.text for row in rows if row.kind == "notice" and row.note is None]
+
+    async def kept(self) -> Review:
+        """Read the review of Codex."""
+        [turn] = await self.here.stores.turns.turns(self.here.session("codex").id)
+        found = self.here.stores.reviews.of_turn(turn.id)
+        assert found is not None
+        return found
+
+
+@asynccontextmanager
+async def bench(folder: Path, *, home: str = "demo") -> AsyncIterator[Bench]:
+    async with pair(folder) as here:
+        await here.begin("demo")
+        await here.end("demo", work=LINES)
+        await here.begin("codex", "review this")
+        made = Bench(here, Host(folder / "forge.json"), home=home)
+        yield made
+        await made.reviews.close()
+        await made.outbox.close(grace=0)
+
+
+async def test_a_review_is_stored_published_and_told_with_its_verdict_first(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        found = Finding("work.txt", 2, f"{SECRET} is wrong")
+
+        result = await desk.submit("request_changes", found)
+
+        [sent] = desk.host.taken.values()
+        assert (sent.agent, sent.branch, sent.verdict) == ("codex", BRANCH, "request_changes")
+        assert sent.commit == desk.here.yard.server.log("acme/app", BRANCH, "%H")[:40]
+        assert SECRET not in str(sent)
+        assert (result["link"], result["comments"]) == (f"https://forge.example.com/{sent.mark}", 1)
+        [told] = await desk.told()
+        assert told.startswith(f"Codex requested changes to `{BRANCH}`.\n\nTwo things.")
+        assert "- `work.txt:2`: " in told
+        assert SECRET not in told
+        assert str(result["link"]) in told
+        author = desk.here.session("demo").id
+        kept = await desk.kept()
+        assert (kept.state, kept.author, kept.findings[0].line) == ("sent", author, 2)
+
+
+async def test_a_second_review_in_one_turn_changes_nothing(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        first = await desk.submit("approve", body="")
+        again = await desk.submit("request_changes")
+
+        assert again["verdict"] == "approve"
+        assert "already" in again["note"]
+        assert first["note"] == ""
+        assert len(desk.host.taken) == 1
+        assert len(await desk.told()) == 1
+
+
+@pytest.mark.parametrize(
+    "found", [Finding("work.txt", 9, "beyond"), Finding("README.md", 1, "not in the diff")]
+)
+async def test_a_comment_beyond_the_diff_is_refused_with_the_lines_there_are(
+    tmp_path: Path, found: Finding
+) -> None:
+    async with bench(tmp_path) as desk:
+        with pytest.raises(Conflict) as refused:
+            await desk.submit("comment", Finding("work.txt", 1, "fine"), found)
+
+        assert f"{found.path}:{found.line}" in str(refused.value)
+        assert "work.txt:1-3" in str(refused.value)
+        assert desk.here.stores.reviews.unsent() == []
+        assert await desk.told() == []
+
+
+async def test_changes_are_not_requested_without_a_word(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        with pytest.raises(Conflict, match="Say what has to change"):
+            await desk.submit("request_changes", body=" ")
+
+
+async def test_what_could_not_be_published_is_shown_and_the_next_start_tries_again(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path) as desk:
+        desk.host.trouble = "GitHub is down"
+        result = await desk.submit("approve")
+        assert result["link"] == ""
+        [told] = await desk.told()
+        assert "GitHub is down" in told
+
+        desk.host.trouble = ""
+        again = Bench(desk.here, desk.host)
+        [unsent] = desk.here.stores.reviews.unsent()
+        await again.reviews.publish(unsent)
+
+        assert (await desk.kept()).link == f"https://forge.example.com/review:{unsent.id}"
+        assert len(desk.host.taken) == 1
+        assert len(await desk.told()) == 1
+        await again.outbox.close(grace=0)
+
+
+async def test_a_reviewer_in_its_own_place_does_not_repeat_what_is_on_the_pull_request(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path, home="codex") as desk:
+        await desk.submit("approve")
+
+        assert len(desk.host.taken) == 1
+        assert await desk.told() == []
