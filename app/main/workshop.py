@@ -142,6 +142,7 @@ class Workshop:
                 stores.decisions,
                 forge=self.forge,
                 name_of=self._name_of,
+                errand_of=stores.delegations.errand,
             ),
         )
 
