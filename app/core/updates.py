@@ -164,7 +164,9 @@ class Choices:
     options: tuple[Option, ...] = ()
 
 
-AskKind = Literal["permission", "question", "pause", "repository", "offer", "memory", "schedule"]
+AskKind = Literal[
+    "permission", "question", "pause", "repository", "offer", "memory", "schedule", "race"
+]
 """The bridge itself asks the last five: whether a turn should go on, where it should work, whether
 one should begin, whether an agent may keep a note, and whether it gets a schedule."""
 

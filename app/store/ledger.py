@@ -50,7 +50,7 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "repository", "offer", "memory", "schedule")),
+        ask.c.kind.not_in(("pause", "repository", "offer", "memory", "schedule", "race")),
     )
     .order_by(ask.c.id)
 )
@@ -237,8 +237,8 @@ def answer_ask(
     elif row.kind == "memory":
         decide_note(connection, row.id, keep=answer == TAKE)
         turns, more = [], []
-    elif row.kind == "schedule":
-        turns, more = [], []  # the book of schedules makes it
+    elif row.kind in {"schedule", "race"}:
+        turns, more = [], []  # the book of schedules makes it, or the race ships it
     elif row.tool_kind == ASK_PERSON and _is_over(connection, row.turn):
         ref, post = tell_answer(connection, row.id, now)
         turns, more = [ref], [post]
@@ -392,7 +392,7 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
     if row.kind == "memory":
         decide_note(connection, row.id, keep=False)
-    if row.kind in {"offer", "memory", "schedule"}:
+    if row.kind in {"offer", "memory", "schedule", "race"}:
         return posts
     target = shown_in(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))

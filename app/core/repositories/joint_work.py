@@ -73,10 +73,12 @@ class JointWork:
         forge: Forge | None,
         name_of: Callable[[str], str],
         errand_of: Callable[[int], Errand | None],
+        author_of: Callable[[int], int | None] = lambda _session: None,
     ) -> None:
         """Join agents' work; `name_of` returns what people call an agent.
 
-        `errand_of` returns what a session was begun for by another one.
+        `errand_of` returns what a session was begun for by another one, `author_of` the session
+        whose work another one was asked to review.
         """
         self._clones = clones
         self._checkouts = checkouts
@@ -87,6 +89,7 @@ class JointWork:
         self._forge = forge
         self._name_of = name_of
         self._errand_of = errand_of
+        self._author_of = author_of
 
     async def join(
         self, session: Session, target: Repository, texts: Sequence[str], ask: Ask
@@ -96,6 +99,8 @@ class JointWork:
         Raises:
             RepositoryError: the repository cannot be used.
         """
+        if (author := self._author_of(session.id)) is not None:
+            return await self._review_work_of(author, session, target)
         if (errand := self._errand_of(session.id)) is not None:
             return await self._share(session, target, errand)
         if (theirs := self._find_inherited(session, target)) is not None:
@@ -241,6 +246,15 @@ class JointWork:
                 name = self._name_of(self._agent_of(each))
                 return Reviewed(each.branch, branch_ref(each.branch), each.base, name)
         return None
+
+    async def _review_work_of(self, author: int, session: Session, target: Repository) -> Joined:
+        """Open what another session pushed for reading."""
+        theirs = self._records.latest(author)
+        if theirs is None or theirs.repository != target or not theirs.sent:
+            return Joined((wording.NOTHING_TO_REVIEW.format(name=target.name),))
+        name = self._name_of(self._agent_of(theirs))
+        found = Reviewed(theirs.branch, theirs.sent, theirs.base, name)
+        return await self._review(session, target, found)
 
     async def _review(self, session: Session, target: Repository, found: Reviewed) -> Joined:
         """Open what is reviewed for reading, and have it in the prompt as a diff."""
