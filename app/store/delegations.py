@@ -375,7 +375,7 @@ def _standing(
     limits: DelegationLimits,
 ) -> Standing:
     """Count how far agents have gone since a person last said something in the root place."""
-    begun = delegation.c.created_at > since
+    begun = delegation.c.created_at >= since
     hour = delegation.c.created_at > now - HOUR_SECONDS
     here = delegation.c.root_place == root["root_place"]
     mine = delegation.c.caller_turn == new.caller_turn
