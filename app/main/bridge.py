@@ -203,6 +203,8 @@ class Bridge:
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
+            self._joined.reviews.start()
+            self._joined.together.start()
             self._joined.delegations.start()
         self._started.set()
 
@@ -218,6 +220,8 @@ class Bridge:
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self._joined.scheduler.close()
+        await self._joined.together.close()
+        await self._joined.reviews.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:

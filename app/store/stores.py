@@ -16,7 +16,7 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.together.store import ReviewStore
+from app.core.together.store import GroupStore, ReviewStore
 from app.core.vitals import VitalStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
@@ -24,6 +24,7 @@ from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
+from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
@@ -63,6 +64,7 @@ class Stores:
     memory: MemoryStore
     schedules: ScheduleStore
     reviews: ReviewStore
+    groups: GroupStore
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
@@ -89,6 +91,7 @@ class Stores:
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
             reviews=ReviewRows(database, now),
+            groups=GroupRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
             vitals=VitalRows(database, now),

@@ -155,6 +155,7 @@ def ask_of(row: Row[Any]) -> Ask:
         free_text=row.free_text,
         deadline=row.deadline,
         subject=row.subject,
+        host=row.host,
     )
 
 

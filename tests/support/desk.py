@@ -22,7 +22,7 @@ from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
-from app.core.delegation.types import DelegationLimits
+from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -71,7 +71,7 @@ from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.forge import Forge
-from tests.support.memory import ANN, delivery, heard, open_stores
+from tests.support.memory import ANN, delivery, heard, obey_alone, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -514,6 +514,9 @@ def _joined(
         submit=lambda session: engine.submit(session),
         remember=lambda: shop.memory.start(),
         plan=lambda: book.start(),
+        name_asker=lambda session: (
+            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
+        ),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -591,6 +594,7 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        delegations=stores.delegations,
         showing=showing,
         abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
@@ -617,6 +621,7 @@ def _joined(
         feed=feed,
         clock=clock,
         directory=directory(folder),
+        together=obey_alone,
         schedules=book,
         names=rules.names,
     )
@@ -696,6 +701,7 @@ def _joined(
             stores.turns,
             metrics,
             running=engine.running,
+            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,

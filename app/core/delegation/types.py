@@ -65,12 +65,23 @@ class NewDelegation:
     """The session that goes on with it; None: a new one, in a place of its own."""
     speaker: Speaker | None = None
     """Who asks, as the agent and people are told; None: the person."""
+    context: str = ""
+    """What comes with the task as data: the words of other agents."""
     repository: str = ""
     """What a new session works on, as places keep it: `owner/name`, `folder:<path>`, `none`."""
     name: str = ""
     workspace: WorkspaceKind = ""
     group: str = ""
     round: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a session was begun for by another one, and on what it works."""
+
+    caller: int
+    """The session that asked."""
+    workspace: WorkspaceKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,8 @@ class TurnRun:
         )
         if not committed:
             return live, None
+        if briefing.answers:
+            await persist(context.clock, context.delegations.told, briefing.answers)
         live.told, live.system = digests, ""
         return live, briefing
 
