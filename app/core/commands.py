@@ -1,6 +1,7 @@
 """Recognises commands: the whole message after the mention, never only its first word; pure.
 
-Only `agent NAME` and `schedule "WHEN"` may have words after them: they are for an agent.
+Only `agent NAME`, `schedule "WHEN"`, `panel` and `race` may have words after them: they are for
+agents.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from app.core.schedules import command as schedule_command
+from app.core.together import command as together_command
+from app.core.together.command import Wish
 
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
@@ -20,7 +23,7 @@ _CHOICES = {
     "listen": {"mention", "latest", "all"},
 }
 _NAMED = {"mode", "model", "repo"}
-_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule"}
+_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule", "review", "panel", "race"}
 _AGENT = re.compile(r"(!?)agent(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
 _AFTER_NAME = ",: \t\r\n"
 _NO_AGENTS: Mapping[str, str] = MappingProxyType({})
@@ -36,6 +39,8 @@ class Command:
     """Whether it applies to more than the place: `repo OWNER/NAME always`."""
     words: str = ""
     """What `agent` has after the name, for that agent."""
+    wish: Wish | None = None
+    """What `review`, `panel` and `race` want several agents to do."""
 
 
 def parse(text: str, agents: Mapping[str, str] = _NO_AGENTS) -> Command | None:
@@ -49,6 +54,8 @@ def parse(text: str, agents: Mapping[str, str] = _NO_AGENTS) -> Command | None:
         return _hand_over(named[2] or "", agents, is_meant=bool(named[1]))
     if schedule_command.read(line.removeprefix("!")) is not None:
         return Command("schedule", line.removeprefix("!"))
+    if (together := together_command.read(line.removeprefix("!"), agents)) is not None:
+        return Command(together.act, wish=together)
     words = line.removeprefix("!").split()
     if not words or "\n" in line:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -82,6 +82,8 @@ class Feed:
         self._followers: dict[int | PlaceKey, set[_Follower]] = {}
         self._places: dict[int, tuple[PlaceKey, ...]] = {}
         self._closed = False
+        self.listeners: list[Callable[[int], None]] = []
+        """Are told of every session that has news; they must not wait."""
         self.stirs = 0
         """Counts what happened anywhere, so that a read of everything can be skipped."""
 
@@ -101,6 +103,8 @@ class Feed:
         self.stirs += 1
         for follower in self._of(session):
             follower.wake.set()
+        for listener in self.listeners:
+            listener(session)
 
     def notify_place(self, place: PlaceKey) -> None:
         """Say that something was said in a place."""
@@ -149,9 +153,12 @@ class Feed:
                     await follower.wait(idle)
 
     @contextmanager
-    def watching(self, session: int) -> Iterator[asyncio.Event]:
-        """Set an event whenever a session has new rows, or another state."""
-        with self._follower(session) as follower:
+    def watching(self, *sessions: int) -> Iterator[asyncio.Event]:
+        """Set an event whenever one of these sessions has new rows, or another state."""
+        follower = _Follower()
+        with ExitStack() as stack:
+            for session in sessions:
+                stack.enter_context(self._follower(session, follower))
             yield follower.wake
 
     def _of(self, session: int) -> Iterator[_Follower]:
@@ -167,8 +174,10 @@ class Feed:
             yield from self._followers.get(place, ())
 
     @contextmanager
-    def _follower(self, key: int | PlaceKey) -> Iterator[_Follower]:
-        follower = _Follower()
+    def _follower(
+        self, key: int | PlaceKey, follower: _Follower | None = None
+    ) -> Iterator[_Follower]:
+        follower = follower or _Follower()
         self._followers.setdefault(key, set()).add(follower)
         try:
             yield follower

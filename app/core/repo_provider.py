@@ -61,7 +61,10 @@ class RepoProvider:
         names: NameStore | None = None,
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         joint: JointWork | None = None,
+        is_held: Callable[[int], bool] = lambda _session: False,
     ) -> None:
+        """Provide workspaces; `is_held` tells whose work waits for people to pick it."""
+        self._is_held = is_held
         self._folders = folders
         self._clones = clones
         self._checkouts = checkouts
@@ -250,7 +253,27 @@ class RepoProvider:
         )
         if not isinstance(target, Repository):
             return Shipped()
+        if self._is_held(session.id):
+            await self._clones.hold(now, target, work)
+            return Shipped()
         return await self._clones.ship(now, target, work)
+
+    async def ship_picked(self, session: Session, work: Work) -> Shipped:
+        """Ship work that was held until people picked it, outside of any turn.
+
+        Raises:
+            RepositoryError: git cannot do it.
+        """
+        target = self._target_now(session)
+        if not isinstance(target, Repository):
+            return Shipped()
+        was_open = session.id in self._open
+        await self.open(session, target)
+        try:
+            return await self._clones.ship(session, target, work)
+        finally:
+            if not was_open:
+                await self.close(session.id)
 
     async def propose(self, session: Session, work: Work, *, title: str, body: str) -> Proposing:
         """Ship what a session has done so far, under its agent's own words.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, cast
@@ -28,12 +28,16 @@ from app.core.schedules.book import ScheduleBook
 from app.core.schedules.runs import announce
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
+from app.core.together.command import Wish
 from app.core.turns.agents import LiveAgents
 from app.core.types import OPEN_TURN_STATES, Session
 from app.core.updates import Choices
 from app.errors import NotFound
 
 logger = logging.getLogger(__name__)
+
+Obey = Callable[[Wish, Heard, Sequence[str]], Awaitable[str]]
+"""Has several agents do what a person in a place wants; returns what to say."""
 
 
 class SessionManager:
@@ -52,9 +56,13 @@ class SessionManager:
         clock: Clock,
         directory: Directory,
         schedules: ScheduleBook,
+        together: Obey,
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Manage sessions; `names` are agents' names for people."""
+        """Manage sessions; `names` are agents' names for people.
+
+        `together` carries out what several agents do.
+        """
         self._decisions = decisions
         self._sessions = sessions
         self._turns = turns
@@ -64,6 +72,7 @@ class SessionManager:
         self._feed = feed
         self._clock = clock
         self._schedules = schedules
+        self._together = together
         self._effects = CommandEffects(decisions, sessions, turns, live, directory, names)
 
     async def admit(self, decision: Decision) -> Accepted:
@@ -130,7 +139,9 @@ class SessionManager:
         effects: tuple[Effect, ...] = ()
         posts = refusals
         if agents or not refusals:
-            if command.name == "schedule":
+            if command.wish is not None:
+                words = await self._together(command.wish, heard, agents)
+            elif command.name == "schedule":
                 words = await self._schedules.obey(command.argument, heard, agents)
             else:
                 effects, words = await self._effects.of(command, heard.place, sessions)

@@ -164,7 +164,9 @@ class Choices:
     options: tuple[Option, ...] = ()
 
 
-AskKind = Literal["permission", "question", "pause", "repository", "offer", "memory", "schedule"]
+AskKind = Literal[
+    "permission", "question", "pause", "repository", "offer", "memory", "schedule", "race"
+]
 """The bridge itself asks the last five: whether a turn should go on, where it should work, whether
 one should begin, whether an agent may keep a note, and whether it gets a schedule."""
 
@@ -233,6 +235,8 @@ class Ask:
     deadline: float = 0.0
     """Until when it can be answered, in seconds since 1970."""
     subject: str = ""
+    host: int | None = None
+    """The session in whose place people see it, if that is another one."""
 
     @property
     def answer_name(self) -> str:

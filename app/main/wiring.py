@@ -24,6 +24,8 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
+from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -35,12 +37,20 @@ from app.core.ports import Forge
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
+from app.core.reviewing import Review
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
+from app.core.together.group import Grouping
+from app.core.together.panel import Panel
+from app.core.together.race import Race
+from app.core.together.review_loop import ReviewLoop
+from app.core.together.reviews import Reviews
+from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
+from app.core.tools.reviews import ReviewTools
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
 from app.core.turns.agents import LiveAgents
@@ -65,6 +75,7 @@ from app.main.terms import (
 )
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
+from app.main.vitals import Vitals
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -114,7 +125,11 @@ class Joined(Workshop):
             page=page_of(self._configuration),
             remember=self.memory.start,
             plan=lambda: self.schedules.start(),
+            name_asker=self._name_asker,
         )
+
+    def _name_asker(self, session: Session) -> str:
+        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
 
     @cached_property
     def memory(self) -> MemoryKeeper:
@@ -139,6 +154,7 @@ class Joined(Workshop):
         """List the tools, group by group."""
         stores = self._stores
         yield from self.agent_tools.tools()
+        yield from ReviewTools(self.reviews, self.together, self.delegations).tools()
         yield from own_tools(
             self._turn_context,
             self.engine,
@@ -182,6 +198,11 @@ class Joined(Workshop):
         )
 
     @cached_property
+    def vitals(self) -> Vitals:
+        """Measures how the bridge is now."""
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
+
+    @cached_property
     def _turn_context(self) -> TurnContext:
         configuration, stores, base = self._configuration, self._stores, self._base
         return TurnContext(
@@ -221,11 +242,28 @@ class Joined(Workshop):
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
+        )
+
+    @cached_property
+    def showing(self) -> Showing:
+        """Shows people what agents do for others."""
+        return Showing(
+            self._stores.tree,
+            self._stores.sessions,
+            self._stores.posts,
+            adapters=self.adapters,
+            terms=self._per_agent(terms_of),
+            page=page_of(self._configuration),
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
         )
 
     @cached_property
@@ -263,6 +301,7 @@ class Joined(Workshop):
             clock=self._base.clock,
             directory=self._directory,
             schedules=self.schedules,
+            together=self.together.obey,
             names=self._names,
         )
 
@@ -345,6 +384,62 @@ class Joined(Workshop):
         return AgentTools(self.delegations, self._roster)
 
     @cached_property
+    def reviews(self) -> Reviews:
+        """Takes agents' reviews."""
+        return Reviews(
+            self._stores.reviews,
+            self._stores.groups,
+            self._stores.sessions,
+            self.checkouts,
+            self.forge,
+            self.outbox,
+            self.feed,
+            self._base.clock,
+            redact=self._base.vault.redact,
+            names=self._names,
+            subject_of=self.workspaces.find_subject,
+            repository_of=self.workspaces.repository,
+            home_of=self._home_of,
+        )
+
+    def _home_of(self, review: Review) -> tuple[int, str]:
+        """Tell where people see a review, and who speaks there."""
+        cause = self._stores.delegations.of_turn(review.turn)
+        return (review.session if cause is None else cause.root_session), ""
+
+    @cached_property
+    def together(self) -> Together:
+        """Has agents work together."""
+        grouping = Grouping(
+            self._stores.groups,
+            self.delegations,
+            self._stores.delegations,
+            self._stores.sessions,
+            self._stores.turns,
+            roster=self._roster,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            target_of=self._target_of,
+            decided=self._stores.decisions.decided,
+        )
+        review = ReviewLoop(
+            grouping,
+            self._stores.reviews,
+            self._stores.checkouts,
+            rounds=lambda: self._configuration.limits.review_rounds,
+            redact=self._base.vault.redact,
+        )
+        race = Race(
+            grouping,
+            self.workspaces,
+            self.ledger,
+            page=page_of(self._configuration),
+            seconds=self._configuration.limits.ask_hours * 3600,
+        )
+        return Together(grouping, self.feed, review=review, panel=Panel(grouping), race=race)
+
+    @cached_property
     def picker(self) -> RepositoryPicker:
         """Offers and checks where new conversations can work."""
         return RepositoryPicker(
@@ -379,6 +474,7 @@ class Joined(Workshop):
             self.dispatcher,
             adapters=self.adapters,
             clock=self._base.clock,
+            counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
         )

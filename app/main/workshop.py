@@ -127,6 +127,7 @@ class Workshop:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
+            is_held=stores.groups.is_held,
             joint=JointWork(
                 SharedClones(
                     self._clones,
@@ -142,6 +143,7 @@ class Workshop:
                 stores.decisions,
                 forge=self.forge,
                 name_of=self._name_of,
+                author_of=stores.groups.author_of,
             ),
         )
 

@@ -157,7 +157,7 @@ class Decisions:
 
 
 def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf) -> Accepted:
-    place_id = _place(connection, made.heard)
+    place_id = place_of(connection, made.heard)
     fresh = connection.execute(
         _DECIDE,
         {
@@ -256,7 +256,8 @@ def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
     return connection.execute(_PLACE, named).first()
 
 
-def _place(connection: Connection, said: Heard) -> int:
+def place_of(connection: Connection, said: Heard) -> int:
+    """Return the place of a message, which is made if needed."""
     row = _place_row(connection, said.place)
     if row is not None:
         if row.archived_at is not None or not row.title:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.delegation.limits import Standing, find_reached
@@ -62,10 +62,19 @@ _BEGUN_IN = (
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
     .order_by(delegation.c.id)
 )
-_CALLER = select(turn, surface.c.place).join(surface, surface.c.id == turn.c.surface)
-_LAST_OF_SESSION = (
-    _EACH.where(delegation.c.session == bindparam("of")).order_by(delegation.c.id.desc()).limit(1)
+_cut_off = turn.alias()
+_UNTOLD = (
+    _EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
+    .where(delegation.c.caller_session == bindparam("of"), delegation.c.caller_turn.is_not(None))
+    .where(
+        or_(
+            (delegation.c.caller_turn == _cut_off.c.id) & _cut_off.c.continued.is_(True),
+            delegation.c.told_at.is_(None) & turn.c.ended_at.is_not(None),
+        )
+    )
+    .order_by(delegation.c.id)
 )
+_CALLER = select(turn, surface.c.place).join(surface, surface.c.id == turn.c.surface)
 _LAST_SURFACE = (
     select(surface, place.c.name, session.c.title)
     .join(place, place.c.id == surface.c.place)
@@ -132,6 +141,10 @@ class DelegationRows:
     def begun_in(self, where: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
         return self._read(_BEGUN_IN, service=where.service, called=where.name)
+
+    def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
+        """List what a session asked for and does not know the end of, oldest first."""
+        return self._read(_UNTOLD, of=session_id, by=turn_id)
 
     def answer(self, asked: Delegation) -> Answer:
         """Read what came of a delegation so far."""
@@ -214,15 +227,17 @@ def _begin(
     caller = _caller(connection, new)
     if caller is not None and caller.continued and (known := _find_same(connection, new)):
         return Begun(known, is_known=True)
-    parent = _parent(connection, new)
-    root = _root(connection, new, caller, parent)
+    first = _first_of_group(connection, new)
+    parent = _parent(connection, new) if first is None else None
+    root = _root(connection, new, caller, first or parent)
     said = connection.execute(_LAST_WORD, {"of": root["root_place"]}).first()
     standing = _standing(connection, new, root, parent, said.at if said else 0.0, now, limits)
     if limit := find_reached(standing, new.agent, limits):
         mark = f"limit:{limit}:{root['root_turn'] or 0}:{said.id if said else 0}"
         return Begun(None, limit, posts=_tell_limit(connection, root, limit, mark, now))
+    depth = standing.depth if first is None else first.depth
     place_id, request = _address(connection, new)
-    number = _say(connection, place_id, request, now)
+    number = _say(connection, place_id, request, new.context, now)
     ref, post = attach(connection, request, place_id, number, now, alone=True)
     row = {
         "kind": new.kind,
@@ -231,7 +246,7 @@ def _begin(
         "caller_turn": new.caller_turn,
         "session": ref.session,
         "turn": ref.turn,
-        "depth": standing.depth,
+        "depth": depth,
         "task": new.task,
         "name": new.name,
         "workspace": new.workspace,
@@ -296,11 +311,18 @@ def _find_same(connection: Connection, new: NewDelegation) -> Delegation | None:
     return next(map(delegation_of, same), None)
 
 
+def _first_of_group(connection: Connection, new: NewDelegation) -> Row[Any] | None:
+    """Find the delegation that the bridge goes on with: a later one is as deep as the first."""
+    if not new.group or new.caller_turn is not None:
+        return None
+    return connection.execute(_IN_GROUP, {"of": new.group}).first()
+
+
 def _parent(connection: Connection, new: NewDelegation) -> Row[Any] | None:
-    """Find the delegation that the one who asks works for."""
-    if new.caller_turn is not None:
-        return connection.execute(_OF_TURN, {"of": new.caller_turn}).first()
-    return connection.execute(_LAST_OF_SESSION, {"of": new.caller_session}).first()
+    """Find the delegation that the one who asks works for; people work for none."""
+    if new.caller_turn is None:
+        return None
+    return connection.execute(_OF_TURN, {"of": new.caller_turn}).first()
 
 
 def _root(
@@ -349,7 +371,7 @@ def _standing(
     return Standing(
         agents=_chain(connection, new, parent),
         depth=1 if parent is None else parent.depth + 1,
-        by_turn=_count(connection, mine, begun),
+        by_turn=_count(connection, mine, begun) if new.caller_turn is not None else 0,
         in_tree=_count(connection, in_tree(root), begun),
         in_hour=_count(connection, here, begun, hour),
         seconds=0.0 if began is None else now - began,
@@ -462,7 +484,13 @@ def _title(new: NewDelegation) -> str:
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]}…"
 
 
-def _say(connection: Connection, place_id: int, request: BridgeSessionRequest, now: float) -> int:
+def _say(
+    connection: Connection,
+    place_id: int,
+    request: BridgeSessionRequest,
+    context: str,
+    now: float,
+) -> int:
     """Write the task as a message of the one who asks."""
     speaker = request.speaker
     data = {"files": [], "to": [request.agent_name]}
@@ -475,10 +503,16 @@ def _say(connection: Connection, place_id: int, request: BridgeSessionRequest, n
         "speaker_id": speaker.id,
         "speaker_kind": speaker.kind,
         "files": [],
+        "context": context,
     }
     connection.execute(insert(message).values(row))
     keep_words(connection, number, request.prompt, now)
     return number
+
+
+def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:
+    """Read the words that a turn ended with; of a turn that works, what it has said so far."""
+    return _last_words(connection.execute(_SAID, {"in": session_id, "of": turn_id}).all())
 
 
 def _last_words(rows: Iterable[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Stores agents' reviews, and says once in a place what came of them."""
+"""Stores agents' reviews."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from app.core.reviewing import Finding, NewReview, Review
 from app.store.database import Database
-from app.store.proposals import say_at_home
-from app.store.tables import review, told
+from app.store.tables import review
 
 
 class ReviewRows:
@@ -58,19 +57,6 @@ class ReviewRows:
         """Record that a review is where it belongs, and where it can be read."""
         change = update(review).where(review.c.id == review_id).values(state="sent", link=link)
         await self._database.writer.run(lambda connection: connection.execute(change))
-
-    async def tell(
-        self, session_id: int, mark: str, words: str, agent: str = ""
-    ) -> tuple[int, ...]:
-        """Say something once where a session began; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...]:
-            new = {"session": session_id, "mark": mark}
-            if not connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount:
-                return ()
-            return (say_at_home(connection, session_id, mark, words, self._now(), agent),)
-
-        return await self._database.writer.run(write)
 
 
 def _of_turn(turn: int) -> Select[Any]:

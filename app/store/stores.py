@@ -16,13 +16,15 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.together.store import ReviewStore
+from app.core.together.store import GroupStore, ReviewStore
+from app.core.vitals import VitalStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
+from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
@@ -37,6 +39,7 @@ from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
 from app.store.tree import Tree
 from app.store.turns import Turns
+from app.store.vitals import VitalRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,10 @@ class Stores:
     memory: MemoryStore
     schedules: ScheduleStore
     reviews: ReviewStore
+    groups: GroupStore
     delegations: DelegationStore
     tree: DelegationTree
+    vitals: VitalStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -86,6 +91,8 @@ class Stores:
             memory=MemoryRows(database, now),
             schedules=ScheduleRows(database, now),
             reviews=ReviewRows(database, now),
+            groups=GroupRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
+            vitals=VitalRows(database, now),
         )

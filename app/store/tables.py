@@ -255,6 +255,7 @@ ASK_HOLDS = and_(
     ask.c.kind != literal_column("'offer'"),
     ask.c.kind != literal_column("'memory'"),
     ask.c.kind != literal_column("'schedule'"),
+    ask.c.kind != literal_column("'race'"),
 )
 """A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 ASK_STAYS = ask.c.tool_kind == literal_column(f"'{ASK_PERSON}'")

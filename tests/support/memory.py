@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from sqlalchemy import Dialect, event
 from app.core.inbound import Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey
 from app.core.ports import Clock
+from app.core.together.command import Wish
 from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
 from app.services import find_area
@@ -26,6 +27,11 @@ ANN = Speaker("ann", "Ann")
 
 _COMPILED: dict[Any, Any] = {}
 """Statements that one store has compiled serve all others of the process."""
+
+
+async def obey_alone(_wish: Wish, _heard: Heard, _agents: Sequence[str]) -> str:
+    """Have no agents work together."""
+    return "Nothing is done together here."
 
 
 @contextmanager

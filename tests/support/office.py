@@ -46,7 +46,7 @@ from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
-from tests.support.memory import open_stores, opened
+from tests.support.memory import obey_alone, open_stores, opened
 from tests.support.no_git import directory, empty_folders
 
 BASE_URL = "http://bridge.test"
@@ -153,6 +153,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
+            together=obey_alone,
             schedules=book,
         )
         dispatcher = Dispatcher(
@@ -171,7 +172,9 @@ class Office:
                 ]
             ),
         )
-        self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
+        self.intake = Intake(
+            stores.deliveries, dispatcher, adapters=adapters, clock=clock, counters=metrics
+        )
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
@@ -191,6 +194,7 @@ class Office:
             posts=stores.posts,
             clock=clock,
             metrics=metrics,
+            vitals=stores.vitals.read,
             door=LoginLinks(
                 stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -228,7 +232,10 @@ class Office:
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        front = Front(build(self.parts), self.intake.take, self.parts.clock, hosts={"bridge.test"})
+        parts = self.parts
+        front = Front(
+            build(parts), self.intake.take, parts.clock, parts.metrics, hosts={"bridge.test"}
+        )
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(front),
             base_url=BASE_URL,

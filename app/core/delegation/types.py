@@ -65,6 +65,8 @@ class NewDelegation:
     """The session that goes on with it; None: a new one, in a place of its own."""
     speaker: Speaker | None = None
     """Who asks, as the agent and people are told; None: the person."""
+    context: str = ""
+    """What comes with the task as data: the words of other agents."""
     repository: str = ""
     """What a new session works on, as places keep it: `owner/name`, `folder:<path>`, `none`."""
     name: str = ""

@@ -267,6 +267,20 @@ class Clones:
             await self.record_sent(record, commit)
         return await self._propose(session, replace(record, sent=commit), clone, work)
 
+    async def hold(self, session: Session, target: Repository, work: Work) -> None:
+        """Commit the result of a turn, and push nothing.
+
+        Raises:
+            RepositoryError: git cannot do it.
+        """
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or record.repository != target:
+            return
+        name = self._shipping.authors[session.key.agent].name
+        message = self._vault.redact(commit_message(work, session.key, name))
+        await self._checkouts.gather(await self.clone(session, record), message)
+        await self.measure(session)
+
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         clone = await self.clone(session, record)

@@ -71,8 +71,12 @@ class JointWork:
         *,
         forge: Forge | None,
         name_of: Callable[[str], str],
+        author_of: Callable[[int], int | None] = lambda _session: None,
     ) -> None:
-        """Join agents' work; `name_of` returns what people call an agent."""
+        """Join agents' work; `name_of` returns what people call an agent.
+
+        `author_of` returns the session whose work another one was asked to review.
+        """
         self._clones = clones
         self._checkouts = checkouts
         self._redact = redact
@@ -81,6 +85,7 @@ class JointWork:
         self._places = places
         self._forge = forge
         self._name_of = name_of
+        self._author_of = author_of
 
     async def join(
         self, session: Session, target: Repository, texts: Sequence[str], ask: Ask
@@ -90,6 +95,8 @@ class JointWork:
         Raises:
             RepositoryError: the repository cannot be used.
         """
+        if (author := self._author_of(session.id)) is not None:
+            return await self._review_work_of(author, session, target)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
         wanted = find_review(texts)
@@ -213,6 +220,15 @@ class JointWork:
                 name = self._name_of(self._agent_of(each))
                 return Reviewed(each.branch, branch_ref(each.branch), each.base, name)
         return None
+
+    async def _review_work_of(self, author: int, session: Session, target: Repository) -> Joined:
+        """Open what another session pushed for reading."""
+        theirs = self._records.latest(author)
+        if theirs is None or theirs.repository != target or not theirs.sent:
+            return Joined((wording.NOTHING_TO_REVIEW.format(name=target.name),))
+        name = self._name_of(self._agent_of(theirs))
+        found = Reviewed(theirs.branch, theirs.sent, theirs.base, name)
+        return await self._review(session, target, found)
 
     async def _review(self, session: Session, target: Repository, found: Reviewed) -> Joined:
         """Open what is reviewed for reading, and have it in the prompt as a diff."""

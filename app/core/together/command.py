@@ -20,7 +20,7 @@ _BETWEEN = re.compile(r"\s*(?:,\s*(?:and\s+)?|\s+and\s+|\s|$)\s*@?", re.IGNORECA
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Wish:
     """What a person wants several agents to do."""
 
     act: Act
@@ -30,17 +30,17 @@ class Together:
     """The question or the task."""
 
 
-def read(line: str, called: Mapping[str, str]) -> Together | None:
+def read(line: str, called: Mapping[str, str]) -> Wish | None:
     """Read a message; None if it is words for an agent. `called` are ids by name, in lower case."""
     if (review := _REVIEW.fullmatch(line)) is not None:
         agents = _read_agents(review[1], called)
-        return Together("review", agents) if len(agents) == 1 else None
+        return Wish("review", agents) if len(agents) == 1 else None
     several = _SEVERAL.fullmatch(line)
     agents = () if several is None else _read_agents(several[2], called)
     if several is None or not 2 <= len(agents) <= MOST_AGENTS:
         return None
     act: Act = "panel" if several[1].lower() == "panel" else "race"
-    return Together(act, agents, several[3].rstrip())
+    return Wish(act, agents, several[3].rstrip())
 
 
 def _read_agents(text: str, called: Mapping[str, str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.together import wording
 from app.core.together.diff_lines import find_outside, read_lines
-from app.core.together.store import ReviewStore
+from app.core.together.store import GroupStore, ReviewStore
 from app.core.types import Session
 from app.core.workspaces import Repository
 from app.errors import Conflict, RepositoryError
@@ -37,6 +37,7 @@ class Reviews:
     def __init__(
         self,
         store: ReviewStore,
+        groups: GroupStore,
         sessions: SessionStore,
         checkouts: Checkouts,
         forge: Forge,
@@ -55,6 +56,7 @@ class Reviews:
         `subject_of` tells what a session reviews, `repository_of` what it works on.
         """
         self._store = store
+        self._groups = groups
         self._sessions = sessions
         self._checkouts = checkouts
         self._forge = forge
@@ -143,7 +145,7 @@ class Reviews:
     async def tell(self, session: int, mark: str, words: str, agent: str = "") -> None:
         """Say something once where a session began."""
         clean = self._outbox.clean(PostContent(kind="notice", note=words)).note
-        posts = await persist(self._clock, self._store.tell, session, mark, clean, agent)
+        posts = await persist(self._clock, self._groups.tell, session, mark, clean, agent)
         self._outbox.send(*posts)
         self._feed.notify(session)
 

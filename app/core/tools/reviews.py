@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from app.core.delegation.delegations import Delegations
 from app.core.reviewing import VERDICTS, Finding
 from app.core.together import wording
 from app.core.together.reviews import Reviews
+from app.core.together.together import Together
 from app.core.tools.tool import Arguments, Caller, Result, Tool
 
 MOST_COMMENTS: Final = 50
@@ -25,15 +27,20 @@ remarks without a verdict. A line is counted in the file after the change, and p
 On GitHub this becomes a real review under your name; the author gets your comments. Do not repeat \
 the review in your answer."""
 
+REVIEW: Final = """\
+Have another agent review your work. Push your branch first: the reviewer sees what is pushed. It \
+works while you go on; end your turn soon. If it requests changes, you get its findings as your \
+next turn, and then it looks again. People see all of it."""
 
-class ReviewTools:
-    """The tools for reviews."""
+
+class Submitting:
+    """The tool with which a reviewer gives its verdict."""
 
     def __init__(self, reviews: Reviews) -> None:
         self._reviews = reviews
 
-    def tools(self) -> Sequence[Tool]:
-        """List them."""
+    def tool(self) -> Tool:
+        """Describe it."""
         comment = {
             "type": "object",
             "properties": {
@@ -60,9 +67,7 @@ class ReviewTools:
                 "description": "What you say about single lines of the diff.",
             },
         }
-        return [
-            Tool("review_submit", SUBMIT, parameters, ("reviews.write",), self._submit),
-        ]
+        return Tool("review_submit", SUBMIT, parameters, ("reviews.write",), self._submit)
 
     async def _submit(self, caller: Caller, arguments: Arguments) -> Result:
         findings = [Finding.read(each) for each in arguments.get("comments", ())]
@@ -78,3 +83,39 @@ class ReviewTools:
             "link": review.link,
             "note": "" if is_same else wording.GIVEN_BEFORE,
         }
+
+
+class ReviewTools:
+    """The tools for reviews."""
+
+    def __init__(self, reviews: Reviews, together: Together, delegations: Delegations) -> None:
+        self._submitting = Submitting(reviews)
+        self._together = together
+        self._delegations = delegations
+
+    def tools(self) -> Sequence[Tool]:
+        """List them."""
+        parameters = {
+            "agent": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 100,
+                "description": "The reviewer's name, as agents_list gives it.",
+            },
+            "notes": {
+                "type": "string",
+                "maxLength": BODY_CHARACTERS,
+                "default": "",
+                "description": "What the reviewer should know about your work.",
+            },
+        }
+        return (
+            self._submitting.tool(),
+            Tool("review", REVIEW, parameters, ("reviews.ask",), self._review),
+        )
+
+    async def _review(self, caller: Caller, arguments: Arguments) -> Result:
+        reviewer = self._delegations.find(caller.agent, str(arguments["agent"]))
+        notes = str(arguments.get("notes", ""))
+        words = await self._together.review(caller.session, caller.turn.id, reviewer.id, notes)
+        return {"state": "begun", "note": words}

@@ -93,6 +93,11 @@ def attach(
     return TurnRef(session_id, turn_id), post_id
 
 
+def enter(connection: Connection, request: BridgeSessionRequest, place_id: int, now: float) -> int:
+    """Return the session of a request, which is begun if needed, without a turn."""
+    return _surface(connection, request, place_id, now)[1]
+
+
 def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
     new = {"session": session_id, "surface": surface_id, "created_at": now}
     return int(connection.execute(_ADD_TURN, new).scalar_one())

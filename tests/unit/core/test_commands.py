@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.commands import Command, parse
+from app.core.together.command import Wish
 from app.core.wording import HELP
 
 
@@ -97,6 +98,48 @@ def test_words_about_agents_are_no_command(text: str) -> None:
     assert parse(text, CALLED) is None
 
 
+BOTH = ("claude", "codex-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("review codex", Command("review", wish=Wish("review", ("codex-1",)))),
+        ("!Review @Claude Code ", Command("review", wish=Wish("review", ("claude",)))),
+        ("panel claude codex: why?", Command("panel", wish=Wish("panel", BOTH, "why?"))),
+        (
+            "panel Claude Code and @codex:\nwhy\nnow?",
+            Command("panel", wish=Wish("panel", BOTH, "why\nnow?")),
+        ),
+        ("race codex, claude: fix: it", Command("race", wish=Wish("race", BOTH[::-1], "fix: it"))),
+        ("!review nemo", Command("help")),
+        ("!panel codex: alone?", Command("help")),
+    ],
+)
+def test_agents_are_named_for_a_review_a_panel_or_a_race(text: str, command: Command) -> None:
+    assert parse(text, CALLED) == command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "review",
+        "review this",
+        "review codex please",
+        "review codex's work",
+        "review claude codex",
+        "panel codex codex: why?",
+        "panel of claude codex: why?",
+        "panel claude codex",
+        "panel claude codexes: why?",
+        "race claude and: codex",
+        "race conditions: where do we have them?",
+    ],
+)
+def test_words_about_reviews_panels_and_races_are_for_the_agent(text: str) -> None:
+    assert parse(text, CALLED) is None
+
+
 @given(st.sampled_from(["codex", "Claude Code"]), st.text(min_size=1))
 def test_words_after_the_name_reach_the_agent_as_they_are(name: str, words: str) -> None:
     command = parse(f"agent {name} {words}", CALLED)
@@ -128,6 +171,9 @@ def test_no_text_breaks_the_parser(text: str) -> None:
         "full",
         "help",
         "agent",
+        "review",
+        "panel",
+        "race",
     ],
 )
 def test_help_names_every_command(name: str) -> None:

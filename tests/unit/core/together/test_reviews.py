@@ -14,7 +14,7 @@ from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.reviewing import Finding, Review, Submission
 from app.core.together.reviews import Reviews
-from app.core.tools.reviews import ReviewTools
+from app.core.tools.reviews import Submitting
 from app.core.tools.tool import Caller, Result
 from app.errors import Conflict, RepositoryError
 from app.server.metrics import Metrics
@@ -52,6 +52,7 @@ class Bench:
         self.outbox = Outbox(stores.posts, self.recorders, clock, here.yard.vault, Metrics())
         self.reviews = Reviews(
             stores.reviews,
+            stores.groups,
             stores.sessions,
             here.yard.checkouts,
             host,
@@ -67,7 +68,7 @@ class Bench:
 
     async def submit(self, verdict: str, *findings: Finding, body: str = "Two things.") -> Result:
         """Call the tool as Codex."""
-        [tool] = ReviewTools(self.reviews).tools()
+        tool = Submitting(self.reviews).tool()
         session = self.here.session("codex")
         [turn] = await self.here.stores.turns.turns(session.id)
         comments = [each.data() for each in findings]

@@ -1,0 +1,189 @@
+"""Agents together: a review in rounds, in Slack and on GitHub, and on the page; a panel; a race."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.sim.github.state import Issue
+from tests.support.bridge import ROOT
+from tests.support.github import Hub
+from tests.support.slack import SECONDS, SlackWorld
+
+AGENTS = ("claude", "codex")
+COLLEAGUE = [sys.executable, str(ROOT / "tests" / "support" / "colleague_agent.py")]
+
+
+class Company:
+    """A workspace and a GitHub, with two agents that are on both and on the page."""
+
+    def __init__(self, world: SlackWorld, hub: Hub) -> None:
+        self.world, self.hub = world, hub
+        self.bridge = world.bridge
+
+    def begin_work(self, words: str) -> str:
+        """Have Claude write a file and propose it; returns the thread."""
+        world = self.world
+        thread = world.say(f"{world.at('claude')} {words}")
+        world.wait_answer(thread, "/pull/")
+        return thread
+
+    def prompts(self, words: str) -> list[str]:
+        """List what agents were told with these words."""
+        rows = self.bridge.rows("select prompt from turn order by id")
+        return [row[0] for row in rows if words in row[0]]
+
+    def rest(self, session: int) -> None:
+        """Wait until a session has nothing to do."""
+        busy = f"""select count(*) from turn where session = {session}
+            and state in ('queued', 'starting', 'prompted')"""
+        self.bridge.wait(lambda: self.bridge.rows(busy) == [(0,)], "it still works", SECONDS)
+
+    def settle(self) -> None:
+        """Wait until no agent works and no review goes on."""
+        self.world.settle()
+
+    def say_on_page(self, session: dict[str, Any], text: str) -> None:
+        """Say something in a conversation of the page."""
+        path = f"/api/v1/sessions/{session['id']}/messages"
+        answer = self.bridge.http.post(path, json={"text": text})
+        assert answer.status_code < 300, answer.text
+
+    def read_page(self, session: dict[str, Any]) -> str:
+        """Read all that the conversation of a session shows."""
+        rows = self.bridge.rows(
+            """select t.text from transcript t join session s on s.place = t.place
+            where s.id = ? order by t.id""",
+            session["id"],
+        )
+        return "\n".join(row[0] for row in rows)
+
+
+def pulls(hub: Hub, file: str) -> list[Issue]:
+    """List the pull requests that add a file."""
+    found = []
+    for each in hub.pulls():
+        assert each.pull is not None
+        files = hub.github.git.diff_files("acme/widgets", each.pull.base, each.pull.sha)
+        found += [each] if file in files else []
+    return found
+
+
+def states(pull: Issue) -> list[str]:
+    """List the verdicts on a pull request."""
+    assert pull.pull is not None
+    return [each.state for each in pull.pull.reviews]
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
+    folder = tmp_path_factory.mktemp("company")
+    with Hub(folder, AGENTS) as hub:
+        entry = {"command": COLLEAGUE, "mode": "free"}
+        world = SlackWorld(folder, agents=AGENTS, entry=entry, page=True)
+        world.settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}
+        with world:
+            hub.call(world.bridge)
+            yield Company(world, hub)
+
+
+def test_codex_reviews_what_claude_proposed_until_it_approves(company: Company) -> None:
+    world, hub = company.world, company.hub
+    thread = company.begin_work("write login.txt this is broken")
+    pull = hub.pulls()[-1]
+    assert pull.pull is not None
+
+    world.say("!review codex", thread=thread)
+    world.wait_told(thread, "codex approved")
+    world.settle()
+
+    first, second = pull.pull.reviews
+    assert (first.state, second.state) == ("changes_requested", "approved")
+    assert first.user is second.user is hub.apps["codex"].bot
+    [comment] = pull.pull.comments
+    assert (comment.path, comment.line) == ("login.txt", 1)
+    assert comment.body == "This is broken: this is broken"
+    assert hub.file(pull, "login.txt") == "this is repaired"
+    told = "\n".join(each.words for each in world.said(thread))
+    for words in ("codex reviews", "codex requested changes", "Repaired what was broken."):
+        assert words in told
+
+
+def test_the_same_happens_on_the_page_without_slack(company: Company) -> None:
+    hub, page = company.hub, company.bridge
+    session = page.http.post(
+        "/api/v1/sessions", json={"agent": "claude", "text": "write page.txt also broken"}
+    ).json()
+    page.wait(lambda: len(pulls(hub, "page.txt")) == 1, "nothing is proposed", SECONDS)
+    company.rest(session["id"])
+
+    company.say_on_page(session, "review codex")
+    page.wait(
+        lambda: states(pulls(hub, "page.txt")[0])[-1:] == ["approved"], "no approval", SECONDS
+    )
+    company.settle()
+
+    assert states(pulls(hub, "page.txt")[0]) == ["changes_requested", "approved"]
+    told = company.read_page(session)
+    for words in ("codex requested changes", "page.txt:1", "Repaired what was", "codex approved"):
+        assert words in told
+
+
+def test_people_decide_when_an_author_does_not_give_in(company: Company) -> None:
+    world = company.world
+    thread = company.begin_work("write stubborn.txt it stays broken")
+    world.say("!review codex", thread=thread)
+    world.wait_told(thread, "Please decide")
+    world.settle()
+
+    [pull] = pulls(company.hub, "stubborn.txt")
+    assert states(pull) == ["changes_requested"] * 3
+    told = [each.words for each in world.said(thread)]
+    assert "after 3 rounds" in told[-1]
+    assert "stubborn.txt:1" in told[-1]
+    assert sum("Please decide" in each for each in told) == 1
+
+
+def test_a_message_to_the_author_takes_over(company: Company) -> None:
+    world = company.world
+    thread = company.begin_work("write over.txt broken\nwrite hold.txt broken")
+    world.say("!review codex", thread=thread)
+    world.wait_told(thread, "requested changes")
+    world.say(f"{world.at('claude')} say never mind", thread=thread)
+    world.wait_told(thread, "Ann took over")
+    world.settle()
+
+    [pull] = pulls(company.hub, "over.txt")
+    assert "approved" not in states(pull)
+
+
+@pytest.mark.parametrize("words", ["!review codex", "!review claude"])
+def test_there_is_nothing_to_review_where_no_other_agent_has_pushed(
+    company: Company, words: str
+) -> None:
+    world = company.world
+    thread = world.say(f"{world.at('claude')} say hello")
+    world.wait_answer(thread, "hello")
+
+    world.say(words, thread=thread)
+
+    world.wait_told(thread, "nothing here that")
+
+
+def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: Company) -> None:
+    world = company.world
+    thread = world.say(f"{world.at('codex')} panel claude codex: say It depends.")
+    world.wait_told(thread, "answer the question")
+    world.wait(lambda: any("*claude*" in each.words for each in world.said(thread)))
+    world.wait(lambda: len(company.prompts("Several agents answered")) == 1)
+    world.settle()
+
+    [side_by_side] = [each.words for each in world.said(thread) if "*claude*" in each.words]
+    assert side_by_side.count("It depends.") == 2
+    assert "*codex*" in side_by_side
+    [asked] = company.prompts("Several agents answered")
+    assert asked.count("It depends.") >= 2
+    assert '<data from="what came with the message">' in asked
