@@ -121,12 +121,11 @@ def test_the_same_happens_on_the_page_without_slack(company: Company) -> None:
     company.rest(session["id"])
 
     company.say_on_page(session, "review codex")
-    page.wait(
-        lambda: states(pulls(hub, "page.txt")[0])[-1:] == ["approved"], "no approval", SECONDS
-    )
+    [pull] = pulls(hub, "page.txt")
+    page.wait(lambda: states(pull)[-1:] == ["approved"], "it is not approved", SECONDS)
     company.settle()
 
-    assert states(pulls(hub, "page.txt")[0]) == ["changes_requested", "approved"]
+    assert states(pull) == ["changes_requested", "approved"]
     told = company.read_page(session)
     for words in ("codex requested changes", "page.txt:1", "Repaired what was", "codex approved"):
         assert words in told
@@ -173,12 +172,46 @@ def test_there_is_nothing_to_review_where_no_other_agent_has_pushed(
     world.wait_told(thread, "nothing here that")
 
 
+def test_a_stop_in_the_place_ends_the_review(company: Company) -> None:
+    world = company.world
+    thread = company.begin_work("write slow.txt broken\nwrite wait.txt broken")
+    world.say("!review codex", thread=thread)
+    reviewing = "select count(*) from turn where state = 'prompted'"
+    bridge = company.bridge
+    bridge.wait(lambda: bridge.rows(reviewing) == [(1,)], "it does not review", SECONDS)
+
+    world.say("!stop", thread=thread)
+
+    world.wait_told(thread, "The review ended: the turn of codex was stopped.")
+    world.settle()
+    [pull] = pulls(company.hub, "slow.txt")
+    assert states(pull) == []
+
+
+def test_an_agent_has_its_own_work_reviewed(company: Company) -> None:
+    world = company.world
+    words = """write tool.txt broken
+run git add -A && git commit -qm Work && git push -q
+tool review {"agent": "codex", "notes": "Mind the file."}"""
+    thread = world.say(f"{world.at('claude')} {words}")
+
+    world.wait_told(thread, "codex approved")
+    world.settle()
+
+    [pull] = pulls(company.hub, "tool.txt")
+    assert states(pull)[-1] == "approved"
+    assert company.hub.file(pull, "tool.txt") == "repaired"
+    assert any("Mind the file." in each for each in company.prompts("Review the work of"))
+
+
 def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: Company) -> None:
     world = company.world
     thread = world.say(f"{world.at('codex')} panel claude codex: say It depends.")
     world.wait_told(thread, "answer the question")
     world.wait(lambda: any("*claude*" in each.words for each in world.said(thread)))
-    world.wait(lambda: len(company.prompts("Several agents answered")) == 1)
+    company.bridge.wait(
+        lambda: len(company.prompts("Several agents answered")) == 1, "no one sums up", SECONDS
+    )
     world.settle()
 
     [side_by_side] = [each.words for each in world.said(thread) if "*claude*" in each.words]
