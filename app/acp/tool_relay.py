@@ -3,8 +3,8 @@
 It is one stdlib file that imports nothing of the package: a copy of it is in the folder of the
 agent's door and runs in the agent's isolation. As `tool_relay.py serve` it passes each line of
 stdin to the bridge over the socket next to it, and writes the answers to stdout. As
-`tool_relay.py call NAME JSON` it calls one tool and prints the result; without a name it lists the
-tools. The token comes from the environment variable AGENT_BRIDGE_TOOLS.
+`tool_relay.py call NAME --KEY VALUE` it calls one tool and prints the result; without a name it
+lists the tools. The token comes from the environment variable AGENT_BRIDGE_TOOLS.
 """
 
 from __future__ import annotations
@@ -29,13 +29,18 @@ LINE_BYTES = 2 * 1024 * 1024
 """Twice the longest request that the bridge takes."""
 INTERNAL = -32603
 """The JSON-RPC code of an error that is not the client's."""
-USAGE = """Usage: agent-bridge-tool NAME JSON
-       agent-bridge-tool NAME -         reads the JSON from standard input
-       agent-bridge-tool NAME --help    describes a tool
-       agent-bridge-tool                lists the tools
+USAGE = """Usage: agent-bridge-tool NAME --KEY VALUE ...
+       agent-bridge-tool NAME JSON       the same, as one JSON object
+       agent-bridge-tool NAME -          reads the JSON object from standard input
+       agent-bridge-tool NAME --help     describes a tool
+       agent-bridge-tool                 lists the tools
 """
 
 _writing = threading.Lock()
+_waiting: dict[object, Bridge] = {}
+"""The connections on which answers are waited for, by the id of the request."""
+_cancelled: set[object] = set()
+"""Requests that the client cancelled; they get no answer."""
 _version = ""
 
 
@@ -65,7 +70,7 @@ def send(message: Json) -> Iterator[Json]:
     }
     if _version:
         headers["MCP-Protocol-Version"] = _version
-    bridge = Bridge()
+    bridge = _waiting[message.get("id")] = Bridge()
     try:
         bridge.request("POST", "/mcp", json.dumps(message).encode(), headers)
         answer = bridge.getresponse()
@@ -79,7 +84,16 @@ def send(message: Json) -> Iterator[Json]:
                 raise OSError(found.get("title", f"status {answer.status}"))
             yield {**found, "id": message.get("id")}
     finally:
+        _waiting.pop(message.get("id"), None)
         bridge.close()
+
+
+def cancel(request: object) -> None:
+    """Stop to wait for the answer to a request: the bridge sees that its caller is gone."""
+    bridge = _waiting.get(request)
+    if bridge is not None and bridge.sock is not None:
+        _cancelled.add(request)
+        bridge.sock.shutdown(socket.SHUT_RDWR)
 
 
 def serve() -> None:
@@ -93,6 +107,8 @@ def serve() -> None:
             continue
         if message.get("method") == "initialize":
             relay(message)  # what follows depends on its answer
+        elif message.get("method") == "notifications/cancelled":
+            cancel((message.get("params") or {}).get("requestId"))
         else:
             threading.Thread(target=relay, args=(message,), daemon=True).start()
 
@@ -107,7 +123,7 @@ def relay(message: Json) -> None:
             write(answer)
     except (OSError, ValueError, http.client.HTTPException) as problem:
         error = {"code": INTERNAL, "message": f"The bridge does not answer: {problem}"}
-        if "id" in message:
+        if "id" in message and message["id"] not in _cancelled:
             write({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
 
@@ -145,18 +161,49 @@ def call(words: list[str]) -> int:
         print(USAGE, end="")  # noqa: T201
         return 0
     if rest == ["--help"]:
-        found = [tool for tool in ask("tools/list")["tools"] if tool["name"] == name]
-        print(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))  # noqa: T201
-        return 0 if found else 1
-    text = sys.stdin.read() if rest == ["-"] else " ".join(rest) or "{}"
-    try:
-        arguments = json.loads(text)
-    except ValueError as problem:
-        sys.exit(f"agent-bridge-tool: the arguments are not JSON: {problem}\n{USAGE}")
-    result = ask("tools/call", name=name, arguments=arguments)
+        print(json.dumps(describe(name), indent=2, ensure_ascii=False))  # noqa: T201
+        return 0
+    result = ask("tools/call", name=name, arguments=read_arguments(name, rest))
     for block in result.get("content", []):
         print(block.get("text", ""))  # noqa: T201
     return 1 if result.get("isError") else 0
+
+
+def describe(name: str) -> Json:
+    """Return what the bridge says about a tool; leave if there is no such tool."""
+    found: list[Json] = [tool for tool in ask("tools/list")["tools"] if tool["name"] == name]
+    if not found:
+        sys.exit(f"agent-bridge-tool: there is no tool {name!r}")
+    return found[0]
+
+
+def read_arguments(name: str, words: list[str]) -> object:
+    """Read the arguments of a call: by keys, or as JSON; leave if they cannot be read."""
+    if words and words[0].startswith("--"):
+        return read_keys(describe(name)["inputSchema"]["properties"], words)
+    text = sys.stdin.read() if words == ["-"] else " ".join(words) or "{}"
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        sys.exit(f"agent-bridge-tool: the arguments are not JSON: {problem}\n{USAGE}")
+
+
+def read_keys(known: Json, words: list[str]) -> Json:
+    """Read `--KEY VALUE` and `--KEY=VALUE`; what is no text in the schema is JSON."""
+    found: Json = {}
+    rest = iter(words)
+    for word in rest:
+        key, has_value, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--"):
+            sys.exit(f"agent-bridge-tool: a key was expected, not {word!r}\n{USAGE}")
+        text = value if has_value else next(rest, "")
+        found[key] = text
+        if known.get(key, {}).get("type", "string") != "string":
+            try:
+                found[key] = json.loads(text)
+            except ValueError:
+                sys.exit(f"agent-bridge-tool: the value of --{key} is not JSON: {text!r}")
+    return found
 
 
 def main() -> int:

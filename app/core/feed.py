@@ -82,6 +82,8 @@ class Feed:
         self._followers: dict[int | PlaceKey, set[_Follower]] = {}
         self._places: dict[int, tuple[PlaceKey, ...]] = {}
         self._closed = False
+        self.listeners: list[Callable[[int], None]] = []
+        """Are told of every session that has news; they must not wait."""
         self.stirs = 0
         """Counts what happened anywhere, so that a read of everything can be skipped."""
 
@@ -101,6 +103,8 @@ class Feed:
         self.stirs += 1
         for follower in self._of(session):
             follower.wake.set()
+        for listener in self.listeners:
+            listener(session)
 
     def notify_place(self, place: PlaceKey) -> None:
         """Say that something was said in a place."""

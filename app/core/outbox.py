@@ -197,12 +197,14 @@ class Outbox:
                     continue  # its credentials were replaced meanwhile
                 logger.warning("post %d cannot be sent: %s", post_id, error)
                 self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
+                self._blame(adapter, "refused")
                 await persist(self._clock, self._posts.failed, post_id, str(error))
                 lane.open.pop(post_id, None)
                 return
             except Exception as error:  # noqa: BLE001 - on any platform failure the post stays
                 pause = next(pauses)
                 wait = (error.retry_after if isinstance(error, PostDelayed) else None) or pause
+                self._blame(adapter, "limited" if isinstance(error, PostDelayed) else "unclear")
                 if not isinstance(error, PostDelayed):
                     lane.doubtful.add(post_id)
                 logger.info("post %d: retry in %.1f s: %s", post_id, wait, error)
@@ -212,6 +214,9 @@ class Outbox:
             if not sent.unfinished:
                 self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
                 return
+
+    def _blame(self, adapter: Adapter, kind: str) -> None:
+        self._counters.count("platform_errors", adapter=adapter.service_name, kind=kind)
 
     async def _deliver(self, adapter: Adapter, lane: _Lane, post: Post) -> PostSent:
         remote, consumed = post.remote_id, post.consumed

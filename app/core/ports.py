@@ -49,10 +49,14 @@ class Clock(Protocol):
 
 
 class Counters(Protocol):
-    """Counters that can be read from outside."""
+    """Counters and durations that can be read from outside."""
 
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
         """Add to a counter."""
+        ...
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Add a duration to a histogram."""
         ...
 
 

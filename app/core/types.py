@@ -203,6 +203,7 @@ class Turn:
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,8 @@ class Ask:
     deadline: float = 0.0
     """Until when it can be answered, in seconds since 1970."""
     subject: str = ""
+    host: int | None = None
+    """The session in whose place people see it, if that is another one."""
 
     @property
     def answer_name(self) -> str:

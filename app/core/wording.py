@@ -199,6 +199,9 @@ FILE_TOO_LARGE = "it has {size}; the limit is {limit}"
 FILE_HOLDS_SECRET = "it holds a secret that the bridge knows"  # noqa: S105 - words, no secret
 FILE_TOO_SLOW = "it took longer than {seconds:g} s"
 NOT_FETCHED = "{name} was attached, but could not be fetched from {service}: {why}"
+SAID_CHARACTERS = 400
+ASKED_CHARACTERS = 100
+"""What a notice repeats of an answer and of what was asked: the page has both."""
 ASKED_AGENT = "Asked {agent}"
 DELEGATED = {
     "queued": "queued",
@@ -210,6 +213,12 @@ DELEGATED = {
 }
 """What an agent that another one asked is doing."""
 STILL_WORKING = "still working"
+DELEGATED_ENDS = {
+    "done": "{agent} is done with what {caller} asked ({task}){words}",
+    "failed": "{agent} could not do what {caller} asked ({task}){words}",
+    "stopped": "{agent} was stopped before it did what {caller} asked ({task})",
+}
+"""How an agent ended that another one asked, after the turn that asked was over."""
 MORE_AGENTS = "and {number} more"
 OPEN = "Open"
 CUT_ANSWER = "[… {left} more characters in the transcript]"
@@ -372,6 +381,19 @@ def progress(line: DelegatedLine, content: PostContent) -> str:
     if line.state == "working" and content.state in {"done", "failed", "stopped"}:
         return STILL_WORKING
     return f"{DELEGATED[line.state]}{took}"
+
+
+def delegated_end(line: DelegatedLine, *, caller: str) -> str:
+    """Say how an agent ended that another one asked, with the beginning of its answer."""
+    said = reveal_line(line.words)
+    cut = said if len(said) <= SAID_CHARACTERS else f"{said[:SAID_CHARACTERS]} …"
+    words = DELEGATED_ENDS[line.state].format(
+        agent=reveal_line(line.agent),
+        caller=reveal_line(caller),
+        task=reveal_line(line.task)[:ASKED_CHARACTERS],
+        words=f": {cut}" if cut else ".",
+    )
+    return " ".join(filter(None, (words, line.link)))
 
 
 def record(content: PostContent) -> tuple[str, ...]:

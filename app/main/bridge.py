@@ -16,6 +16,7 @@ from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
 from app.core.tasks import Tasks
+from app.core.vitals import Vital
 from app.errors import StoreUnavailable
 from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
@@ -107,6 +108,7 @@ class Bridge:
             doors.in_front_of(Redacting(application, base.vault)),
             self.intake.take,
             base.clock,
+            base.metrics,
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
@@ -143,6 +145,7 @@ class Bridge:
             posts=base.stores.posts,
             clock=base.clock,
             metrics=base.metrics,
+            vitals=self._measure,
             door=self.door,
             admin_token=base.secrets.admin_token.get_secret_value(),
             uploads=self._joined.uploads,
@@ -160,6 +163,7 @@ class Bridge:
             memory=self._joined.memory,
             tree=base.stores.tree,
             offers=self.checkups.offers,
+            tools=self._joined.tooling.toolbox.tools,
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
@@ -191,6 +195,7 @@ class Bridge:
             self._joined.engine.resume()
             self._joined.ledger.start()
             self._joined.memory.start()
+            self._joined.showing.start()
             self._joined.schedules.start()
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
@@ -226,6 +231,7 @@ class Bridge:
         await self._joined.progress.close()
         await self._joined.ledger.close()
         await self._joined.memory.close()
+        await self._joined.showing.close()
         await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
@@ -242,6 +248,12 @@ class Bridge:
         self._hurried = True
         if self._grace_timeout is not None:
             self._grace_timeout.reschedule(asyncio.get_running_loop().time())
+
+    async def _measure(self) -> Sequence[Vital]:
+        """Measure how the bridge is now; series of agents that came meanwhile begin at zero."""
+        base, joined = self._base, self._joined
+        base.metrics.know(base.configuration.agents, joined.adapters)
+        return await joined.vitals.read(self.ready, list(base.configuration.agents))
 
     async def ready(self) -> Sequence[Check]:
         """Check each part."""

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app import logs
@@ -96,6 +97,8 @@ def open_resources(
             vault.register(*registry.configuration.secret_values())
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
+            metrics = Metrics()
+            database.writer.on_commit = partial(metrics.observe, "commit_seconds")
             yield Resources(
                 registry=registry,
                 secrets=secrets,
@@ -105,7 +108,7 @@ def open_resources(
                 shelters=shelters,
                 admission=Admission(registry, shelters),
                 clock=clock,
-                metrics=Metrics(),
+                metrics=metrics,
                 files=files,
                 outside=outside,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote, unquote, urlsplit
@@ -22,8 +22,10 @@ from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
+from app.core.tools.wording import COMMAND
 from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
+from app.main.together import exposure_of
 from app.mcp_server.doors import PATH as TOOLS_PATH
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
@@ -143,29 +145,38 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
     """Return an agent's terms: its own, else the bridge's."""
     entry, shared = configuration.agents[agent], configuration.limits
     own = entry.limits
-    permissions = entry.permissions
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     return Terms(
         display_name=display_name(configuration, agent),
         visible=entry.visible,
-        policy=PRESETS[permissions]
-        if isinstance(permissions, str)
-        else Policy(
-            tuple(
-                Rule(rule.decision, rule.kind, rule.title, rule.path, rule.command)
-                for rule in permissions
-            )
-        ),
+        policy=Policy((*_rules_of(entry), *_tool_rules(configuration, agent))),
         turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
         idle_seconds=idle_seconds(configuration, agent),
         ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
         memory=entry.memory,
+        voice=entry.delegation_voice,
         unasked=_unasked(configuration, entry, program),
         mode=entry.mode or (program.ask_mode if program else None),
         confines_commands=program.quirks.confines_commands if program else False,
         budget_usd=own.budget_usd or shared.budget_usd,
         resume=own.resume,
     )
+
+
+def _rules_of(entry: AgentEntry) -> Sequence[Rule]:
+    if isinstance(entry.permissions, str):
+        return PRESETS[entry.permissions].rules
+    return [
+        Rule(rule.decision, rule.kind, rule.title, rule.path, rule.command)
+        for rule in entry.permissions
+    ]
+
+
+def _tool_rules(configuration: Configuration, agent: str) -> Sequence[Rule]:
+    """Allow the command of the bridge's tools, last: the bridge itself checks each call."""
+    if exposure_of(configuration, agent) == "tools":
+        return ()
+    return [Rule("allow", kind=("execute",), command=(COMMAND, f"{COMMAND} *"))]
 
 
 def _unasked(

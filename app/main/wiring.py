@@ -24,6 +24,8 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
+from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
@@ -73,6 +75,7 @@ from app.main.terms import (
 )
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
+from app.main.vitals import Vitals
 from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
@@ -122,7 +125,11 @@ class Joined(Workshop):
             page=page_of(self._configuration),
             remember=self.memory.start,
             plan=lambda: self.schedules.start(),
+            name_asker=self._name_asker,
         )
+
+    def _name_asker(self, session: Session) -> str:
+        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
 
     @cached_property
     def memory(self) -> MemoryKeeper:
@@ -191,6 +198,11 @@ class Joined(Workshop):
         )
 
     @cached_property
+    def vitals(self) -> Vitals:
+        """Measures how the bridge is now."""
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
+
+    @cached_property
     def _turn_context(self) -> TurnContext:
         configuration, stores, base = self._configuration, self._stores, self._base
         return TurnContext(
@@ -230,11 +242,28 @@ class Joined(Workshop):
             adapters=self.adapters,
             speaking_of=_speaking_of,
             terms=self._per_agent(terms_of),
+            showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.data_dir).estimate,
+            delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
+        )
+
+    @cached_property
+    def showing(self) -> Showing:
+        """Shows people what agents do for others."""
+        return Showing(
+            self._stores.tree,
+            self._stores.sessions,
+            self._stores.posts,
+            adapters=self.adapters,
+            terms=self._per_agent(terms_of),
+            page=page_of(self._configuration),
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
         )
 
     @cached_property
@@ -445,6 +474,7 @@ class Joined(Workshop):
             self.dispatcher,
             adapters=self.adapters,
             clock=self._base.clock,
+            counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
         )

@@ -5,9 +5,12 @@ Imported late: the official package takes a second to load.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
@@ -25,6 +28,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpTool
 
+from app.core.tasks import Tasks
 from app.core.tools import wording
 from app.core.tools.door import SESSION
 from app.core.tools.tool import Tool, ToolRefused
@@ -38,6 +42,8 @@ BODY_BYTES: Final = 1024 * 1024
 """The longest request: several times what the largest tool takes."""
 REASON_CHARACTERS: Final = 300
 """So much of what is wrong with arguments: it may quote them whole."""
+PROGRESS_SECONDS: Final = 5.0
+"""Half of the shortest time that a known client waits without a sign of progress."""
 AT_ONCE: Final = {"anthropic/alwaysLoad": True}
 """Shows a tool to the model from the beginning; some clients let it search for tools first."""
 
@@ -68,7 +74,8 @@ class ToolProtocol:
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         try:
-            result = await self._run(_session_of(context), params.name, params.arguments or {})
+            async with _show_progress(context):
+                result = await self._run(_session_of(context), params.name, params.arguments or {})
         except BridgeError as error:
             return _answer(self._vault.redact(str(error)), is_error=True)
         except Exception:
@@ -81,6 +88,29 @@ class ToolProtocol:
         if tool is not None:
             arguments = check(tool, arguments)
         return await self._toolbox.call(session, name, arguments)
+
+
+@asynccontextmanager
+async def _show_progress(context: ServerRequestContext[Any]) -> AsyncIterator[None]:
+    """Report progress while a call runs, if its client wants that: many then wait longer."""
+    token = (context.meta or {}).get("progress_token")
+    if token is None:
+        yield
+        return
+
+    async def report() -> None:
+        for number in count(1):
+            await asyncio.sleep(PROGRESS_SECONDS)
+            await context.session.send_progress_notification(
+                token, number, related_request_id=str(context.request_id)
+            )
+
+    tasks = Tasks("tool call")
+    tasks.start(report(), name="progress")
+    try:
+        yield
+    finally:
+        await tasks.close()
 
 
 def check(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -34,9 +34,9 @@ from app.server.shapes import (
     SessionDetail,
     SessionOut,
     SessionTurn,
-    TurnDetail,
     UnfinishedOut,
 )
+from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
 SETTLE_SECONDS = 30.0
@@ -155,12 +155,12 @@ async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
-async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> TurnDetail:
-    """Read a turn with its prompt, exactly as it was sent."""
+async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> TurnRecord:
+    """Read a turn: what caused it, who decided what, and its prompt exactly as it was sent."""
     turn = parts.turns.turn(turn_id)
     if turn is None or turn.session != _session(parts, session_id).id:
         raise NotFound("turn", turn_id)
-    return TurnDetail.of(turn)
+    return await read_record(parts, turn)
 
 
 @router.get("/sessions/{session_id}/transcript")

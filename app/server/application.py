@@ -95,5 +95,6 @@ async def ready(parts: PartsOf, signed_in: SignedIn) -> Response:
 
 
 async def metrics(parts: PartsOf, signed_in: SignedIn) -> Response:
-    """Return the counters for Prometheus; signed-in callers see them by agent."""
-    return Response(parts.metrics.text(by_name=signed_in), media_type="text/plain; version=0.0.4")
+    """Return all series for Prometheus; signed-in callers see them by agent."""
+    text = parts.metrics.text(await parts.vitals(), by_name=signed_in)
+    return Response(text, media_type="text/plain; version=0.0.4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -10,6 +11,8 @@ from fastapi.responses import Response
 
 from app.core.stores.conversations import Wanted
 from app.core.types import Entry, Thread
+from app.core.visible import reveal_line
+from app.core.wording import ASKED_AGENT, DELEGATED
 from app.errors import NotFound
 from app.server.conversation_shapes import (
     ChangedConversation,
@@ -211,9 +214,32 @@ def _title_of(parts: Parts, agent: str) -> str:
 
 
 async def _read_all(parts: Parts, thread: Thread) -> list[Entry]:
+    """Read a conversation; what agents did for others is one line each."""
     found: list[Entry] = []
-    while rows := await parts.transcript.read_place(
-        thread.place, after=found[-1].id if found else 0, limit=ROWS
-    ):
-        found += rows
+    last = 0
+    while rows := await parts.transcript.read_tree(thread.place, after=last, limit=ROWS):
+        found += filter(None, (_own_row(parts, thread, row) for row in rows))
+        last = rows[-1].id
     return found
+
+
+def _own_row(parts: Parts, thread: Thread, row: Entry) -> Entry | None:
+    """Return a row as an export of its conversation has it; None if it has it not."""
+    session = None if row.session is None else parts.sessions.session(row.session)
+    if session is None or session.place == thread.place:
+        return row
+    branch = parts.tree.of_turn(row.turn or 0)
+    if row.kind != "message" or branch is None:
+        return None
+    asked = ASKED_AGENT.format(agent=_title_of(parts, branch.agent))
+    words = f"{asked}: {reveal_line(branch.task)} · {DELEGATED[branch.state]}"
+    data = {"delegation": branch.id, "session": branch.session}
+    return replace(
+        row,
+        kind="notice",
+        text=words,
+        speaker="",
+        data=data,
+        session=branch.caller_session,
+        turn=branch.caller_turn,
+    )

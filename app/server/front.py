@@ -15,7 +15,7 @@ import orjson
 
 from app.core.adapters import Adapter
 from app.core.inbound import Delivery
-from app.core.ports import Clock
+from app.core.ports import Clock, Counters
 from app.errors import DeliveryRefused, StoreUnavailable
 from app.server.origins import own_origin
 
@@ -49,6 +49,7 @@ class Front:
         application: Application,
         take: Callable[[Delivery], Awaitable[None]],
         clock: Clock,
+        counters: Counters,
         *,
         hosts: Collection[str],
         base_url: str = "",
@@ -57,6 +58,7 @@ class Front:
         self._application = application
         self._take = take
         self._clock = clock
+        self._counters = counters
         self._hosts = {host.lower() for host in hosts}
         self._base_url = base_url
         self._started = started
@@ -87,6 +89,7 @@ class Front:
         if scope["method"] != "POST":
             await _answer(send, 405, "send webhooks with POST")
             return
+        began = self._clock.monotonic()
         try:
             headers = dict(scope["headers"])
             async with asyncio.timeout(BODY_SECONDS):
@@ -95,16 +98,23 @@ class Front:
             await self._take(delivery)
         except DeliveryRefused as refused:
             logger.info("%s refused a delivery: %s", adapter.service_name, refused.reason)
+            self._count(adapter, "refused")
             if refused.status == ACKNOWLEDGED:
                 await _acknowledge(send)
             else:
                 await _answer(send, refused.status, refused.reason)
         except TimeoutError:
+            self._count(adapter, "refused")
             await _answer(send, 408, "the body did not arrive in time")
         except StoreUnavailable as error:
+            self._count(adapter, "unavailable")
             await _answer(send, 503, str(error))
         else:
             await _acknowledge(send)
+            self._counters.observe("ack_seconds", self._clock.monotonic() - began)
+
+    def _count(self, adapter: Adapter, outcome: str) -> None:
+        self._counters.count("deliveries", adapter=adapter.service_name, outcome=outcome)
 
     async def _is_awake(self) -> bool:
         """Wait until the last run is recovered: nothing may act on what it left before."""

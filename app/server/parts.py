@@ -28,7 +28,9 @@ from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.tools.tool import Tool
 from app.core.updates import Choices
+from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
@@ -165,6 +167,8 @@ class Parts:
     posts: PostStore
     clock: Clock
     metrics: Metrics
+    vitals: Callable[[], Awaitable[Sequence[Vital]]]
+    """Measures how the bridge is now."""
     door: LoginLinks
     uploads: Path
     """The folder of attachments."""
@@ -190,6 +194,8 @@ class Parts:
     """Returns the problem of each listening adapter; empty text if it has none."""
     offers: Callable[[str], Choices] = lambda _agent: Choices()
     """Returns what an agent offered when it was last tried."""
+    tools: Callable[[str], Sequence[Tool]] = lambda _agent: ()
+    """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict

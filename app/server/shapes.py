@@ -89,34 +89,6 @@ class LinkOut(BaseModel):
     url: str
 
 
-class TurnDetail(BaseModel):
-    """A turn with what its agent was told."""
-
-    id: int
-    session: int
-    state: str
-    error: str = ""
-    continued: bool = False
-    """Whether an earlier attempt may have reached the agent."""
-    prompt: str = ""
-    """The prompt as it was sent; empty before."""
-    system_prompt: str = ""
-    """The system prompt, if the agent was started for this turn and takes one."""
-
-    @classmethod
-    def of(cls, turn: Turn) -> TurnDetail:
-        """Show a turn."""
-        return cls(
-            id=turn.id,
-            session=turn.session,
-            state=turn.state,
-            error=turn.error,
-            continued=turn.continued,
-            prompt=turn.prompt,
-            system_prompt=turn.system,
-        )
-
-
 class TurnOut(BaseModel):
     """A turn."""
 

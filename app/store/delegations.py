@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.delegation.limits import Standing, find_reached
@@ -60,6 +60,18 @@ _BEGUN_IN = (
     _EACH.join(_callers, _callers.c.id == delegation.c.caller_session)
     .join(place, place.c.id == _callers.c.place)
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
+    .order_by(delegation.c.id)
+)
+_cut_off = turn.alias()
+_UNTOLD = (
+    _EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
+    .where(delegation.c.caller_session == bindparam("of"), delegation.c.caller_turn.is_not(None))
+    .where(
+        or_(
+            (delegation.c.caller_turn == _cut_off.c.id) & _cut_off.c.continued.is_(True),
+            delegation.c.told_at.is_(None) & turn.c.ended_at.is_not(None),
+        )
+    )
     .order_by(delegation.c.id)
 )
 _CALLER = select(turn, surface.c.place).join(surface, surface.c.id == turn.c.surface)
@@ -129,6 +141,10 @@ class DelegationRows:
     def begun_in(self, where: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
         return self._read(_BEGUN_IN, service=where.service, called=where.name)
+
+    def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
+        """List what a session asked for and does not know the end of, oldest first."""
+        return self._read(_UNTOLD, of=session_id, by=turn_id)
 
     def answer(self, asked: Delegation) -> Answer:
         """Read what came of a delegation so far."""

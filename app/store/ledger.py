@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy import Connection, Row, bindparam, func, or_, select, update
 
 from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, TAKE, receiver
 from app.core.consent.record import by_person
@@ -23,7 +23,7 @@ from app.core.types import (
 from app.core.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer
-from app.store.commits.asks import close_ask, open_ask, target_of
+from app.store.commits.asks import close_ask, open_ask, shown_in
 from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
 from app.store.commits.holding import hold
@@ -39,7 +39,11 @@ EXPIRED = Note(NoteCode.EXPIRED)
 
 _ONE = select(ask).where(ask.c.id == bindparam("of"))
 _STATE = select(turn.c.state).where(turn.c.id == bindparam("of"))
-_OPEN_IN = select(ask).where(ask.c.session == bindparam("of"), ASK_IS_OPEN).order_by(ask.c.id)
+_OPEN_IN = (
+    select(ask)
+    .where(or_(ask.c.session == bindparam("of"), ask.c.host == bindparam("of")), ASK_IS_OPEN)
+    .order_by(ask.c.id)
+)
 _LATE = (
     select(ask)
     .where(
@@ -140,7 +144,7 @@ class Asks:
             return TakenAnswer(
                 posts=tuple(posts),
                 asks=tuple(row.id for row in rows),
-                sessions=tuple({row.session for row in rows}),
+                sessions=tuple({each for row in rows for each in _sessions(row)}),
             )
 
         return await self._database.writer.run(write)
@@ -152,16 +156,12 @@ class Asks:
 
     def surface(self, ask_id: int) -> SessionKey | None:
         """Return the conversation in which an ask is shown."""
-        row = self._database.one(
-            select(surface.c.service, surface.c.external, surface.c.agent)
-            .join(turn, turn.c.surface == surface.c.id)
-            .join(ask, ask.c.turn == turn.c.id)
-            .where(ask.c.id == ask_id)
-        )
-        return SessionKey(row.service, row.external, row.agent) if row else None
+        with self._database.engine.connect() as connection:
+            row = connection.execute(_ONE, {"of": ask_id}).first()
+            return None if row is None else shown_in(connection, row.turn)
 
     def open_in(self, session_id: int) -> Sequence[Ask]:
-        """List the asks of a session that can be answered, oldest first."""
+        """List the asks that can be answered where a session is, oldest first."""
         now = self._now()
         return [each for each in self._some(_OPEN_IN, session_id) if each.deadline > now]
 
@@ -244,8 +244,13 @@ def answer_ask(
         turns, more = [ref], [post]
     else:
         turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
-    sessions = dict.fromkeys((row.session, *(ref.session for ref in turns)))
+    sessions = dict.fromkeys((*_sessions(row), *(ref.session for ref in turns)))
     return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), tuple(sessions))
+
+
+def _sessions(row: Row[Any]) -> tuple[int, ...]:
+    """Return the session whose ask it is, and the one in whose place it is shown."""
+    return (row.session,) if row.host is None else (row.session, row.host)
 
 
 def settle_choices(
@@ -389,7 +394,7 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
         decide_note(connection, row.id, keep=False)
     if row.kind in {"offer", "memory", "schedule", "race"}:
         return posts
-    target = target_of(connection, row.turn)
+    target = shown_in(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))
     told = NewPost(f"expired:{row.id}", target, notice, row.session, row.turn)
     posts.append(insert_post(connection, told, now))

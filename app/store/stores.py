@@ -17,6 +17,7 @@ from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
 from app.core.together.store import GroupStore, ReviewStore
+from app.core.vitals import VitalStore
 from app.store.agents import AgentRows
 from app.store.checkouts import CheckoutRows
 from app.store.conversations import ConversationRows
@@ -38,6 +39,7 @@ from app.store.sessions import Processes, Sessions
 from app.store.transcript import Transcript
 from app.store.tree import Tree
 from app.store.turns import Turns
+from app.store.vitals import VitalRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Stores:
     groups: GroupStore
     delegations: DelegationStore
     tree: DelegationTree
+    vitals: VitalStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -91,4 +94,5 @@ class Stores:
             groups=GroupRows(database, now),
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
+            vitals=VitalRows(database, now),
         )

@@ -196,6 +196,16 @@ class Transcript:
         )
         return [entry_of(row) for row in rows]
 
+    async def of_turn(self, session_id: int, turn_id: int) -> Sequence[Entry]:
+        """Read what a turn did, asked and used, in order: not what was said."""
+        query = (
+            select(transcript)
+            .where(transcript.c.session == session_id, transcript.c.turn == turn_id)
+            .where(transcript.c.kind.in_(("tool", "ask", "usage")))
+            .order_by(transcript.c.id)
+        )
+        return [entry_of(row) for row in await self._database.all(query)]
+
     async def read_place(self, where: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
         query = _after(transcript.c.place == _here(where), after, limit)

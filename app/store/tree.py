@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
 
@@ -36,15 +36,21 @@ _STATES: dict[str, BranchState] = {
     TurnState.FAILED: "failed",
     TurnState.CANCELLED: "stopped",
 }
+_ENDS: dict[str, Literal["done", "failed", "stopped"]] = {
+    TurnState.DONE: "done",
+    TurnState.FAILED: "failed",
+    TurnState.CANCELLED: "stopped",
+}
 OVER = ("done", "failed", "cancelled")
 
 _caller = session.alias("caller")
 _root = session.alias("root")
 _root_place = place.alias("root_place")
 _first = turn.alias("first")
+_own = turn.alias("own")
 _each = surface.alias("each")
 _ROOT_SURFACE = func.coalesce(
-    select(_first.c.surface).where(_first.c.id == delegation.c.root_turn).scalar_subquery(),
+    _first.c.surface,
     select(func.min(_each.c.id)).where(_each.c.session == _root.c.id).scalar_subquery(),
 )
 _WAITS = exists().where(ask.c.turn == turn.c.id, ASK_IS_OPEN, ASK_HOLDS)
@@ -64,6 +70,7 @@ _BRANCHES = (
         place.c.service,
         place.c.name.label("place_name"),
         _caller.c.agent.label("caller_agent"),
+        _first.c.state.label("root_state"),
         surface.c.service.label("root_service"),
         surface.c.external.label("root_external"),
         surface.c.agent.label("root_agent"),
@@ -77,6 +84,7 @@ _BRANCHES = (
     .join(_caller, _caller.c.id == delegation.c.caller_session)
     .join(_root, _root.c.id == delegation.c.root_session)
     .join(_root_place, _root_place.c.id == delegation.c.root_place)
+    .outerjoin(_first, _first.c.id == delegation.c.root_turn)
     .join(surface, surface.c.id == _ROOT_SURFACE)
 )
 _OF_TURN = _BRANCHES.where(delegation.c.turn == bindparam("of"))
@@ -90,8 +98,8 @@ _OF_SESSION = (
 _CONTINUED = (
     _BRANCHES.where(
         delegation.c.session
-        == select(_first.c.session)
-        .where(_first.c.id == bindparam("of"), _first.c.continued.is_(True))
+        == select(_own.c.session)
+        .where(_own.c.id == bindparam("of"), _own.c.continued.is_(True))
         .scalar_subquery(),
         delegation.c.turn < bindparam("of"),
     )
@@ -117,11 +125,10 @@ _ABOVE = (
     .where(session.c.id.in_(select(_asked.c.session)))
     .distinct()
 )
-_ROOT_TURN = turn.alias("root_turn")
+# What people had agents do together is told by who joins their answers.
 _UNSHOWN = (
-    _BRANCHES.join(_ROOT_TURN, _ROOT_TURN.c.id == delegation.c.root_turn)
-    .where(delegation.c.shown_at.is_(None), _ROOT_TURN.c.state.in_(OVER))
-    .where(turn.c.state.in_(OVER), turn.c.successor.is_(None))
+    _BRANCHES.where(delegation.c.shown_at.is_(None), delegation.c.root_turn.is_not(None))
+    .where(turn.c.state.in_(OVER), delegation.c.kind.in_(("message", "spawn")))
     .order_by(delegation.c.id)
 )
 
@@ -161,10 +168,12 @@ class Tree:
         return said.strip() if row.state == TurnState.DONE else turn_error(row.error)
 
     async def unshown(self) -> Sequence[Branch]:
-        """List what ended after the post of its tree did, and was not told to people yet."""
+        """List what ended and was not shown to people yet."""
         return await self._database.read(
             lambda connection: [
-                _branch_of(connection, row) for row in connection.execute(_UNSHOWN).all()
+                branch
+                for row in connection.execute(_UNSHOWN).all()
+                if (branch := _branch_of(connection, row)).is_over
             ]
         )
 
@@ -237,4 +246,5 @@ def _branch_of(connection: Connection, row: Row[Any]) -> Branch:
         kind=row.kind,
         created_at=row.created_at,
         ended_at=last.ended_at,
+        root_end=_ENDS.get(row.root_state, ""),
     )

@@ -84,6 +84,7 @@ def turn_of(row: Row[Any]) -> Turn:
         system=row.system,
         error=turn_error(row.error),
         successor=row.successor,
+        created_at=row.created_at,
     )
 
 
@@ -154,6 +155,7 @@ def ask_of(row: Row[Any]) -> Ask:
         free_text=row.free_text,
         deadline=row.deadline,
         subject=row.subject,
+        host=row.host,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -87,6 +88,8 @@ class Writer:
         self._wake = threading.Condition()
         self._closing = False
         self._prepared: dict[Insert, _Prepared] = {}
+        self.on_commit: Callable[[float], None] = lambda _seconds: None
+        """Is told how long each commit took, in the writer's thread."""
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -163,7 +166,9 @@ class Writer:
                 batch = self._next_batch()
             try:
                 connection = connection or self._connect()
+                began = time.monotonic()
                 self._commit(connection, batch)
+                self.on_commit(time.monotonic() - began)
             except Exception as error:  # noqa: BLE001 - the outermost loop: all waiting units fail
                 cause = _cause(error)
                 logger.warning("commit failed for %d writes: %s", len(batch), cause)

@@ -87,6 +87,9 @@ class Notes:
         self.ended_markers: set[str] = set()
         self.counts: Counter[str] = Counter()
 
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Keep nothing."""
+
     async def started(self, process: ProcessRecord) -> None:
         self.records.append(process)
 

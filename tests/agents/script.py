@@ -1,8 +1,9 @@
 """What the scripted model answers.
 
 It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
-`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Whatever else an agent asks its model (a title, a
-summary, a suggestion for the next prompt) gets a short answer that fits anything.
+`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Whatever else an agent asks its
+model (a title, a summary, a suggestion for the next prompt) gets a short answer that fits
+anything.
 """
 
 from __future__ import annotations

@@ -478,6 +478,17 @@ def test_a_body_that_is_no_json_is_a_problem_too(api: httpx.Client) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
 
 
+def measured(text: str, series: str) -> float:
+    """Read one series of the bridge; of a histogram, how often it was observed."""
+    names = (series, f"{series}_count")
+    return next(
+        float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        for name in names
+        if line.startswith(f"agent_bridge_{name} ")
+    )
+
+
 def test_health_readiness_and_counters_are_seen_without_a_token(
     bridge: Observed, api: httpx.Client, stranger: httpx.Client
 ) -> None:
@@ -491,7 +502,16 @@ def test_health_readiness_and_counters_are_seen_without_a_token(
     assert 'agent_bridge_turns_total{state="done"}' in metrics.text
     details = api.get("/readyz").json()["checks"]
     assert {check["name"] for check in details} >= {"started", "store"}
-    assert 'agent_bridge_turns_total{agent="demo",state="done"}' in api.get("/metrics").text
+    named = api.get("/metrics").text
+    assert 'agent_bridge_turns_total{agent="demo",state="done"}' in named
+    assert 'agent_bridge_turns_total{agent="demo",state="failed"}' in named  # before any failed
+    for worked in ("queue_seconds", 'turn_phase_seconds_count{phase="working"}', "commit_seconds"):
+        assert measured(named, worked) >= 1
+    assert measured(metrics.text, "ready") == 1
+    assert measured(metrics.text, "slots") > measured(metrics.text, "slots_used")
+    assert measured(metrics.text, "disk_free_bytes") > 0
+    assert measured(metrics.text, "database_bytes") > 0
+    assert measured(metrics.text, "inbox_oldest_seconds") == 0
 
 
 def test_openapi_is_served_and_true(bridge: Observed, api: httpx.Client) -> None:

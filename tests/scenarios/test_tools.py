@@ -66,25 +66,29 @@ def test_an_agent_is_told_why_a_call_did_not_work(bridge: Tooled, agent: str) ->
 def test_an_agent_without_servers_is_told_of_the_command_and_its_files(bridge: Tooled) -> None:
     told = bridge.ask("told", "instructions", "skilled")["text"]
 
-    assert "Run `agent-bridge-tool NAME JSON` in a shell." in told
+    assert "Run `agent-bridge-tool NAME --KEY VALUE` in a shell." in told
     assert "- echo: Returns what it is given." in told
     assert "agent-bridge-tool" not in bridge.ask("told", "instructions", "apart")["text"]
 
 
 @pytest.mark.skipif(APART == "none", reason="a folder is read-only only with bubblewrap")
 def test_a_command_and_a_file_for_each_tool_are_outside_of_the_repository(bridge: Tooled) -> None:
-    said = bridge.ask(
+    number = bridge.begin(
         "files",
         "run cat $AGENT_BRIDGE_SKILLS/echo-loud/SKILL.md\nrun agent-bridge-tool echo --help\n"
         'run printf \'{"text": "piped"}\' | agent-bridge-tool echo -\n'
-        "run agent-bridge-tool echo nonsense\nrun echo > $AGENT_BRIDGE_SKILLS/new",
+        "run agent-bridge-tool echo nonsense\nrun echo > $AGENT_BRIDGE_SKILLS/new\n"
+        "run agent-bridge-tool echo --text 'by key' --times=7",
         "both",
-    )["text"]
+    )
+    said = bridge.end("files", number, "both")["text"]
 
     assert "name: echo-loud\n" in said
-    assert "agent-bridge-tool echo_loud '{...}'" in said
+    assert "agent-bridge-tool echo_loud --KEY VALUE" in said
     assert '"maximum": 9' in said
     assert '"text": "piped"' in said
+    assert '"text": "by key"' in said
+    assert '"times": 7' in said
     assert "the arguments are not JSON" in said
     assert "Read-only file system" in said
     assert list(bridge.workspace("both", bridge.session("files", "both")).iterdir()) == []

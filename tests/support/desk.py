@@ -21,7 +21,8 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.types import DelegationLimits
+from app.core.delegation.showing import Showing
+from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -293,7 +294,7 @@ class StirringFeed(Feed):
     """The feed as it is; whoever waits at the desk is woken with the followers."""
 
     def __init__(self, stores: Stores, stir: Stir) -> None:
-        super().__init__(stores.transcript, stores.sessions)
+        super().__init__(stores.transcript, stores.sessions, stores.tree.above)
         self._stir = stir
 
     @override
@@ -319,6 +320,7 @@ class Rules:
     budget_usd: float | None = None
     resume: bool = False
     memory: Literal["off", "ask", "auto"] = "off"
+    voice: Literal["own", "caller"] = "caller"
     policy: Policy = PRESETS["careful"]
     of_agent: Mapping[str, int] = field(default_factory=dict)
     """How many turns and processes of an agent there may be at once."""
@@ -362,6 +364,7 @@ class Desk:
     scheduler: Scheduler
     delegations: Delegations
     toolbox: Toolbox
+    showing: Showing
     memory: MemoryKeeper
     availability: Availabilities
     inbound: dict[str, Inbound] = field(default_factory=dict)
@@ -453,6 +456,7 @@ async def open_desk(
                 await desk.scheduler.close()
                 await desk.intake.close()
                 await desk.engine.drain(grace=0)
+                await desk.showing.close()
                 await desk.ledger.close()
                 await desk.memory.close()
                 await desk.schedules.close()
@@ -510,6 +514,9 @@ def _joined(
         submit=lambda session: engine.submit(session),
         remember=lambda: shop.memory.start(),
         plan=lambda: book.start(),
+        name_asker=lambda session: (
+            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
+        ),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -521,6 +528,32 @@ def _joined(
         max_processes=rules.max_processes,
         idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
         of_agent=rules.of_agent,
+    )
+    terms = {
+        agent: Terms(
+            display_name=rules.names.get(agent, ""),
+            visible=agent not in rules.hidden,
+            policy=rules.policy,
+            turn_seconds=rules.turn_seconds,
+            idle_seconds=rules.idle_seconds,
+            ask_seconds=rules.ask_seconds,
+            budget_usd=rules.budget_usd,
+            resume=rules.resume,
+            memory=rules.memory,
+            voice=rules.voice,
+        )
+        for agent in rules.agents
+    }
+    showing = Showing(
+        stores.tree,
+        stores.sessions,
+        stores.posts,
+        adapters=adapters,
+        terms=terms,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
+        outbox=outbox,
+        feed=feed,
+        clock=clock,
     )
     shop = TurnContext(
         places=stores.decisions,
@@ -561,22 +594,11 @@ def _joined(
         adapters=adapters,
         speaking_of=lambda _session: nullcontext(),
         availability=availability,
+        delegations=stores.delegations,
+        showing=showing,
         abandon=lambda asked: delegations.stop(asked),
         memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
-        terms={
-            agent: Terms(
-                display_name=rules.names.get(agent, ""),
-                visible=agent not in rules.hidden,
-                policy=rules.policy,
-                turn_seconds=rules.turn_seconds,
-                idle_seconds=rules.idle_seconds,
-                ask_seconds=rules.ask_seconds,
-                budget_usd=rules.budget_usd,
-                resume=rules.resume,
-                memory=rules.memory,
-            )
-            for agent in rules.agents
-        },
+        terms=terms,
     )
     engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, of_agent=rules.of_agent)
     book = ScheduleBook(
@@ -643,6 +665,7 @@ def _joined(
         dispatcher,
         adapters=adapters,
         clock=clock,
+        counters=metrics,
         renames=Renames(
             stores.names,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
@@ -660,6 +683,7 @@ def _joined(
         delegations=delegations,
         memory=shop.memory,
         availability=availability,
+        showing=showing,
         toolbox=Toolbox(
             (
                 *AgentTools(delegations, roster).tools(),
@@ -677,6 +701,7 @@ def _joined(
             stores.turns,
             metrics,
             running=engine.running,
+            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,

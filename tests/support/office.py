@@ -172,7 +172,9 @@ class Office:
                 ]
             ),
         )
-        self.intake = Intake(stores.deliveries, dispatcher, adapters=adapters, clock=clock)
+        self.intake = Intake(
+            stores.deliveries, dispatcher, adapters=adapters, clock=clock, counters=metrics
+        )
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
@@ -192,6 +194,7 @@ class Office:
             posts=stores.posts,
             clock=clock,
             metrics=metrics,
+            vitals=stores.vitals.read,
             door=LoginLinks(
                 stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
@@ -229,7 +232,10 @@ class Office:
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        front = Front(build(self.parts), self.intake.take, self.parts.clock, hosts={"bridge.test"})
+        parts = self.parts
+        front = Front(
+            build(parts), self.intake.take, parts.clock, parts.metrics, hosts={"bridge.test"}
+        )
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(front),
             base_url=BASE_URL,

@@ -19,7 +19,7 @@ TEXT = {"type": "string", "description": "Any text."}
 
 @dataclass
 class Tooled(Observed):
-    """A bridge whose agents have the tools below, and no others."""
+    """A bridge whose agents have the tools below and those for asking agents, and no others."""
 
     startup: ClassVar[str] = "tests.support.tools"
 
@@ -64,7 +64,11 @@ def main(plan_file: str) -> None:
     """Run a bridge by a plan, with these tools."""
     from app.main.wiring import Joined
 
-    setattr(Joined, "_tools", lambda _self: make_tools())  # noqa: B010 - for this process alone
+    def tools(joined: Joined) -> Iterator[Tool]:
+        yield from make_tools()
+        yield from joined.agent_tools.tools()
+
+    setattr(Joined, "_tools", tools)  # noqa: B010 - for this process alone
     observe.main(plan_file)
 
 

@@ -80,11 +80,13 @@ class Ledger:
         page: Callable[[PlaceKey], str] = lambda _place: "",
         remember: Callable[[], None] = lambda: None,
         plan: Callable[[], None] = lambda: None,
+        name_asker: Callable[[Session], str] = lambda _session: "",
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
         `page` returns the address of a place's page; `remember` writes down notes that people let
-        agents keep, `plan` makes schedules that they agreed to.
+        agents keep, `plan` makes schedules that they agreed to; `name_asker` names an agent whose
+        asks another one shows.
         """
         self._asks = asks
         self._sessions = sessions
@@ -96,6 +98,7 @@ class Ledger:
         self._page = page
         self._remember = remember
         self._plan = plan
+        self._name_asker = name_asker
         self._waiting: list[_Wait] = []
         self._putting = asyncio.Lock()
         """Questions of tools are counted and opened one after another."""
@@ -131,6 +134,9 @@ class Ledger:
         deadline = self._clock.now() + seconds
         session = self._sessions.session(ref.session)
         link = self._page(session.place) if session else ""
+        if name := self._name_asker(session) if session else "":
+            title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
+            request = replace(request, title=title)
         # In a thread: comparing a large file before and after takes a while.
         request = await asyncio.to_thread(self.presentable, request, link)
         opened = await self._asks.open(request, ref, deadline=deadline)
@@ -141,7 +147,7 @@ class Ledger:
     ) -> Ask | None:
         """Wait until an ask is closed, or for as long as the patience lasts."""
         self._outbox.send(*opened.posts)
-        self._feed.notify(ref.session)
+        self._notify(opened.ask)
         if opened.ask.state == "answered":
             return opened.ask
         wait = _Wait(opened.ask.id, ref, asyncio.get_running_loop().create_future())
@@ -290,7 +296,7 @@ class Ledger:
             for wait in self._waiting:
                 if wait.ask != ask_id or ask is None or ask.state == "open":
                     continue
-                self._feed.notify(ask.session)
+                self._notify(ask)
                 if not wait.future.done():
                     wait.future.set_result(ask if ask.state == "answered" else None)
 
@@ -318,13 +324,18 @@ class Ledger:
         """Tell for which kinds of calls a person told the agent not to ask again."""
         return self._asks.always(session)
 
+    def _notify(self, ask: Ask) -> None:
+        for session in filter(None, (ask.session, ask.host)):
+            self._feed.notify(session)
+
     def session(self, ask_id: int) -> Session:
-        """Tell whose ask it is.
+        """Tell in which session's place people see an ask.
 
         Raises:
             NotFound: there is no such ask.
         """
-        session = self._sessions.session(self._known(ask_id).session)
+        ask = self._known(ask_id)
+        session = self._sessions.session(ask.host or ask.session)
         if session is None:
             raise NotFound("ask", ask_id)
         return session

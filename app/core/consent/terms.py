@@ -33,5 +33,7 @@ class Terms:
     """Whether it runs commands in its own sandbox, and asks before one leaves it."""
     memory: Literal["off", "ask", "auto"] = "off"
     """Whether it is asked after a turn what to remember, and whether people decide on that."""
+    voice: Literal["own", "caller"] = "caller"
+    """Who tells people what it did for another agent."""
     resume: bool = False
     """Whether turns stopped by its provider's limit resume by themselves afterwards."""

@@ -22,6 +22,8 @@ TOO_MANY_OPEN = (
     "again with the same words, or go on without."
 )
 TOO_LONG = "at most {limit} characters: people cannot review more"
+ASKED_FOR_OTHERS = "{agent}: {title}"
+"""The title of an ask that another agent shows for the one that asks."""
 BRIDGE = "the bridge"
 """Who answered when an ask answers itself."""
 CONTINUE = "Continue"

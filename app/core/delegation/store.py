@@ -54,6 +54,13 @@ class DelegationStore(Protocol):
         """List what the agents of a place asked for, oldest first."""
         ...
 
+    def untold(self, session: int, turn: int) -> Sequence[Delegation]:
+        """List what a session asked for and does not know the end of, oldest first.
+
+        Of a turn that was cut off, list all.
+        """
+        ...
+
     def answer(self, delegation: Delegation) -> Answer:
         """Read what came of a delegation so far."""
         ...

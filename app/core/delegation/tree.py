@@ -42,6 +42,8 @@ class Branch:
     kind: str = "message"
     created_at: float = 0.0
     ended_at: float | None = None
+    root_end: Literal["", "done", "failed", "stopped"] = ""
+    """How the turn ended where it all began; empty while it goes on."""
 
     @property
     def is_over(self) -> bool:
@@ -78,7 +80,7 @@ class DelegationTree(Protocol):
         ...
 
     async def unshown(self) -> Sequence[Branch]:
-        """List what ended after the post of its tree did, and was not told to people yet."""
+        """List what ended and was not shown to people yet."""
         ...
 
     async def show(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.delegation.limits import Limit
+from app.core.delegation.types import Delegation
+from app.core.types import TurnState
 
 LIMITS: Final[dict[Limit, str]] = {
     "cycle": (
@@ -32,3 +34,27 @@ NO_SESSION: Final = (
 NO_LATEST: Final = "{agent} was not asked here yet. Use session create to begin."
 OVER: Final = "Your turn is over: nothing waits for the answer any more."
 CUT: Final = "[The rest is left out: the answer is too long.]"
+
+FOR: Final = (
+    "The agent {agent}, which works for {person}, asked you to do this. It gets the last words of "
+    "your turn; people see your work on the page and decide on what you ask."
+)
+STILL_WORKS: Final = (
+    "You asked {agent} before: {task} It still works on that. Do not ask again: use agents_result "
+    "with the id {id}."
+)
+ENDS: Final[dict[TurnState, str]] = {
+    TurnState.DONE: "You asked {agent} before (id {id}): {task} It is done; its answer follows.",
+    TurnState.FAILED: "You asked {agent} before (id {id}): {task} It failed.",
+    TurnState.CANCELLED: "You asked {agent} before (id {id}): {task} It was stopped.",
+}
+ANSWER_OF: Final = "the answer of {agent}, id {id}"
+QUOTED_CHARACTERS: Final = 200
+"""What a note repeats of a task: its agent wrote it."""
+
+
+def brief(asked: Delegation) -> str:
+    """Return the beginning of a task in one line."""
+    line = " ".join(asked.task.split())
+    whole = len(line) <= QUOTED_CHARACTERS
+    return f"“{line}”." if whole else f"“{line[:QUOTED_CHARACTERS]}…”."

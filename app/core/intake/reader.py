@@ -26,7 +26,7 @@ from app.core.inbound import (
 )
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.keys import PlaceKey
-from app.core.ports import Clock
+from app.core.ports import Clock, Counters
 from app.core.reasons import Reason
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
@@ -60,6 +60,7 @@ class Intake:
         *,
         adapters: Mapping[str, Adapter],
         clock: Clock,
+        counters: Counters,
         proposals: Proposals | None = None,
         renames: Renames | None = None,
     ) -> None:
@@ -67,6 +68,7 @@ class Intake:
         self._reception = dispatcher
         self._adapters = adapters
         self._clock = clock
+        self._counters = counters
         self._proposals = proposals
         self._renames = renames
         self._tasks = Tasks("intake")
@@ -126,6 +128,7 @@ class Intake:
             StoreUnavailable: it was not stored.
         """
         await self._deliveries.add(delivery)
+        self._counters.count("deliveries", adapter=delivery.adapter, outcome="accepted")
         self.wake(delivery.adapter)
 
     def wake(self, name: str) -> None:

@@ -77,7 +77,10 @@ class AskStore(Protocol):
         ...
 
     def open_in(self, session: int) -> Sequence[Ask]:
-        """List the asks of a session that can be answered, oldest first."""
+        """List the asks that can be answered where a session is, oldest first.
+
+        Those of agents that work for it are among them.
+        """
         ...
 
     def late(self, turn: int) -> Sequence[Ask]:

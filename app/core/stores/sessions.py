@@ -200,6 +200,10 @@ class TranscriptStore(Protocol):
         """Read a session's entries, its messages among them, in order."""
         ...
 
+    async def of_turn(self, session: int, turn: int) -> Sequence[Entry]:
+        """Read what a turn did, asked and used, in order: not what was said."""
+        ...
+
     async def read_place(self, place: PlaceKey, *, after: int, limit: int) -> Sequence[Entry]:
         """Read the entries of all sessions of a place, and everything said there, in order."""
         ...

@@ -19,6 +19,8 @@ NAME_CHARACTERS: Final = 80
 SYNC_SECONDS: Final = 300
 """How long a call waits for an answer, unless it says otherwise."""
 MOST_SECONDS: Final = 3600
+ANSWER_SECONDS: Final = 5.0
+"""How long before its program gives up an agent is told that it has to wait longer."""
 LISTED: Final = 50
 """How many a list shows: the last ones."""
 LATEST_OR_CREATE: Final = "latest-or-create"
@@ -184,7 +186,7 @@ class AgentTools:
         )
         if arguments.get("mode", "sync") == "async":
             return self._describe(made)
-        return await self._wait(made, arguments.get("timeout", SYNC_SECONDS))
+        return await self._wait(caller, made, arguments.get("timeout", SYNC_SECONDS))
 
     async def _spawn(self, caller: Caller, arguments: Arguments) -> Result:
         made = await self._delegations.ask(
@@ -208,7 +210,7 @@ class AgentTools:
 
     async def _result(self, caller: Caller, arguments: Arguments) -> Result:
         found = self._own(caller, arguments["id"])
-        return await self._wait(found, arguments.get("timeout", 0))
+        return await self._wait(caller, found, arguments.get("timeout", 0))
 
     async def _stop(self, caller: Caller, arguments: Arguments) -> Result:
         found = self._own(caller, arguments["id"])
@@ -226,8 +228,9 @@ class AgentTools:
                 return each
         raise ToolRefused(wording.NOT_ASKED.format(id=number))
 
-    async def _wait(self, asked: Delegation, seconds: float) -> Result:
+    async def _wait(self, caller: Caller, asked: Delegation, seconds: float) -> Result:
         """Wait for an answer, at most this long, and return what there is."""
+        seconds = min(seconds, caller.waits_seconds - ANSWER_SECONDS)
         if asked.state in OPEN_TURN_STATES and seconds > 0:
             asked = await self._delegations.wait(asked, seconds=seconds)
         found = self._describe(asked)

@@ -30,11 +30,11 @@ description: {summary}
 
 {description}
 
-Run the command with the arguments as one JSON object, quoted for the shell:
+Run the command with the arguments by name, quoted for the shell; what is no string is JSON:
 
-    {command} {tool} '{{...}}'
+    {command} {tool} --KEY VALUE
 
-For a long text, write the JSON to standard input:
+For long texts, write all arguments to standard input as one JSON object:
 
     {command} {tool} - <<'END'
     {{...}}
@@ -49,7 +49,7 @@ The JSON schema of the arguments:
 ```
 """
 SKILLS: Final = """Tools of the bridge through which people talk to you; they work during your turn.
-Run `{command} NAME JSON` in a shell. `{command} NAME --help` describes a tool, and so does
+Run `{command} NAME --KEY VALUE` in a shell. `{command} NAME --help` describes a tool, and so does
 its SKILL.md in the folder `$AGENT_BRIDGE_SKILLS`:
 {tools}"""
 

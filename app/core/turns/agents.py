@@ -209,6 +209,10 @@ class LiveAgents:
         if live is not None and live.agent.alive:
             await live.agent.configure(mode=mode, model=model)
 
+    def processes(self) -> Mapping[str, int]:
+        """Count the processes of each agent that has one."""
+        return Counter(live.name for live in self._live.values())
+
     def choices(self, session: Session) -> Choices:
         """Return what a session's agent offers, or what the agent offered when it last started."""
         live = self._live.get(session.id)

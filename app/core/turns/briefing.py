@@ -11,6 +11,7 @@ from app.core.memory.log import Remembered
 from app.core.repositories.joint_work import Joined
 from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
+from app.core.turns.errands import recall_errands
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
@@ -33,6 +34,8 @@ class Briefing:
     """The last row of the transcript that the prompt covers."""
     note: str
     """What people in the place should know, if anything."""
+    answers: tuple[int, ...] = ()
+    """The delegations whose end the prompt tells."""
 
 
 async def brief(
@@ -58,6 +61,7 @@ async def brief(
     files = await context.attachments.fetched(session, named)
     paths = await context.workspaces.bring(session, files) if files else ()
     begins = live.how in BEGINNINGS
+    errands = recall_errands(context, session, turn)
     prompt = compose(
         Asked(
             surface=turn.surface,
@@ -65,8 +69,8 @@ async def brief(
             files=paths,
             link=session.link,
             said=around.said,
-            notes=joined.notes,
-            data=joined.data,
+            notes=(*errands.notes, *joined.notes),
+            data=(*errands.data, *joined.data),
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
             remembered=await _recall(context, session, messages) if begins else (),
@@ -84,6 +88,7 @@ async def brief(
         ),
         told=around.upto,
         note=_lost(context, session) if live.how == "lost" else "",
+        answers=errands.told,
     )
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from app.core.turns.phase import CLOSED, Event, Phase, advance
+from app.core.ports import Clock, Counters
+from app.core.turns.phase import CLOSED, MEASURED, Event, Phase, advance
 
 
 class Course:
     """How far one turn has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, counters: Counters) -> None:
         self.phase = Phase.PREPARING
+        self._clock = clock
+        self._counters = counters
+        self._since = clock.monotonic()
         self._task = asyncio.current_task()
         self._not_parking = asyncio.Event()
         self._not_parking.set()
@@ -28,7 +32,13 @@ class Course:
             self._not_parking.clear()
         else:
             self._not_parking.set()
-        return self.phase is not before
+        if self.phase is before:
+            return False
+        now = self._clock.monotonic()
+        if before in MEASURED:
+            self._counters.observe("turn_phase_seconds", now - self._since, phase=before)
+        self._since = now
+        return True
 
     async def wait_for_parking(self) -> None:
         """Wait while the store decides whether the turn is parked."""

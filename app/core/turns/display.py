@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from app.core.delegation.types import SERVICE
 from app.core.files.outgoing import Given, listed
 from app.core.posts import Fact, NewPost, PostContent, Pushed
 from app.core.retry import persist
@@ -40,6 +41,9 @@ class TurnDisplay:
         """How much its place wants to see."""
         self._post = context.posts.of_turn(turn.id)
         self._note = ""
+        self._delegated = context.showing.lines(turn.id)
+        self._shown: Callable[[], PostContent] | None = None
+        context.showing.displays[turn.id] = self
         self._companions = Companions(context, session, turn)
         self.files = context.outgoing.of(turn, context.workspaces.outgoing(session))
         self.router = UpdateRouter(
@@ -84,6 +88,7 @@ class TurnDisplay:
             verbosity=self.verbosity,
             outcome=replace(self.router.outcome(), seconds=self._seconds()),
             agent=self._name,
+            delegated=self._delegated,
         )
 
     def progress(self) -> None:
@@ -92,8 +97,14 @@ class TurnDisplay:
 
     def wait(self, content: PostContent) -> None:
         """Show what the post says while the turn waits."""
-        self._update(lambda: content)
+        self._update(lambda: replace(content, delegated=self._delegated))
         self._context.feed.notify(self._session.id)
+
+    def refresh(self) -> None:
+        """Show how far the agents are that the turn asked."""
+        self._delegated = self._context.showing.lines(self._turn.id)
+        if self._shown is not None:
+            self._update(self._shown)
 
     async def end(
         self,
@@ -118,6 +129,7 @@ class TurnDisplay:
         # What was made before a stop waits for the next turn's end.
         given = Given() if state is TurnState.CANCELLED else await self.files.collect()
         note = _join(note, given.refused)
+        self._shown, self._delegated = None, context.showing.lines(self._turn.id)
         content = self.content(shown, note=_join(self._note, note))
         assert content.outcome is not None
         outcome = replace(content.outcome, pushed=pushed, on_hold=on_hold)
@@ -140,12 +152,20 @@ class TurnDisplay:
         context.counters.count("turns", agent=self._session.key.agent, state=state)
         context.outbox.send(*posts or ())
         context.feed.notify(self._session.id)
+        if content.delegated or self._is_delegated:
+            context.showing.tell()
 
     def _seconds(self) -> float:
         """Return how long the turn has taken; 0 if an earlier run of the bridge began it."""
         return 0.0 if self._turn.continued else self._context.clock.monotonic() - self._began
 
+    @property
+    def _is_delegated(self) -> bool:
+        """Whether the turn is done for another agent."""
+        return self._session.place.service == SERVICE
+
     def _update(self, content: Callable[[], PostContent]) -> None:
+        self._shown = content
         if self._post is not None:
             self._context.outbox.progress(self._post.id, self._post.target, content)
 
@@ -155,7 +175,8 @@ class TurnDisplay:
         if given.files:
             files = [asdict(file) for file in given.files]
             entries.append(Entry("notice", f"Made {listed(given.files)}.", data={"files": files}))
-        if note:
+        if note or self._is_delegated:
+            # The page of the agent that asked shows the end, also if there is nothing to say.
             entries.append(Entry("notice", note, data=facts))
         return [replace(entry, session=self._session.id, turn=self._turn.id) for entry in entries]
 

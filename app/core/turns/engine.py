@@ -49,6 +49,11 @@ class EmbeddedTurnEngine:
         self._open = False
         self._left: list[int] = []
 
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many slots are taken, and how many there are."""
+        return self._slots.used, self._slots.count
+
     async def start(self) -> None:
         """Recover the turns that the last run left; from now on submitted turns run."""
         left = await persist(self._context.clock, self._context.turns.recover)
@@ -125,6 +130,7 @@ class EmbeddedTurnEngine:
             session = context.sessions.session(turn.session) if turn is not None else None
             if turn is None or session is None:
                 return
+            context.counters.observe("queue_seconds", max(context.clock.now() - turn.created_at, 0))
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
             try:

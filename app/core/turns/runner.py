@@ -59,7 +59,7 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._course = Course()
+        self._course = Course(context.clock, context.counters)
         self._live: LiveAgent | None = None
         self._terms = context.terms.get(session.key.agent, Terms())
         self._name = context.name_of(session.key.agent)
@@ -302,6 +302,8 @@ class TurnRun:
         )
         if not committed:
             return live, None
+        if briefing.answers:
+            await persist(context.clock, context.delegations.told, briefing.answers)
         live.told, live.system = digests, ""
         return live, briefing
 

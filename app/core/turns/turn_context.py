@@ -10,6 +10,8 @@ from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
+from app.core.delegation.showing import Showing
+from app.core.delegation.store import DelegationStore
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
@@ -67,8 +69,12 @@ class TurnContext:
     """What the operator has set for each agent."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
+    showing: Showing
+    """Shows what agents do for others."""
     memory: MemoryKeeper
     """What agents remember across conversations."""
+    delegations: DelegationStore
+    """What agents asked of each other."""
     abandon: Callable[[Sequence[int]], Awaitable[None]]
     """Stops the delegations that a turn waited for when it failed."""
     look: Callable[[int], None] = lambda _session: None

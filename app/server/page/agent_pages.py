@@ -30,6 +30,7 @@ from app.server.page.view.agents import (
     NewForm,
     Program,
     Shown,
+    ToolLine,
 )
 from app.server.page.view.personas import FileLine
 from app.server.parts import AgentCard, Parts
@@ -136,6 +137,10 @@ async def show_agent(
         ),
         titles=await _titles(parts, card.id),
         files=await _list_files(parts, card.id, name),
+        tools=tuple(
+            ToolLine(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
+            for each in parts.tools(card.id)
+        ),
         problems=problems or {},
     )
     return to_html(render.agent(crew, shown), 422 if problems else 200)

@@ -308,6 +308,7 @@ def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
         branch.id,
         branch.agent,
         branch.caller_agent,
+        branch.caller_session,
         branch.caller_turn,
         branch.task,
         path_of(branch.place),

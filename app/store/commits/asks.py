@@ -5,18 +5,32 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
 
 from app.core.ask_view import AskView
 from app.core.consent.offers import text_of
+from app.core.delegation.types import SERVICE
 from app.core.keys import SessionKey
 from app.core.notes import Note
 from app.core.posts import NewPost, PostContent
 from app.core.types import Entry, TurnRef
 from app.core.updates import AskRequest
 from app.store.posts import end_post, insert_post
-from app.store.tables import ASK_HOLDS, ask, session, surface, turn
+from app.store.tables import ASK_HOLDS, ask, delegation, session, surface, turn
 from app.store.transcript import insert_entries
+
+_ROOT = (
+    select(delegation)
+    .join(turn, turn.c.id == delegation.c.turn)
+    .join(surface, surface.c.id == turn.c.surface)
+    .where(delegation.c.turn == bindparam("of"), surface.c.service == SERVICE)
+)
+_FIRST_SURFACE = (
+    select(surface.c.service, surface.c.external, surface.c.agent)
+    .where(surface.c.session == bindparam("of"))
+    .order_by(surface.c.id)
+    .limit(1)
+)
 
 
 def ask_post_key(ask_id: int) -> str:
@@ -34,6 +48,21 @@ def target_of(connection: Connection, turn_id: int) -> SessionKey:
     return SessionKey(*row)
 
 
+def root_of(connection: Connection, turn_id: int) -> Row[Any] | None:
+    """Find where people see what a turn asks, if its own place is one of agents."""
+    return connection.execute(_ROOT, {"of": turn_id}).first()
+
+
+def shown_in(connection: Connection, turn_id: int) -> SessionKey:
+    """Return the conversation in which people see what a turn asks."""
+    root = root_of(connection, turn_id)
+    if root is None:
+        return target_of(connection, turn_id)
+    if root.root_turn is not None:
+        return target_of(connection, root.root_turn)
+    return SessionKey(*connection.execute(_FIRST_SURFACE, {"of": root.root_session}).one())
+
+
 def open_ask(
     connection: Connection,
     request: AskRequest,
@@ -45,6 +74,7 @@ def open_ask(
     adrift: bool = False,
 ) -> tuple[int, int]:
     """Store an ask, its transcript row and its post; return the ids of ask and post."""
+    root = root_of(connection, ref.turn)
     generation = select(session.c.generation).where(session.c.id == ref.session).scalar_subquery()
     ask_id = connection.execute(
         insert(ask)
@@ -63,17 +93,26 @@ def open_ask(
             deadline=deadline,
             resume_at=resume_at,
             adrift=adrift,
+            host=None if root is None else root.root_session,
             created_at=now,
         )
         .returning(ask.c.id)
     ).scalar_one()
-    target = target_of(connection, ref.turn)
+    target = shown_in(connection, ref.turn)
     content = _shown(int(ask_id), request)
     post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)
     post_id = insert_post(connection, post, now)
     shown = _entry(int(ask_id), request, ref, deadline=deadline, resume_at=resume_at)
-    insert_entries(connection, [shown], now)
+    _tell(connection, shown, root, now)
     return int(ask_id), post_id
+
+
+def _tell(connection: Connection, entry: Entry, root: Row[Any] | None, now: float) -> None:
+    """Write what the page shows of an ask, first where people see the work of its agent."""
+    entries = [entry]
+    if root is not None and root.root_turn is not None:
+        entries.insert(0, replace(entry, session=root.root_session, turn=root.root_turn))
+    insert_entries(connection, entries, now)
 
 
 def _shown(ask_id: int, request: AskRequest) -> PostContent:
@@ -132,7 +171,7 @@ def close_ask(
     connection.execute(update(ask).where(ask.c.id == row.id).values(closed_at=now, **change))
     said = {"ask": row.id, **change, **(data or {})}
     entry = Entry(kind="ask", note=note, data=said, session=row.session, turn=row.turn)
-    insert_entries(connection, [entry], now)
+    _tell(connection, entry, root_of(connection, row.turn), now)
     post = end_post(connection, ask_post_key(row.id), change["state"], note)
     return [] if post is None else [post]
 

@@ -108,6 +108,9 @@ class Counts:
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
         self.dropped[labels.get("reason", name)] += amount
 
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Keep nothing: how long things take is of no concern here."""
+
 
 class Processes:
     """A process store that keeps its diary."""

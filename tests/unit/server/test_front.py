@@ -14,6 +14,7 @@ from app.core.inbound import Delivery
 from app.errors import StoreUnavailable
 from app.server import front as front_module
 from app.server.front import Front
+from app.server.metrics import Metrics
 from tests.support.hook import HookAdapter, message, request, sign
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +28,10 @@ class Scene:
     def __init__(self) -> None:
         self.stored: list[Delivery] = []
         self.failure: Exception | None = None
-        self.front = Front(self.application, self.take, SystemClock(), hosts={"bridge.test"})
+        self.metrics = Metrics()
+        self.front = Front(
+            self.application, self.take, SystemClock(), self.metrics, hosts={"bridge.test"}
+        )
         self.front.open([HookAdapter("demo", "http://platform.test", "token")])
         self.http = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.front), base_url="http://bridge.test"

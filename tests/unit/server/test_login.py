@@ -68,6 +68,7 @@ class Scene:
             self.application,
             _take,
             self.clock,
+            Metrics(),
             hosts={address.partition("://")[2]},
             base_url=address,
         )
@@ -109,6 +110,10 @@ async def _change(who: Annotated[Visitor, Depends(visitor)]) -> PlainTextRespons
     return PlainTextResponse(who.name)
 
 
+async def _measure() -> tuple[()]:
+    return ()
+
+
 def _parts(door: LoginLinks, clock: ManualClock, sessions: Any) -> Parts:
     parts: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
     used = {
@@ -116,6 +121,7 @@ def _parts(door: LoginLinks, clock: ManualClock, sessions: Any) -> Parts:
         "sessions": sessions,
         "clock": clock,
         "metrics": Metrics(),
+        "vitals": _measure,
         "door": door,
         "admin_token": ADMIN_TOKEN,
         "availability": Availabilities(clock).of,

@@ -12,6 +12,8 @@ class Slots:
 
     def __init__(self, count: int, *, of_agent: Mapping[str, int | None] | None = None) -> None:
         """Have `count` slots; `of_agent` sets lower limits for some agents, and may change."""
+        self.count = count
+        self.used = 0
         self._free = asyncio.Semaphore(count)
         self._of_agent: Mapping[str, int | None] = of_agent or {}
         self._own: dict[tuple[str, int], asyncio.Semaphore] = {}
@@ -20,10 +22,10 @@ class Slots:
     async def one(self, agent: str = "") -> AsyncIterator[Slot]:
         """Wait for a slot and hold it; the agent's limit first, so that others need not wait."""
         fewer = self._of_agent.get(agent)
-        slot = Slot(self._free)
+        slot = Slot(self, self._free)
         if fewer is not None:
             own = self._own.setdefault((agent, fewer), asyncio.Semaphore(fewer))
-            slot = Slot(own, self._free)
+            slot = Slot(self, own, self._free)
         await slot.take()
         try:
             yield slot
@@ -34,7 +36,8 @@ class Slots:
 class Slot:
     """One turn's slot, given back while the turn waits for people."""
 
-    def __init__(self, *free: asyncio.Semaphore) -> None:
+    def __init__(self, slots: Slots, *free: asyncio.Semaphore) -> None:
+        self._slots = slots
         self._free = free
         self._held = False
         self._waiting = 0
@@ -46,11 +49,13 @@ class Slot:
             if not self._held:
                 await self._acquire()
                 self._held = True
+                self._slots.used += 1
 
     def leave(self) -> None:
         """Give the slot back, if it is held."""
         if self._held:
             self._held = False
+            self._slots.used -= 1
             self._release(len(self._free))
 
     async def _acquire(self) -> None:

@@ -16,7 +16,16 @@ from app.core.updates import Choices
 from app.errors import ConfigurationError
 
 Kind = Literal[
-    "text", "area", "choice", "flag", "words", "command", "number", "pairs", "permissions"
+    "text",
+    "area",
+    "choice",
+    "flag",
+    "words",
+    "allowed",
+    "command",
+    "number",
+    "pairs",
+    "permissions",
 ]
 Offered = tuple[tuple[str, str], ...]
 
@@ -25,6 +34,8 @@ _OF_ENTRIES = ("agents", "AGENTS_JSON")
 """What errors name as the setting when the entry itself is wrong."""
 RULES = "rules"
 """The choice of permissions that are no preset."""
+NONE = "none"
+"""What people write for a list of what is allowed that is empty."""
 _AT_KEY = re.compile(r"agent '[^']*': (?P<words>(?P<key>[a-z_]+).*)", re.DOTALL)
 
 
@@ -50,7 +61,7 @@ class Field:
     @property
     def wide(self) -> bool:
         """Whether it takes several lines."""
-        return self.kind in {"area", "words", "pairs", "permissions"}
+        return self.kind in {"area", "words", "allowed", "pairs", "permissions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +221,60 @@ _GROUPS = (
             ),
         ),
     ),
+    Group(
+        "Tools and other agents",
+        (
+            Field(
+                "tool_exposure",
+                "Tools of the bridge",
+                "choice",
+                "How it gets them.",
+                (
+                    ("tools", "Over MCP"),
+                    ("skills", "As a command, with a SKILL.md for each"),
+                    ("mixed", "Both"),
+                ),
+                usual="As its program is known to use them",
+            ),
+            Field(
+                "delegation_voice",
+                "Voice",
+                "choice",
+                "Who tells people what it did for another agent.",
+                (
+                    ("own", "Itself, where it is connected"),
+                    ("caller", "The agent that asked, in one line"),
+                ),
+                usual="The agent that asked, as usual",
+            ),
+            Field(
+                "agents_allow",
+                "Agents it may ask",
+                "allowed",
+                "Names, one per line; * stands for any letters. Empty: all. none: no agent.",
+            ),
+            Field("agents_deny", "Agents it may not ask", "words", "Counts more than the above."),
+            Field(
+                "tools_allow",
+                "Tools it may use",
+                "allowed",
+                "Such as agents_* or memory_read, one per line. Empty: all. none: no tool.",
+            ),
+            Field("tools_deny", "Tools it may not use", "words", "Counts more than the above."),
+            Field(
+                "capabilities_allow",
+                "Capabilities it may use",
+                "allowed",
+                "Such as *.read, one per line; a tool needs all of its own. Empty: all.",
+            ),
+            Field(
+                "capabilities_deny",
+                "Capabilities it may not use",
+                "words",
+                "Such as place.write: refuses every tool with one of them.",
+            ),
+        ),
+    ),
 )
 FIELDS: Mapping[str, Field] = {field.key: field for group in _GROUPS for field in group.fields}
 """The fields that are shown one by one; variables have a part of their own."""
@@ -292,7 +357,9 @@ def show(field: Field, value: Any) -> str:
             return shlex.join(map(str, value))
         case "permissions" if isinstance(value, list):
             return RULES
-        case "words" if isinstance(value, list | tuple):
+        case "allowed" if isinstance(value, list | tuple) and not value:
+            return NONE
+        case "words" | "allowed" if isinstance(value, list | tuple):
             return "\n".join(map(str, value))
         case "pairs" if isinstance(value, Mapping):
             return "\n".join(f"{key}={_json_word(each)}" for key, each in value.items())
@@ -311,7 +378,9 @@ def read(field: Field, form: Mapping[str, str]) -> Any:
     match field.kind:
         case "flag":
             return None if text else False
-        case "words":
+        case "allowed" if text.casefold() == NONE:
+            return []
+        case "words" | "allowed":
             return re.split(r"[\s,]+", text) if text else None
         case "pairs":
             return {name: _word(value) for name, value in pairs(text, field.key).items()} or None

@@ -115,7 +115,19 @@ class Shown:
     """The titles of its last sessions."""
     files: tuple[FileLine, ...]
     """Who it is and what it remembers."""
+    tools: tuple[ToolLine, ...] = ()
+    """The bridge's tools that it may use."""
     problems: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """A tool of the bridge that an agent may use."""
+
+    name: str
+    words: str
+    """What it is for, in one sentence."""
+    capabilities: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,7 @@ class Asked:
     agent: str
     caller: str
     """The agent that asked."""
+    caller_session: int
     caller_turn: int | None
     """The turn that asked; None if a person's command did."""
     task: str

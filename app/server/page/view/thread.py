@@ -256,20 +256,30 @@ class Fold:
         assert row.turn is not None
         assert row.session is not None
         turn = self._turns.get(row.turn)
-        if turn is None:
-            turn = self._turns[row.turn] = self._begin(row.session, row.turn, at=row.at)
-            if isinstance(turn, Errand):
-                if turn.head.asked.delegation in self._errands:
-                    turn = self._turns[row.turn] = self._errands[turn.head.asked.delegation]
-                    return turn
-                self._errands[turn.head.asked.delegation] = turn
-            if row.session in self._latest:
-                self._close(self._latest[row.session])
-            self._latest[row.session] = turn
-            up = self._caller_of(turn)
-            self._put(up.body if up is not None else self.blocks, turn, up)
-            self._up[turn.head.id] = turn
-            self._homes[turn.place] = turn.body
+        return turn if turn is not None else self._open(row.session, row.turn, at=row.at)
+
+    def _open(self, session: int, number: int, *, at: float) -> Turn:
+        """Put a new turn into the thread, or under the turn that asked for it."""
+        turn = self._begin(session, number, at=at)
+        up = None
+        if isinstance(turn, Errand):
+            asked = turn.head.asked
+            if asked.delegation in self._errands:  # it goes on after an answer
+                turn = self._turns[number] = self._errands[asked.delegation]
+                return turn
+            self._errands[asked.delegation] = turn
+            if asked.caller_turn is not None:
+                # What it asked may be stored before anything else that it did.
+                up = self._turns.get(asked.caller_turn) or self._open(
+                    asked.caller_session, asked.caller_turn, at=at
+                )
+        self._turns[number] = turn
+        if session in self._latest:
+            self._close(self._latest[session])
+        self._latest[session] = turn
+        self._put(up.body if up is not None else self.blocks, turn, up)
+        self._up[turn.head.id] = turn
+        self._homes[turn.place] = turn.body
         return turn
 
     def _begin(self, session: int, number: int, *, at: float) -> Turn:
@@ -284,7 +294,7 @@ class Fold:
         return Turn(name, agent, head, session, number)
 
     def _begin_errand(self, session: int, number: int, asked: Asked) -> Errand:
-        """Begin what an agent does for another one, under the turn that asked."""
+        """Begin what an agent does for another one."""
         name = f"t{number}"
         head = ErrandHead(
             f"{name}-head",
@@ -296,14 +306,8 @@ class Fold:
             asked=asked,
             session=session,
         )
-        caller = self._turns.get(asked.caller_turn or 0)
-        home = caller.place if caller is not None else LOG
+        home = LOG if asked.caller_turn is None else f"t{asked.caller_turn}-body"
         return Errand(name, asked.agent, head, session, number, home)
-
-    def _caller_of(self, turn: Turn) -> Turn | None:
-        """Return the turn that a turn is shown under, if it is."""
-        asked = turn.head.asked if isinstance(turn, Errand) else None
-        return self._turns.get(asked.caller_turn or 0) if asked is not None else None
 
     def _follow_errand(self, turn: Errand, row: Entry) -> None:
         """Keep up with how far an agent is that works for another one."""

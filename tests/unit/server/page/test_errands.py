@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.core.feed import Unfinished
-from app.core.types import Entry, TurnRef
+from app.core.types import Entry, Thread, TurnRef
+from app.server.conversations_api import export
 from app.server.titles import path_of
 from tests.support.document import Element, parse
 from tests.support.errands import ask_agent
-from tests.support.office import Office, office
+from tests.support.office import Office, key, office
 
 pytestmark = pytest.mark.anyio
 
@@ -30,12 +31,13 @@ def part(page: str, name: str) -> Element:
     return next(each for each in found.elements() if each.id == name)
 
 
-async def ask_codex(desk: Office) -> tuple[str, TurnRef, str, TurnRef]:
+async def ask_codex(desk: Office, say: str = "I ask Codex.") -> tuple[str, TurnRef, str, TurnRef]:
     """Let Claude work in a thread, and ask Codex; returns both paths and turns."""
     path = await desk.say("Fix the login", to="claude")
     caller = desk.turn_of(path)
     await desk.begin(caller)
-    await desk.write(caller, Entry("text", "I ask Codex."))
+    if say:
+        await desk.write(caller, Entry("text", say))
     asked = await ask_agent(desk.stores, caller, "codex", TASK)
     below = desk.stores.sessions.session(asked.session)
     assert below is not None
@@ -61,6 +63,20 @@ async def test_what_an_agent_was_asked_is_one_line_under_the_turn_that_asked(des
     assert part(page, "log").text.count("look at <b>the tests</b>") == 1
     assert f'href="{below}"' in page
     assert f'data-post="/stop{below}"' in page
+
+
+async def test_an_agent_may_ask_before_anything_else_that_it_does_is_stored(desk: Office) -> None:
+    path, caller, _, errand = await ask_codex(desk, say="")
+    events = desk.events(path)
+    await events.next("blocks")
+
+    await desk.write(caller, Entry("text", "I asked Codex."))
+    await events.next("blocks")
+    await events.close()
+
+    body = part(await desk.page(path), f"t{caller.turn}-body")
+    assert [each.id for each in body.elements() if each.id == f"t{errand.turn}"]
+    assert body.text.index("look at") < body.text.index("I asked Codex.")
 
 
 async def test_an_open_page_follows_what_an_agent_does_for_another(desk: Office) -> None:
@@ -130,3 +146,64 @@ async def test_a_new_thread_proposes_the_agent_that_a_person_used_last(desk: Off
     await ask_codex(desk)
 
     assert 'value="claude" selected' in await desk.page("/")
+
+
+async def test_the_record_of_a_turn_says_what_caused_it_and_what_it_asked(desk: Office) -> None:
+    _, caller, _, errand = await ask_codex(desk)
+    decided = {"how": "person", "who": "Ada", "answer": "Allow once", "allowed": True}
+    call = {"call": "c1", "title": "make test", "status": "completed", "decided": decided}
+    usage = {"used": 10, "size": 100, "cost": 0.5, "currency": "USD", "estimated": True}
+    await desk.write(errand, Entry("tool", "make test", data=call), Entry("usage", data=usage))
+
+    asked = (await desk.http.get(f"/api/v1/sessions/{errand.session}/turns/{errand.turn}")).json()
+    asking = (await desk.http.get(f"/api/v1/sessions/{caller.session}/turns/{caller.turn}")).json()
+
+    assert asked["cause"]["kind"] == "delegation"
+    assert asked["cause"]["delegation"] == {
+        "id": 1,
+        "agent": "claude",
+        "session": caller.session,
+        "turn": caller.turn,
+        "root_session": caller.session,
+        "root_turn": caller.turn,
+        "person": "Ada",
+    }
+    assert [each["text"] for each in asked["cause"]["messages"]] == [TASK]
+    assert asked["decisions"] == [
+        {
+            "title": "make test",
+            "how": "person",
+            "who": "Ada",
+            "rule": "",
+            "answer": "Allow once",
+            "allowed": True,
+            "ask": None,
+        }
+    ]
+    assert (asked["usage"]["used"], asked["usage"]["cost"]) == (10, 0.5)
+    assert asking["cause"]["kind"] == "message"
+    assert asking["usage"] is None
+    (delegated,) = asking["delegations"]
+    assert (delegated["agent"], delegated["task"], delegated["turn"]) == (
+        "codex",
+        TASK,
+        errand.turn,
+    )
+
+
+async def test_an_export_has_what_an_agent_was_asked_as_one_line(desk: Office) -> None:
+    path, _, _, errand = await ask_codex(desk)
+    await desk.write(errand, Entry("text", "A long answer."))
+    await desk.end(errand)
+
+    whole = await export(desk.parts, await thread_of(desk, path), "markdown")
+    text = bytes(whole.body).decode()
+
+    assert text.count("Asked Codex: look at <b>the tests</b> · done") == 1
+    assert "A long answer." not in text
+
+
+async def thread_of(desk: Office, path: str) -> Thread:
+    found = await desk.stores.conversations.thread(key(path))
+    assert found is not None
+    return found

@@ -19,6 +19,7 @@ from app.core.ports import AgentListener
 from app.core.updates import TextUpdate
 from app.errors import AgentLoginNeeded, StoreUnavailable
 from app.server.front import Front
+from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.vault import Vault
@@ -98,7 +99,9 @@ async def run(
         vault=Vault(),
         paths=("/webhooks/linear",),
     )
-    front = Front(_nowhere, lambda delivery: way.take(delivery), clock, hosts=["bridge.test"])
+    front = Front(
+        _nowhere, lambda delivery: way.take(delivery), clock, Metrics(), hosts=["bridge.test"]
+    )
     front.open([adapter])
     async with running_desk(folder, clock=clock, guests=[adapter]) as desk:
         way = Way(linear, clock, app, front, desk)

@@ -30,6 +30,9 @@ ENTRIES: dict[str, Any] = {
     "permissions": "trusted",
     "network_hosts": ["api.example.com", "*.example.com"],
     "idle_minutes": 7.5,
+    "agents_allow": [],
+    "tools_allow": ["agents_*", "memory_read"],
+    "capabilities_deny": ["place.write"],
 }
 
 
@@ -37,7 +40,7 @@ def test_every_field_is_a_key_of_an_entry_and_offers_what_the_registry_takes() -
     assert set(FIELDS) <= set(KEYS)
     presets = [value for value, _ in FIELDS["permissions"].choices]
     assert presets == [*get_args(Preset), RULES]
-    for key in ("sandbox", "network", "ship"):
+    for key in ("sandbox", "network", "ship", "delegation_voice"):
         offered = tuple(value for value, _ in FIELDS[key].choices)
         assert offered == get_args(AgentEntry.model_fields[key].annotation)
 

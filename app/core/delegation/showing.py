@@ -1,0 +1,181 @@
+"""Shows people what agents do for others: in the post of the turn that asked, and once it is over.
+
+What ends after that post is told once: the row says so in the commit that makes the post.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+from app.core import wording
+from app.core.adapters import Adapter
+from app.core.consent.terms import Terms
+from app.core.delegation.tree import Branch, DelegationTree
+from app.core.delegation.types import SERVICE
+from app.core.feed import Feed
+from app.core.inbound import Heard
+from app.core.keys import PlaceKey, SessionKey
+from app.core.outbox import Outbox
+from app.core.ports import Clock
+from app.core.posts import DelegatedLine, Fact, NewPost, PostContent
+from app.core.retry import persist
+from app.core.stores.sessions import PostStore, SessionStore
+from app.core.tasks import Tasks
+from app.core.types import Entry, Speaker
+
+TASK_CHARACTERS: Final = 300
+WORDS_CHARACTERS: Final = 1_000
+"""What a post keeps of a task and of an answer; the page has both as a whole."""
+
+
+class Display(Protocol):
+    """What people see of a running turn."""
+
+    def refresh(self) -> None:
+        """Show how far the agents are that the turn asked."""
+        ...
+
+
+class Showing:
+    """What people see of delegated turns."""
+
+    def __init__(
+        self,
+        tree: DelegationTree,
+        sessions: SessionStore,
+        posts: PostStore,
+        *,
+        adapters: Mapping[str, Adapter],
+        terms: Mapping[str, Terms],
+        page: Callable[[PlaceKey], str],
+        outbox: Outbox,
+        feed: Feed,
+        clock: Clock,
+    ) -> None:
+        """Show; `page` returns the address of a place's page, or nothing."""
+        self._tree = tree
+        self._posts = posts
+        self._adapters = adapters
+        self._terms = terms
+        self._page = page
+        self._outbox = outbox
+        self._feed = feed
+        self._clock = clock
+        self._tasks = Tasks("delegated turns")
+        self._one_by_one = asyncio.Lock()
+        self.displays: WeakValueDictionary[int, Display] = WeakValueDictionary()
+        """The displays of running turns, by turn."""
+
+        @lru_cache(4096)
+        def is_delegated(session: int) -> bool:
+            known = sessions.session(session)
+            return known is not None and known.place.service == SERVICE
+
+        self._is_delegated = is_delegated
+        feed.listeners.append(self.hear)
+
+    def start(self) -> None:
+        """Tell what the last run of the bridge did not."""
+        self.tell()
+
+    async def close(self) -> None:
+        """Stop telling; the next start goes on."""
+        await self._tasks.close()
+
+    def lines(self, turn: int) -> tuple[DelegatedLine, ...]:
+        """List what a turn asked other agents, as its post shows it."""
+        return tuple(map(self._line, self._tree.under(turn)))
+
+    def hear(self, session: int) -> None:
+        """Show what changed in a session, if it works for another one."""
+        if not self._is_delegated(session):
+            return
+        branch = self._tree.of_session(session)
+        if branch is None:
+            return
+        display = self.displays.get(branch.root_turn or 0)
+        if display is not None:
+            display.refresh()
+        if branch.is_over:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell people soon what ended and no post shows."""
+        self._tasks.start(self._tell(), name="ends")
+
+    async def _tell(self) -> None:
+        async with self._one_by_one:
+            for branch in await self._tree.unshown():
+                await self._tell_one(branch)
+
+    async def _tell_one(self, branch: Branch) -> None:
+        voice = await self._find_voice(branch)
+        if branch.root_end == "" and voice is None:
+            return  # its post will show it
+        posts: list[NewPost] = []
+        entries: list[Entry] = []
+        if branch.root_end != "stopped":
+            words = self._words(branch)
+            entries.append(Entry("notice", words, session=branch.root_session))
+            posts.append(self._speak(branch, voice) if voice else self._notice(branch, words))
+        made = await persist(self._clock, self._tree.show, branch.id, posts, entries)
+        self._outbox.send(*made)
+        self._feed.notify(branch.root_session)
+
+    def _notice(self, branch: Branch, words: str) -> NewPost:
+        content = PostContent(kind="notice", note=words)
+        return NewPost(f"delegated:{branch.id}", branch.root, content, branch.session, branch.turn)
+
+    def _speak(self, branch: Branch, voice: SessionKey) -> NewPost:
+        """Post the answer of an agent that speaks for itself."""
+        post = self._posts.of_turn(branch.turn)
+        said = post.content if post is not None else PostContent("turn", branch.state)
+        page = self._page(branch.place)
+        content = PostContent(
+            kind="turn",
+            state=branch.state,
+            text=said.said or said.text,
+            note=said.note,
+            outcome=said.outcome,
+            facts=(Fact("Details", page),) if page else (),
+            agent=said.agent,
+        )
+        return NewPost(f"delegated:{branch.id}", voice, content, branch.session, branch.turn)
+
+    async def _find_voice(self, branch: Branch) -> SessionKey | None:
+        """Find where an agent speaks for itself, if it may and can."""
+        terms = self._terms.get(branch.agent)
+        key = SessionKey(branch.root.service, branch.root.external, branch.agent)
+        own, there = self._adapters.get(key.adapter), self._adapters.get(branch.root.adapter)
+        if terms is None or terms.voice != "own" or own is None or there is None:
+            return None
+        if not there.is_shared(branch.root):
+            return None
+        bridge = Speaker("", "", "agent")
+        heard = Heard(branch.root_place, branch.root.external, "", bridge, "")
+        return key if await own.absence(heard) is None else None
+
+    def _line(self, branch: Branch) -> DelegatedLine:
+        words = self._tree.words(branch.turn) if branch.is_over else ""
+        return DelegatedLine(
+            agent=self._name_of(branch.agent),
+            task=branch.task[:TASK_CHARACTERS],
+            state=branch.state,
+            id=branch.id,
+            depth=branch.depth,
+            link=self._page(branch.place),
+            words=words[:WORDS_CHARACTERS],
+            seconds=branch.seconds,
+        )
+
+    def _words(self, branch: Branch) -> str:
+        """Say how a delegated turn ended."""
+        return wording.delegated_end(self._line(branch), caller=self._name_of(branch.caller_agent))
+
+    def _name_of(self, agent: str) -> str:
+        terms = self._terms.get(agent)
+        return (terms and terms.display_name) or agent

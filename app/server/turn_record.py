@@ -1,0 +1,212 @@
+"""Reads the record of a turn: what caused it, who decided what, what it used and asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from app.core.delegation.tree import Branch
+from app.core.schedules.runs import RUN
+from app.core.types import Entry, Message, Turn
+from app.server.parts import Parts
+
+SCHEDULE_DIGITS = 15
+"""Digits of the number of a schedule."""
+
+
+class CauseMessage(BaseModel):
+    """A message that a turn answers."""
+
+    id: int
+    """The number of its row in the transcript."""
+    speaker: str
+    kind: str
+    """What the speaker is: a person, a bot or an agent."""
+    text: str
+    link: str = ""
+
+
+class CauseDelegation(BaseModel):
+    """The agent that asked for a turn, and the person for whom all of it is done."""
+
+    id: int
+    agent: str
+    session: int
+    turn: int | None
+    """The turn that asked; none if a person's command did."""
+    root_session: int
+    root_turn: int | None
+    person: str
+
+
+class Cause(BaseModel):
+    """What a turn was begun by."""
+
+    kind: Literal["message", "schedule", "delegation", "continuation"]
+    messages: list[CauseMessage]
+    schedule: int | None = None
+    delegation: CauseDelegation | None = None
+
+
+class DecisionOut(BaseModel):
+    """Who or what decided on a call or a question in a turn."""
+
+    title: str
+    how: str
+    """`person`, `rule`, `session` (granted before), `not asked` or `unanswered`."""
+    who: str = ""
+    rule: str = ""
+    answer: str = ""
+    allowed: bool | None = None
+    ask: int | None = None
+    """The number of the ask, if it is an answer to a question."""
+
+
+class UsageOut(BaseModel):
+    """What an agent last said about its context and its cost in a turn."""
+
+    used: int | None = None
+    size: int | None = None
+    cost: float | None = None
+    """What its session cost so far."""
+    currency: str | None = None
+    estimated: bool = False
+    tokens: dict[str, Any] | None = None
+
+
+class DelegatedTurn(BaseModel):
+    """What a turn asked another agent."""
+
+    id: int
+    agent: str
+    task: str
+    state: str
+    session: int
+    turn: int
+    depth: int
+    seconds: float
+
+
+class TurnRecord(BaseModel):
+    """A turn with what its agent was told, and its record."""
+
+    id: int
+    session: int
+    state: str
+    error: str = ""
+    continued: bool = False
+    """Whether an earlier attempt may have reached the agent."""
+    cause: Cause
+    decisions: list[DecisionOut]
+    usage: UsageOut | None
+    delegations: list[DelegatedTurn]
+    """What it asked other agents, each followed by what that one asked."""
+    prompt: str = ""
+    """The prompt as it was sent; empty before."""
+    system_prompt: str = ""
+    """The system prompt, if the agent was started for this turn and takes one."""
+
+
+async def read_record(parts: Parts, turn: Turn) -> TurnRecord:
+    """Read the record of a turn."""
+    rows = await parts.transcript.of_turn(turn.session, turn.id)
+    return TurnRecord(
+        id=turn.id,
+        session=turn.session,
+        state=turn.state,
+        error=turn.error,
+        continued=turn.continued,
+        cause=_cause(parts, turn),
+        decisions=list(_decisions(rows)),
+        usage=_usage(rows),
+        delegations=[_delegated(parts, each) for each in parts.tree.under(turn.id)],
+        prompt=turn.prompt,
+        system_prompt=turn.system,
+    )
+
+
+def _cause(parts: Parts, turn: Turn) -> Cause:
+    messages = parts.turns.messages(turn.id)
+    branch = parts.tree.of_turn(turn.id)
+    schedule = next(filter(None, map(_schedule_of, messages)), None)
+    kind: Literal["message", "schedule", "delegation", "continuation"] = "message"
+    if branch is not None:
+        kind = "delegation"
+    elif schedule is not None:
+        kind = "schedule"
+    elif not messages:
+        kind = "continuation"
+    return Cause(
+        kind=kind,
+        messages=[
+            CauseMessage(
+                id=each.number,
+                speaker=each.speaker.name,
+                kind=each.speaker.kind,
+                text=each.text,
+                link=each.link,
+            )
+            for each in messages
+        ],
+        schedule=schedule,
+        delegation=None if branch is None else _asked_by(parts, branch),
+    )
+
+
+def _schedule_of(message: Message) -> int | None:
+    """Return the schedule that a message is a run of."""
+    number = message.message_id.removeprefix(RUN).partition(":")[0]
+    is_run = message.message_id.startswith(RUN) and number.isdecimal()
+    return int(number) if is_run and len(number) <= SCHEDULE_DIGITS else None
+
+
+def _asked_by(parts: Parts, branch: Branch) -> CauseDelegation:
+    return CauseDelegation(
+        id=branch.id,
+        agent=parts.name_of(branch.caller_agent),
+        session=branch.caller_session,
+        turn=branch.caller_turn,
+        root_session=branch.root_session,
+        root_turn=branch.root_turn,
+        person=branch.person,
+    )
+
+
+def _decisions(rows: Sequence[Entry]) -> Iterator[DecisionOut]:
+    """List the last decision on each call, and the answers to questions."""
+    calls = {str(row.data.get("call")): row for row in rows if row.kind == "tool"}
+    for row in calls.values():
+        if decided := row.data.get("decided"):
+            yield DecisionOut(
+                title=row.text or str(row.data.get("title") or row.data.get("kind") or ""),
+                **{name: value for name, value in decided.items() if value is not None},
+            )
+    for row in rows:
+        if row.kind == "ask" and row.data.get("state") != "open" and not row.data.get("call"):
+            how = "person" if row.data.get("state") == "answered" else "unanswered"
+            yield DecisionOut(
+                title=row.text,
+                how=how,
+                answer=str(row.data.get("answer") or ""),
+                ask=int(row.data["ask"]),
+            )
+
+
+def _usage(rows: Sequence[Entry]) -> UsageOut | None:
+    found = [row.data for row in rows if row.kind == "usage"]
+    return UsageOut(**found[-1]) if found else None
+
+
+def _delegated(parts: Parts, branch: Branch) -> DelegatedTurn:
+    return DelegatedTurn(
+        id=branch.id,
+        agent=parts.name_of(branch.agent),
+        task=branch.task,
+        state=branch.state,
+        session=branch.session,
+        turn=branch.turn,
+        depth=branch.depth,
+        seconds=branch.seconds,
+    )
