@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from app.core import wording
 from app.core.command_effects import AT_WORK, CommandEffects, queue
@@ -36,8 +36,17 @@ from app.errors import NotFound
 
 logger = logging.getLogger(__name__)
 
-Obey = Callable[[Wish, Heard, Sequence[str]], Awaitable[str]]
-"""Has several agents do what a person in a place wants; returns what to say."""
+
+class Cooperation(Protocol):
+    """Has several agents work together."""
+
+    async def obey(self, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
+        """Have them do what a person in a place wants; returns what to say."""
+        ...
+
+    async def stop(self, place: PlaceKey) -> bool:
+        """Stop what people in a place had them do; False if there is nothing."""
+        ...
 
 
 class SessionManager:
@@ -56,12 +65,12 @@ class SessionManager:
         clock: Clock,
         directory: Directory,
         schedules: ScheduleBook,
-        together: Obey,
+        together: Cooperation,
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Manage sessions; `names` are agents' names for people.
 
-        `together` carries out what several agents do.
+        `together` has several agents work together.
         """
         self._decisions = decisions
         self._sessions = sessions
@@ -140,7 +149,7 @@ class SessionManager:
         posts = refusals
         if agents or not refusals:
             if command.wish is not None:
-                words = await self._together(command.wish, heard, agents)
+                words = await self._together.obey(command.wish, heard, agents)
             elif command.name == "schedule":
                 words = await self._schedules.obey(command.argument, heard, agents)
             else:
@@ -149,6 +158,8 @@ class SessionManager:
                 words = (
                     wording.STOPPED
                 )  # the stopped turn says so elsewhere; the command came from here
+            if command.name == "stop" and await self._together.stop(heard.place):
+                words = wording.STOPPED if not effects else words
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
             Decision(

@@ -301,7 +301,7 @@ class Joined(Workshop):
             clock=self._base.clock,
             directory=self._directory,
             schedules=self.schedules,
-            together=self.together.obey,
+            together=self.together,
             names=self._names,
         )
 

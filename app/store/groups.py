@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Heard
+from app.core.keys import PlaceKey
 from app.core.together.store import Picked
 from app.core.types import BridgeSessionRequest, TurnRef
 from app.core.updates import AskRequest
@@ -17,7 +18,7 @@ from app.store.database import Database
 from app.store.decisions import place_of
 from app.store.delegations import read_last_words
 from app.store.proposals import say_at_home
-from app.store.tables import ask, delegation, told, turn
+from app.store.tables import OPEN_TURN, ask, delegation, place, told, turn
 
 _OVER = "over:"
 _UNFINISHED = (
@@ -26,6 +27,17 @@ _UNFINISHED = (
     .where(
         delegation.c.group != "",
         ~select(told.c.mark).where(told.c.mark == _OVER + delegation.c.group).exists(),
+    )
+)
+_RUNNING = (
+    select(delegation.c.id)
+    .join(turn, turn.c.id == delegation.c.turn)
+    .join(place, place.c.id == delegation.c.root_place)
+    .where(
+        place.c.service == bindparam("service"),
+        place.c.name == bindparam("called"),
+        delegation.c.group != "",
+        OPEN_TURN,
     )
 )
 _HELD = (
@@ -94,6 +106,12 @@ class GroupRows:
         """Return the session whose work another one was asked to review; None if it was not."""
         row = self._database.one(_REVIEWED, of=session_id)
         return None if row is None else int(row.caller_session)
+
+    def running(self, where: PlaceKey) -> Sequence[int]:
+        """List the delegations that work now because of a person's command in a place."""
+        named = {"service": where.service, "called": where.name}
+        with self._database.engine.connect() as connection:
+            return list(connection.execute(_RUNNING, named).scalars())
 
     async def ask(
         self, group: str, ref: TurnRef, request: AskRequest, *, deadline: float

@@ -2,92 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.sim.github.state import Issue
-from tests.support.bridge import ROOT
-from tests.support.github import Hub
-from tests.support.slack import SECONDS, SlackWorld
-
-AGENTS = ("claude", "codex")
-COLLEAGUE = [sys.executable, str(ROOT / "tests" / "support" / "colleague_agent.py")]
-
-
-class Company:
-    """A workspace and a GitHub, with two agents that are on both and on the page."""
-
-    def __init__(self, world: SlackWorld, hub: Hub) -> None:
-        self.world, self.hub = world, hub
-        self.bridge = world.bridge
-
-    def begin_work(self, words: str) -> str:
-        """Have Claude write a file and propose it; returns the thread."""
-        world = self.world
-        thread = world.say(f"{world.at('claude')} {words}")
-        world.wait_answer(thread, "/pull/")
-        return thread
-
-    def prompts(self, words: str) -> list[str]:
-        """List what agents were told with these words."""
-        rows = self.bridge.rows("select prompt from turn order by id")
-        return [row[0] for row in rows if words in row[0]]
-
-    def rest(self, session: int) -> None:
-        """Wait until a session has nothing to do."""
-        busy = f"""select count(*) from turn where session = {session}
-            and state in ('queued', 'starting', 'prompted')"""
-        self.bridge.wait(lambda: self.bridge.rows(busy) == [(0,)], "it still works", SECONDS)
-
-    def settle(self) -> None:
-        """Wait until no agent works and no review goes on."""
-        self.world.settle()
-
-    def say_on_page(self, session: dict[str, Any], text: str) -> None:
-        """Say something in a conversation of the page."""
-        path = f"/api/v1/sessions/{session['id']}/messages"
-        answer = self.bridge.http.post(path, json={"text": text})
-        assert answer.status_code < 300, answer.text
-
-    def read_page(self, session: dict[str, Any]) -> str:
-        """Read all that the conversation of a session shows."""
-        rows = self.bridge.rows(
-            """select t.text from transcript t join session s on s.place = t.place
-            where s.id = ? order by t.id""",
-            session["id"],
-        )
-        return "\n".join(row[0] for row in rows)
-
-
-def pulls(hub: Hub, file: str) -> list[Issue]:
-    """List the pull requests that add a file."""
-    found = []
-    for each in hub.pulls():
-        assert each.pull is not None
-        files = hub.github.git.diff_files("acme/widgets", each.pull.base, each.pull.sha)
-        found += [each] if file in files else []
-    return found
-
-
-def states(pull: Issue) -> list[str]:
-    """List the verdicts on a pull request."""
-    assert pull.pull is not None
-    return [each.state for each in pull.pull.reviews]
+from tests.support.company import Company, open_company, pulls, states
+from tests.support.slack import SECONDS
 
 
 @pytest.fixture(scope="module")
 def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
-    folder = tmp_path_factory.mktemp("company")
-    with Hub(folder, AGENTS) as hub:
-        entry = {"command": COLLEAGUE, "mode": "free"}
-        world = SlackWorld(folder, agents=AGENTS, entry=entry, page=True)
-        world.settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}
-        with world:
-            hub.call(world.bridge)
-            yield Company(world, hub)
+    with open_company(tmp_path_factory.mktemp("company")) as company:
+        yield company
 
 
 def test_codex_reviews_what_claude_proposed_until_it_approves(company: Company) -> None:
@@ -121,12 +47,11 @@ def test_the_same_happens_on_the_page_without_slack(company: Company) -> None:
     company.rest(session["id"])
 
     company.say_on_page(session, "review codex")
-    page.wait(
-        lambda: states(pulls(hub, "page.txt")[0])[-1:] == ["approved"], "no approval", SECONDS
-    )
+    [pull] = pulls(hub, "page.txt")
+    page.wait(lambda: states(pull)[-1:] == ["approved"], "it is not approved", SECONDS)
     company.settle()
 
-    assert states(pulls(hub, "page.txt")[0]) == ["changes_requested", "approved"]
+    assert states(pull) == ["changes_requested", "approved"]
     told = company.read_page(session)
     for words in ("codex requested changes", "page.txt:1", "Repaired what was", "codex approved"):
         assert words in told
@@ -173,12 +98,46 @@ def test_there_is_nothing_to_review_where_no_other_agent_has_pushed(
     world.wait_told(thread, "nothing here that")
 
 
+def test_a_stop_in_the_place_ends_the_review(company: Company) -> None:
+    world = company.world
+    thread = company.begin_work("write slow.txt broken\nwrite wait.txt broken")
+    world.say("!review codex", thread=thread)
+    reviewing = "select count(*) from turn where state = 'prompted'"
+    bridge = company.bridge
+    bridge.wait(lambda: bridge.rows(reviewing) == [(1,)], "it does not review", SECONDS)
+
+    world.say("!stop", thread=thread)
+
+    world.wait_told(thread, "The review ended: the turn of codex was stopped.")
+    world.settle()
+    [pull] = pulls(company.hub, "slow.txt")
+    assert states(pull) == []
+
+
+def test_an_agent_has_its_own_work_reviewed(company: Company) -> None:
+    world = company.world
+    words = """write tool.txt broken
+run git add -A && git commit -qm Work && git push -q
+tool review {"agent": "codex", "notes": "Mind the file."}"""
+    thread = world.say(f"{world.at('claude')} {words}")
+
+    world.wait_told(thread, "codex approved")
+    world.settle()
+
+    [pull] = pulls(company.hub, "tool.txt")
+    assert states(pull)[-1] == "approved"
+    assert company.hub.file(pull, "tool.txt") == "repaired"
+    assert any("Mind the file." in each for each in company.prompts("Review the work of"))
+
+
 def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: Company) -> None:
     world = company.world
     thread = world.say(f"{world.at('codex')} panel claude codex: say It depends.")
     world.wait_told(thread, "answer the question")
     world.wait(lambda: any("*claude*" in each.words for each in world.said(thread)))
-    world.wait(lambda: len(company.prompts("Several agents answered")) == 1)
+    company.bridge.wait(
+        lambda: len(company.prompts("Several agents answered")) == 1, "no one sums up", SECONDS
+    )
     world.settle()
 
     [side_by_side] = [each.words for each in world.said(thread) if "*claude*" in each.words]
@@ -187,3 +146,20 @@ def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: C
     [asked] = company.prompts("Several agents answered")
     assert asked.count("It depends.") >= 2
     assert '<data from="what came with the message">' in asked
+
+
+def test_people_pick_which_work_of_a_race_is_shipped(company: Company) -> None:
+    world = company.world
+    before = len(company.hub.pulls())
+    thread = world.say(f"{world.at('claude')} race claude codex: write raced.txt by an agent")
+    question = world.wait_button(thread, "codex")
+    assert len(company.hub.pulls()) == before
+    assert question.words.count("in 1 file") == 2
+
+    world.slack.click(world.bob, question.ts, "codex")
+    world.wait_told(thread, "The work of codex is shipped")
+    world.settle()
+
+    [pull] = pulls(company.hub, "raced.txt")
+    assert pull.user is company.hub.apps["codex"].bot
+    assert company.hub.file(pull, "raced.txt") == "by an agent"

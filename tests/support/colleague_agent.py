@@ -1,6 +1,7 @@
 """The demo agent as a colleague: it reviews by looking for the word `broken`, and repairs that.
 
-It leaves a file `stubborn.txt` as it is, and waits to be let go before it repairs a `hold.txt`.
+It leaves a file `stubborn.txt` as it is, and waits before it reviews a `wait.txt` or repairs a
+`hold.txt`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class ColleagueTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module
         return super()._command(line)
 
     def _review(self, _line: str) -> None:
+        if any(path.stem == "wait" for path in self._files()):
+            self._do_hold("review")
         found = [
             {"path": path.name, "line": number, "body": f"This is {BROKEN}: {line}"}
             for path in self._files()

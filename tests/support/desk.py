@@ -71,7 +71,7 @@ from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.forge import Forge
-from tests.support.memory import ANN, delivery, heard, obey_alone, open_stores
+from tests.support.memory import ANN, Alone, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -621,7 +621,7 @@ def _joined(
         feed=feed,
         clock=clock,
         directory=directory(folder),
-        together=obey_alone,
+        together=Alone(),
         schedules=book,
         names=rules.names,
     )

@@ -29,9 +29,14 @@ _COMPILED: dict[Any, Any] = {}
 """Statements that one store has compiled serve all others of the process."""
 
 
-async def obey_alone(_wish: Wish, _heard: Heard, _agents: Sequence[str]) -> str:
-    """Have no agents work together."""
-    return "Nothing is done together here."
+class Alone:
+    """Agents that do nothing together."""
+
+    async def obey(self, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
+        return "Nothing is done together here."
+
+    async def stop(self, place: PlaceKey) -> bool:
+        return False
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
-from tests.support.memory import obey_alone, open_stores, opened
+from tests.support.memory import Alone, open_stores, opened
 from tests.support.no_git import directory, empty_folders
 
 BASE_URL = "http://bridge.test"
@@ -153,7 +153,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
-            together=obey_alone,
+            together=Alone(),
             schedules=book,
         )
         dispatcher = Dispatcher(

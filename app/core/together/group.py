@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from app.core.delegation.delegations import Delegations
@@ -20,17 +20,9 @@ from app.core.roster import Colleague, Roster
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.together import wording
 from app.core.together.store import GroupStore
-from app.core.types import OPEN_TURN_STATES, Session, Speaker, Turn, TurnRef, TurnState
+from app.core.types import OPEN_TURN_STATES, Session, Speaker, TurnRef, TurnState
 from app.core.updates import AskRequest
 from app.errors import Conflict
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How the last turn of a delegation ended."""
-
-    turn: int
-    state: TurnState
 
 
 class Act(Protocol):
@@ -147,15 +139,9 @@ class Grouping:
             raise Conflict(wording.NO_PERSON)
         return people[-1]
 
-    def find_end(self, row: Delegation) -> Ended | None:
-        """Tell how a delegation ended, followed through turns that go on after an answer."""
-        turn = self._last_turn(row.turn)
-        return None if turn.state in OPEN_TURN_STATES else Ended(turn.id, turn.state)
-
-    def _last_turn(self, number: int) -> Turn:
-        turn = self.turns.turn(number)
-        assert turn is not None, "a delegation has its turn"
-        return turn if turn.successor is None else self._last_turn(turn.successor)
+    def find_end(self, row: Delegation) -> TurnState | None:
+        """Tell how a delegation ended; None while it goes on."""
+        return None if row.state in OPEN_TURN_STATES else row.state
 
     async def tell(self, session: int, mark: str, words: str) -> None:
         """Say something once where a session began."""

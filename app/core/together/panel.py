@@ -54,7 +54,7 @@ class Panel:
         ends = [self._grouping.find_end(row) for row in rows]
         if None in ends or not self._grouping.is_asked(group, rows[0]):
             return False
-        if all(end is not None and end.state is TurnState.CANCELLED for end in ends):
+        if all(end is TurnState.CANCELLED for end in ends):
             await self._grouping.end(root, group, wording.PANEL_STOPPED)
             return True
         answers = [self._read(row) for row in rows]

@@ -74,7 +74,7 @@ class Race:
             done = [
                 row
                 for row, end in zip(rows, ends, strict=True)
-                if end is not None and end.state is TurnState.DONE and self._changed(row)
+                if end is TurnState.DONE and self._changed(row)
             ]
             if done:
                 await self._offer(group, done)

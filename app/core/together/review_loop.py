@@ -13,7 +13,7 @@ from app.core.delegation.types import Delegation, NewDelegation
 from app.core.reviewing import Review
 from app.core.stores.repositories import CheckoutStore
 from app.core.together import wording
-from app.core.together.group import Ended, Grouping
+from app.core.together.group import Grouping
 from app.core.together.store import ReviewStore
 from app.core.types import Session, SessionState, Speaker, TurnState
 from app.core.workspaces import Checkout
@@ -97,10 +97,14 @@ class ReviewLoop:
         author = self._grouping.sessions.session(first.caller_session)
         if author is None:
             return True
-        words = await self._find_obstacle(rows, author, ended)
+        review = self._reviews.of_turn(last.turn)
+        if review is not None and review.verdict != "request_changes":
+            words: str | None = ""  # the verdict was told
+        else:
+            words = await self._find_obstacle(rows, author, ended)
         if words is None:
             try:
-                words = await self._step(group, rows, author, ended)
+                words = await self._step(group, rows, author, review)
             except Conflict as error:
                 words = wording.CANNOT_GO_ON.format(why=error)
         if words is None:
@@ -109,13 +113,13 @@ class ReviewLoop:
         return True
 
     async def _find_obstacle(
-        self, rows: Sequence[Delegation], author: Session, ended: Ended
+        self, rows: Sequence[Delegation], author: Session, ended: TurnState
     ) -> str | None:
         """Say why a review does not go on: a person stopped it or took over, or a turn failed."""
         agent = self._grouping.name_of(rows[-1].agent)
-        if ended.state is TurnState.CANCELLED:
+        if ended is TurnState.CANCELLED:
             return wording.STOPPED.format(agent=agent)
-        if ended.state is TurnState.FAILED:
+        if ended is TurnState.FAILED:
             return wording.FAILED.format(agent=agent)
         for turn in await self._grouping.turns.turns(author.id):
             if turn.id <= rows[0].turn:
@@ -127,20 +131,17 @@ class ReviewLoop:
         return None
 
     async def _step(
-        self, group: str, rows: Sequence[Delegation], author: Session, ended: Ended
+        self, group: str, rows: Sequence[Delegation], author: Session, review: Review | None
     ) -> str | None:
         """Go on with a review; returns the last words once it is over."""
         first, last = rows[0], rows[-1]
         if last.session == author.id:
             await self._look_again(group, rows, author)
             return None
-        review = self._reviews.of_turn(ended.turn)
         name = self._grouping.name_of(last.agent)
         if review is None:
             said = self._grouping.rows.answer(last).text
             return wording.NO_VERDICT.format(agent=name, said=said).strip()
-        if review.verdict != "request_changes":
-            return ""
         if last.round > self._rounds():
             findings = wording.list_findings(review.findings)
             return wording.PEOPLE_DECIDE.format(

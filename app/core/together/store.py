@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.inbound import Heard
+from app.core.keys import PlaceKey
 from app.core.reviewing import NewReview, Review
 from app.core.types import TurnRef
 from app.core.updates import AskRequest
@@ -61,6 +62,10 @@ class GroupStore(Protocol):
 
     def author_of(self, session: int) -> int | None:
         """Return the session whose work another one was asked to review; None if it was not."""
+        ...
+
+    def running(self, place: PlaceKey) -> Sequence[int]:
+        """List the delegations that work now because of a person's command in a place."""
         ...
 
     async def ask(

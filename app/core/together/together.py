@@ -14,6 +14,7 @@ from typing import Final
 from app.core.delegation.types import Kind
 from app.core.feed import Feed
 from app.core.inbound import Heard
+from app.core.keys import PlaceKey
 from app.core.tasks import Tasks
 from app.core.together import wording
 from app.core.together.command import Wish
@@ -72,6 +73,13 @@ class Together:
             return str(error)
         self.follow(group)
         return words
+
+    async def stop(self, place: PlaceKey) -> bool:
+        """Stop what people in a place had agents do together; False if there is nothing."""
+        running = self._grouping.groups.running(place)
+        if running:
+            await self._grouping.delegations.stop(running)
+        return bool(running)
 
     async def review(self, author: Session, turn: int, reviewer: str, notes: str) -> str:
         """Have the work of an agent reviewed on its own wish; returns what to say.

@@ -28,9 +28,9 @@ On GitHub this becomes a real review under your name; the author gets your comme
 the review in your answer."""
 
 REVIEW: Final = """\
-Have another agent review your work. Push your branch first: the reviewer sees what is pushed. It \
-works while you go on; end your turn soon. If it requests changes, you get its findings as your \
-next turn, and then it looks again. People see all of it."""
+Have another agent review your work. Call pr_open first, or push your branch: the reviewer sees \
+what is pushed. It works while you go on; end your turn soon. If it requests changes, you get its \
+findings as your next turn, and then it looks again. People see all of it."""
 
 
 class Submitting:

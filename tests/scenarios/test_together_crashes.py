@@ -1,0 +1,71 @@
+"""Kill -9 between any two steps of a review in rounds: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+
+from tests.support.company import Company, open_company, pulls, states
+from tests.support.variants import quick
+
+Point = tuple[str, Literal["before", "after"], int]
+
+POINTS: list[Point] = [
+    ("delegations.begin", "after", 1),
+    ("reviews.give", "after", 1),
+    ("groups.end", "after", 1),
+    ("delegations.begin", "before", 1),
+    ("decisions.accept", "before", 1),
+    ("decisions.accept", "after", 1),
+    ("reviews.give", "before", 1),
+    ("groups.tell", "before", 1),
+    ("groups.tell", "after", 1),
+    ("reviews.sent", "before", 1),
+    ("reviews.sent", "after", 1),
+    ("turns.finish", "before", 1),
+    ("turns.finish", "after", 1),
+    ("delegations.begin", "before", 2),
+    ("delegations.begin", "after", 2),
+    ("turns.finish", "before", 2),
+    ("turns.finish", "after", 2),
+    ("groups.tell", "after", 2),
+    ("delegations.begin", "before", 3),
+    ("delegations.begin", "after", 3),
+    ("reviews.give", "after", 2),
+    ("turns.finish", "after", 3),
+    ("groups.end", "before", 1),
+]
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
+    with open_company(tmp_path_factory.mktemp("company")) as company:
+        yield company
+
+
+@pytest.mark.parametrize(("step", "when", "nth"), quick(3, POINTS))
+def test_a_review_goes_on_after_kill_9(
+    company: Company, step: str, when: Literal["before", "after"], nth: int
+) -> None:
+    world, bridge = company.world, company.bridge
+    file = f"{step}-{when}-{nth}.txt".replace("/", "-")
+    thread = company.begin_work(f"write {file} broken")
+    world.settle()
+    [pull] = pulls(company.hub, file)
+
+    bridge.arm(step, when, nth)
+    world.say("!review codex", thread=thread)
+    bridge.wait_dead()
+    bridge.start()
+    world.wait_listening()
+    world.wait_told(thread, "codex approved")
+    world.settle()
+    bridge.wait(company.is_over, "the review is not over")
+
+    assert states(pull) == ["changes_requested", "approved"]
+    assert company.hub.file(pull, file) == "repaired"
+    told = [each.words for each in world.said(thread)]
+    for words in ("reviews", "requested changes", "looks at it again", "approved"):
+        assert sum(f"codex {words}" in each for each in told) == 1
