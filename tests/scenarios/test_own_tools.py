@@ -141,7 +141,7 @@ def test_on_github_checks_and_reviews_of_the_pull_request_are_read(tmp_path: Pat
         world.github.comment("ann", issue, f"@claude-bridge\n{words}")
         pull = world.opened()
         world.settled()
-        assert (pull.title, "`@tim`" in pull.body) == ("Greet", True)
+        assert (pull.title, "`@tim`" in (pull.body or "")) == ("Greet", True)
 
         world.github.review("ann", pull, "Too short.", state="changes_requested")
         world.settled()

@@ -40,7 +40,7 @@ class PeopleTools:
         """List the tools."""
         return (
             Tool(
-                ASK_PERSON,
+                "ask_person",
                 wording.ASK_PERSON.format(longest=LONGEST_SECONDS),
                 {
                     "question": {
