@@ -238,13 +238,14 @@ class McpTools(Tools):
     def __init__(self, server: Json) -> None:
         super().__init__()
         self.server = server
-        self.http: Any = None
+        self.sock: Any = None
 
     def close(self) -> None:
         """End what runs."""
         super().close()
-        if self.http and self.http.sock:
-            self.http.close()
+        if self.sock:
+            with suppress(OSError):
+                self.sock.shutdown(2)  # closing alone would wait for the thread that reads
 
     def list(self) -> str:
         """Describe the tools, one per line."""
@@ -290,13 +291,15 @@ class McpTools(Tools):
         headers = {each["name"]: each["value"] for each in self.server["headers"]}
         headers["Accept"] = "application/json, text/event-stream"
         headers["Content-Type"] = "application/json"
-        self.http = HTTPConnection(host, timeout=TOOL_SECONDS)
-        self.http.request("POST", f"/{path}", encode(message), headers)
-        reply = self.http.getresponse()
+        http = HTTPConnection(host, timeout=TOOL_SECONDS)
+        http.connect()
+        self.sock = http.sock
+        http.request("POST", f"/{path}", encode(message), headers)
+        reply = http.getresponse()
         if reply.status >= 300:
             raise OSError(f"status {reply.status}")
         lines = [line for line in reply if "id" in message]
-        self.http.close()
+        http.close()
         data = [line[5:] if line.startswith(b"data:") else line for line in lines]
         answers = [json.loads(line) for line in data if line.strip().startswith(b"{")]
         return next((dict(each) for each in answers if each.get("id") == message["id"]), {})

@@ -14,7 +14,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import accept, changes, clone, cold, memory, page, report, restart, socket_mode, stream
+from bench import (
+    accept,
+    changes,
+    clone,
+    cold,
+    memory,
+    page,
+    report,
+    restart,
+    socket_mode,
+    stream,
+    tools,
+)
 from bench.figures import FULL, QUICK, Gap, Row, Scale
 from bench.machine import ROOT, busy, description
 
@@ -29,6 +41,7 @@ PACKAGES = (
     "aiohttp",
     "slack-bolt",
     "agent-client-protocol",
+    "mcp",
 )
 
 MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
@@ -42,6 +55,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "memory": memory.measure,
     "page": page.measure,
     "changes": changes.measure,
+    "tools": tools.measure,
 }
 
 

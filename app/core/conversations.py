@@ -25,6 +25,7 @@ from app.core.stores.conversations import Contents, ConversationStore, Copied, H
 from app.core.stores.sessions import SessionStore
 from app.core.turns.agents import LiveAgents
 from app.core.types import Thread
+from app.core.workspaces import Unshipped
 from app.errors import Conflict, NotFound, StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -166,7 +167,7 @@ class Conversations:
         held = await self._holdings(place)
         found = [self._sessions.session(each) for each in held.sessions]
         sessions = [each for each in found if each is not None]
-        unshipped = [work for each in sessions for work in await self._workspaces.unshipped(each)]
+        unshipped = await self._find_unshipped(held.sessions)
         return Contents(
             thread,
             held,
@@ -180,15 +181,22 @@ class Conversations:
 
         Raises:
             NotFound: there is no such conversation.
-            Conflict: its work does not stop, or it belongs to another one.
+            Conflict: its work does not stop, it belongs to another one, or agents that work for it
+                hold work that is nowhere else.
         """
         await self.read(place)
         note = Note(NoteCode.CLEARED, by)
         held = await self._own(place)
+        if work := await self._find_unshipped(held.children):
+            raise Conflict(
+                f"agents that were asked here hold work that is nowhere else ({_listed(work)}). "
+                "Ship that first"
+            )
         async with self._at_rest(held):
             for _ in range(ATTEMPTS):
                 await self._stop(held)
                 await self._remove_files(held, self._traces.remove_said)
+                await asyncio.to_thread(self._traces.remove, held.children, ())
                 posts = await persist(self._clock, self._store.clear, place, note)
                 if posts is not None:
                     break
@@ -232,10 +240,9 @@ class Conversations:
         found = await self.contents(place)
         await self._own(place)
         if found.unshipped and not discard:
-            work = ", ".join(f"{each.repository}: {each.held}" for each in found.unshipped)
             raise Conflict(
-                f"it holds work that is nowhere else ({work}). Ship that, or say that it may be "
-                "discarded"
+                f"it holds work that is nowhere else ({_listed(found.unshipped)}). Ship that, or "
+                "say that it may be discarded"
             )
         await persist(self._clock, self._store.doom, place)
         await self._finish(place)
@@ -260,6 +267,16 @@ class Conversations:
                 raise Conflict("its agents keep working; stop them and try again")
         await self._compact()
         self._notify(place)
+
+    async def _find_unshipped(self, sessions: Sequence[int]) -> list[Unshipped]:
+        """List the work of sessions that is nowhere else."""
+        known = [self._sessions.session(each) for each in sessions]
+        return [
+            work
+            for each in known
+            if each is not None
+            for work in await self._workspaces.unshipped(each)
+        ]
 
     async def _own(self, place: PlaceKey) -> Holdings:
         """Tell what is stored of a conversation, unless a session in it began in another one."""
@@ -331,3 +348,7 @@ class Conversations:
 
     def _notify(self, place: PlaceKey) -> None:
         self._feed.notify_place(place)
+
+
+def _listed(work: Sequence[Unshipped]) -> str:
+    return ", ".join(f"{each.repository}: {each.held}" for each in work)

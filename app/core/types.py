@@ -181,6 +181,8 @@ class Thread:
     pinned: bool = False
     archived: bool = False
     forked_from: PlaceKey | None = None
+    helpers: tuple[Session, ...] = ()
+    """The sessions elsewhere that work for its own right now."""
 
 
 @dataclass(frozen=True, slots=True)

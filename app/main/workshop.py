@@ -143,6 +143,7 @@ class Workshop:
                 stores.decisions,
                 forge=self.forge,
                 name_of=self._name_of,
+                errand_of=stores.delegations.errand,
                 author_of=stores.groups.author_of,
             ),
         )

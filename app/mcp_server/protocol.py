@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final
@@ -31,7 +31,7 @@ from mcp_types import Tool as McpTool
 from app.core.tasks import Tasks
 from app.core.tools import wording
 from app.core.tools.door import SESSION
-from app.core.tools.tool import Tool, ToolRefused
+from app.core.tools.tool import Arguments, Tool, ToolRefused
 from app.core.tools.toolbox import Toolbox
 from app.errors import BridgeError
 from app.vault import Vault
@@ -54,6 +54,7 @@ class ToolProtocol:
     def __init__(self, toolbox: Toolbox, vault: Vault) -> None:
         self._toolbox = toolbox
         self._vault = vault
+        self._validators: dict[str, Draft202012Validator] = {}
         server = Server(
             "agent-bridge",
             instructions=wording.INSTRUCTIONS,
@@ -75,7 +76,9 @@ class ToolProtocol:
     ) -> CallToolResult:
         try:
             async with _show_progress(context):
-                result = await self._run(_session_of(context), params.name, params.arguments or {})
+                result = await self._toolbox.call(
+                    _session_of(context), params.name, params.arguments or {}, check=self._check
+                )
         except BridgeError as error:
             return _answer(self._vault.redact(str(error)), is_error=True)
         except Exception:
@@ -83,11 +86,29 @@ class ToolProtocol:
             return _answer(wording.FAILED, is_error=True)
         return _answer(json.dumps(self._vault.redact_json(result), ensure_ascii=False))
 
-    async def _run(self, session: int, name: str, arguments: dict[str, Any]) -> Mapping[str, Any]:
-        tool = next((each for each in self._toolbox.tools_in(session) if each.name == name), None)
-        if tool is not None:
-            arguments = check(tool, arguments)
-        return await self._toolbox.call(session, name, arguments)
+    def _check(self, tool: Tool, arguments: Arguments) -> Arguments:
+        """Check arguments against the schema of a tool, and fill in what has a default.
+
+        Raises:
+            ToolRefused: they do not match; the message says where.
+        """
+        error: ValidationError | None = best_match(self._validator(tool).iter_errors(arguments))
+        if error is not None:
+            where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
+            reason = error.message[:REASON_CHARACTERS]
+            raise ToolRefused(
+                wording.BAD_ARGUMENTS.format(name=tool.name, where=where, reason=reason)
+            )
+        defaults = {
+            name: each["default"] for name, each in tool.parameters.items() if "default" in each
+        }
+        return {**defaults, **arguments}
+
+    def _validator(self, tool: Tool) -> Draft202012Validator:
+        """Return what checks a tool's arguments; to make it takes longer than to use it."""
+        if tool.name not in self._validators:
+            self._validators[tool.name] = Draft202012Validator(tool.schema)
+        return self._validators[tool.name]
 
 
 @asynccontextmanager
@@ -111,25 +132,6 @@ async def _show_progress(context: ServerRequestContext[Any]) -> AsyncIterator[No
         yield
     finally:
         await tasks.close()
-
-
-def check(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Check arguments against the schema of a tool, and fill in what has a default.
-
-    Raises:
-        ToolRefused: they do not match; the message says where.
-    """
-    error: ValidationError | None = best_match(
-        Draft202012Validator(tool.schema).iter_errors(arguments)
-    )
-    if error is None:
-        defaults = {
-            name: each["default"] for name, each in tool.parameters.items() if "default" in each
-        }
-        return {**defaults, **arguments}
-    where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
-    reason = error.message[:REASON_CHARACTERS]
-    raise ToolRefused(wording.BAD_ARGUMENTS.format(name=tool.name, where=where, reason=reason))
 
 
 def _describe(tool: Tool) -> McpTool:

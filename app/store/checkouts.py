@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, select, update
+from sqlalchemy import Row, bindparam, func, select, union, update
 from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
 from app.core.workspaces import Changes, Checkout, Judged, Opened, Repository
 from app.store.database import Database
-from app.store.tables import checkout, place, session, surface
+from app.store.tables import checkout, delegation, place, session, surface
 
 _LATEST = (
     select(checkout)
@@ -27,10 +27,22 @@ _OF_BRANCH = (
     .limit(1)
 )
 
-_HERE = (
-    select(surface.c.session)
-    .join(place, place.c.id == surface.c.place)
+_PLACE = (
+    select(place.c.id)
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
+    .scalar_subquery()
+)
+# Where agents work for agents, those of the place where it all began are around.
+_ROOT = func.coalesce(
+    select(func.min(delegation.c.root_place))
+    .join(session, session.c.id == delegation.c.session)
+    .where(session.c.place == _PLACE)
+    .scalar_subquery(),
+    _PLACE,
+)
+_HERE = union(
+    select(surface.c.session).where(surface.c.place == _ROOT),
+    select(delegation.c.session).where(delegation.c.root_place == _ROOT),
 )
 _LAST = (
     select(checkout.c.session, func.max(checkout.c.number).label("number"))
@@ -63,7 +75,7 @@ class CheckoutRows:
         return [_checkout_of(row) for row in await self._database.all(query)]
 
     def in_place(self, where: PlaceKey) -> Sequence[Checkout]:
-        """List the last clone of each session of a place, the last used session first."""
+        """List the last clone of each session around a place, the last used session first."""
         named = {"service": where.service, "called": where.name}
         with self._database.engine.connect() as connection:
             return [_checkout_of(row) for row in connection.execute(_IN_PLACE, named)]

@@ -17,7 +17,14 @@ from app.store import erasing
 from app.store.database import Database
 from app.store.forking import fork
 from app.store.sessions import select_sessions
-from app.store.tables import checkout, delegation, place, session, transcript
+from app.store.tables import (
+    checkout,
+    delegation,
+    place,
+    session,
+    transcript,
+    turn,
+)
 from app.store.transcript import insert_in_place
 from app.store.values import entry_of, place_of, session_of
 
@@ -171,6 +178,14 @@ _CLONED = (
 _REPOSITORY: ColumnElement[str] = func.coalesce(place.c.repository, _CLONED, "")
 
 
+_open = turn.alias()
+_HELPERS = (
+    select_sessions()
+    .add_columns(delegation.c.root_place)
+    .join(delegation, delegation.c.session == session.c.id)
+    .join(_open, _open.c.id == delegation.c.turn)
+    .where(_open.c.ended_at.is_(None))
+)
 _BEGUN = (
     select(session.c.place, func.max(delegation.c.root_place).label("root"))
     .join(session, session.c.id == delegation.c.session)
@@ -232,7 +247,13 @@ def _threads(
     for found in connection.execute(shown.order_by(session.c.id)):
         member = session_of(found)
         members.setdefault(member.place, []).append(member)
-    return [_thread_of(row, members) for row in rows]
+    busy = _HELPERS.where(delegation.c.root_place.in_(here))
+    helpers: dict[int, list[Session]] = {}
+    for found in connection.execute(busy):
+        helpers.setdefault(found.root_place, []).append(session_of(found))
+    return [
+        replace(_thread_of(row, members), helpers=tuple(helpers.get(row.place, ()))) for row in rows
+    ]
 
 
 def _thread_of(row: Row[Any], members: dict[PlaceKey, list[Session]]) -> Thread:

@@ -18,6 +18,7 @@ from app.core.delegation.types import (
     Answer,
     Delegation,
     DelegationLimits,
+    Errand,
     NewDelegation,
 )
 from app.core.keys import PlaceKey
@@ -61,6 +62,14 @@ _BEGUN_IN = (
     .join(place, place.c.id == _callers.c.place)
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
     .order_by(delegation.c.id)
+)
+_ERRAND = (
+    select(delegation.c.caller_session, delegation.c.workspace)
+    .join(session, session.c.id == delegation.c.session)
+    .join(place, place.c.id == session.c.place)
+    .where(delegation.c.session == bindparam("of"), place.c.service == SERVICE)
+    .order_by(delegation.c.id)
+    .limit(1)
 )
 _cut_off = turn.alias()
 _UNTOLD = (
@@ -141,6 +150,11 @@ class DelegationRows:
     def begun_in(self, where: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
         return self._read(_BEGUN_IN, service=where.service, called=where.name)
+
+    def errand(self, session_id: int) -> Errand | None:
+        """Read what a session was begun for; None if people began it."""
+        row = self._database.one(_ERRAND, of=session_id)
+        return None if row is None else Errand(row.caller_session, row.workspace)
 
     def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
         """List what a session asked for and does not know the end of, oldest first."""
@@ -361,7 +375,7 @@ def _standing(
     limits: DelegationLimits,
 ) -> Standing:
     """Count how far agents have gone since a person last said something in the root place."""
-    begun = delegation.c.created_at > since
+    begun = delegation.c.created_at >= since
     hour = delegation.c.created_at > now - HOUR_SECONDS
     here = delegation.c.root_place == root["root_place"]
     mine = delegation.c.caller_turn == new.caller_turn

@@ -6,7 +6,7 @@ What stays is a hash of each message, so that an event that comes again begins n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     String,
+    bindparam,
     cast,
     delete,
     func,
@@ -24,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert
 
+from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey, SessionKey
 from app.core.notes import Note
 from app.core.posts import NewPost, PostContent
@@ -37,6 +39,7 @@ from app.store.tables import (
     ask,
     checkout,
     decision,
+    delegation,
     delivery,
     forgotten,
     heard,
@@ -45,6 +48,7 @@ from app.store.tables import (
     place,
     post,
     process,
+    review,
     schedule,
     session,
     surface,
@@ -54,6 +58,22 @@ from app.store.tables import (
 )
 from app.store.transcript import insert_in_place
 
+_CHILDREN = (
+    select(delegation.c.session)
+    .distinct()
+    .join(session, session.c.id == delegation.c.session)
+    .join(place, place.c.id == session.c.place)
+    .where(delegation.c.root_place == bindparam("of"), place.c.service == SERVICE)
+    .where(session.c.place != bindparam("of"))
+)
+_root = place.alias()
+_ROOT_OF = (
+    select(_root.c.service, _root.c.name)
+    .join(delegation, delegation.c.root_place == _root.c.id)
+    .join(session, session.c.id == delegation.c.session)
+    .where(session.c.place == bindparam("of"), _root.c.id != bindparam("of"))
+    .limit(1)
+)
 _REMEMBER = insert(forgotten).on_conflict_do_nothing()
 
 
@@ -64,6 +84,8 @@ class _Scope:
     own: int
     places: tuple[int, ...]
     sessions: tuple[int, ...]
+    children: tuple[int, ...]
+    """Those of its sessions in which agents work for agents."""
     keys: tuple[tuple[str, str], ...]
     """Service and name of each conversation as its platform knows it."""
 
@@ -109,6 +131,7 @@ def holdings(connection: Connection, where: PlaceKey) -> Holdings | None:
     return Holdings(
         places=tuple(PlaceKey(row.service, row.name) for row in known),
         sessions=scope.sessions,
+        children=scope.children,
         conversations=tuple(connection.execute(named).scalars()),
         elsewhere=_owner(connection, scope.own),
         messages=_count(connection, message, message.c.place.in_(scope.places)),
@@ -127,13 +150,13 @@ def clear(connection: Connection, where: PlaceKey, note: Note, now: float) -> li
         return None
     speaker = _speaker(connection, scope)
     _forget(connection, scope, now)
+    _erase_sessions(connection, scope.children)
     connection.execute(update(place).where(place.c.id.in_(scope.places)).values(title=""))
-    for session_id in scope.sessions:
+    own = [each for each in scope.sessions if each not in scope.children]
+    for session_id in own:
         begin_afresh(connection, session_id)
     connection.execute(
-        update(session)
-        .where(session.c.id.in_(scope.sessions))
-        .values(title="", standing=None, updated_at=now)
+        update(session).where(session.c.id.in_(own)).values(title="", standing=None, updated_at=now)
     )
     number = insert_in_place(connection, scope.own, Entry("notice", note=note), now)
     if speaker is None:
@@ -150,16 +173,22 @@ def erase(connection: Connection, where: PlaceKey, now: float) -> bool:
     if _is_open(connection, scope):
         return False
     _forget(connection, scope, now)
-    of_session = {each: each.c.session.in_(scope.sessions) for each in (process, checkout, told)}
-    for table, which in of_session.items():
-        connection.execute(delete(table).where(which))
     connection.execute(delete(schedule).where(scope.scheduled))
-    connection.execute(delete(surface).where(surface.c.session.in_(scope.sessions)))
-    connection.execute(delete(session).where(session.c.id.in_(scope.sessions)))
+    _erase_sessions(connection, scope.sessions)
     connection.execute(delete(place).where(place.c.id.in_(scope.places)))
     forks = place.c.forked_from == str(where)
     connection.execute(update(place).where(forks).values(forked_from=None))
     return True
+
+
+def _erase_sessions(connection: Connection, sessions: Sequence[int]) -> None:
+    """Delete sessions, and the places of agents that are theirs."""
+    for table in (process, checkout, told, surface):
+        connection.execute(delete(table).where(table.c.session.in_(sessions)))
+    gone = delete(session).where(session.c.id.in_(sessions)).returning(session.c.place)
+    places = list(connection.execute(gone).scalars())
+    of_agents = place.c.id.in_(places) & (place.c.service == SERVICE)
+    connection.execute(delete(place).where(of_agents))
 
 
 def _scope(connection: Connection, where: PlaceKey) -> _Scope | None:
@@ -169,7 +198,8 @@ def _scope(connection: Connection, where: PlaceKey) -> _Scope | None:
     if own is None:
         return None
     sessions = connection.execute(select(session.c.id).where(session.c.place == own)).scalars()
-    mine = tuple(sessions)
+    children = tuple(connection.execute(_CHILDREN, {"of": own}).scalars())
+    mine = tuple(dict.fromkeys((*sessions, *children)))
     surfaces = connection.execute(select(surface).where(surface.c.session.in_(mine))).all()
     strange = select(surface.c.place).where(surface.c.session.not_in(mine))
     shared = set(connection.execute(strange).scalars())
@@ -177,7 +207,7 @@ def _scope(connection: Connection, where: PlaceKey) -> _Scope | None:
     keys = dict.fromkeys(
         ((where.service, where.name), *((row.service, row.external) for row in surfaces))
     )
-    return _Scope(own, tuple(places), mine, tuple(keys))
+    return _Scope(own, tuple(places), mine, children, tuple(keys))
 
 
 def _owner(connection: Connection, own: int) -> PlaceKey | None:
@@ -188,7 +218,14 @@ def _owner(connection: Connection, own: int) -> PlaceKey | None:
         .join(surface, surface.c.session == session.c.id)
         .where(surface.c.place == own, session.c.place != own)
     ).first()
+    if row is None and _is_of_agents(connection, own):
+        row = connection.execute(_ROOT_OF, {"of": own}).first()
     return PlaceKey(row.service, row.name) if row else None
+
+
+def _is_of_agents(connection: Connection, own: int) -> bool:
+    service = connection.execute(select(place.c.service).where(place.c.id == own)).scalar()
+    return service == SERVICE
 
 
 def _speaker(connection: Connection, scope: _Scope) -> SessionKey | None:
@@ -221,10 +258,20 @@ def _forget(connection: Connection, scope: _Scope, now: float) -> None:
         delete(memory_note).where(memory_note.c.session.in_(scope.sessions), proposed)
     )
     connection.execute(delete(post).where(or_(scope.posted, post.c.turn.in_(turns))))
+    _forget_errands(connection, scope)
     connection.execute(delete(message).where(message.c.place.in_(scope.places)))
     connection.execute(delete(transcript).where(scope.said))
     connection.execute(delete(turn).where(turn.c.session.in_(scope.sessions)))
     connection.execute(delete(decision).where(decision.c.place.in_(scope.places)))
+
+
+def _forget_errands(connection: Connection, scope: _Scope) -> None:
+    """Delete what agents asked of each other, and what they found in each other's work."""
+    mine = (delegation.c.session, delegation.c.caller_session, delegation.c.root_session)
+    connection.execute(delete(delegation).where(or_(*(each.in_(scope.sessions) for each in mine))))
+    connection.execute(delete(review).where(review.c.session.in_(scope.sessions)))
+    of_mine = update(review).where(review.c.author_session.in_(scope.sessions))
+    connection.execute(of_mine.values(author_session=None))
 
 
 def _remember(connection: Connection, scope: _Scope, now: float) -> None:

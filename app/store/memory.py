@@ -30,8 +30,16 @@ class MemoryRows:
         self, agent: str, ref: TurnRef, text: str, request: AskRequest, *, deadline: float
     ) -> Sequence[int]:
         """Store a note together with the ask whether to keep it; return the posts to send."""
+        same = select(memory_note.c.id).where(
+            memory_note.c.agent == agent,
+            memory_note.c.session == ref.session,
+            memory_note.c.text == text,
+            memory_note.c.state == "proposed",
+        )
 
         def write(connection: Connection) -> tuple[int, ...]:
+            if connection.execute(same).first() is not None:
+                return ()
             now = self._now()
             ask, post = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
             _insert(connection, agent, ref.session, text, "proposed", now, ask)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
+from tests.support.hook import message
 from tests.support.observe import demo
 from tests.support.platform import Platform
 from tests.support.tools import Tooled
@@ -92,3 +94,44 @@ def test_a_command_and_a_file_for_each_tool_are_outside_of_the_repository(bridge
     assert "the arguments are not JSON" in said
     assert "Read-only file system" in said
     assert list(bridge.workspace("both", bridge.session("files", "both")).iterdir()) == []
+
+
+@pytest.mark.parametrize("agent", DOORS)
+def test_stop_ends_a_call_that_waits(bridge: Tooled, agent: str) -> None:
+    place, wait = f"stop of {agent}", bridge.folder / f"wait-{agent}"
+    number = bridge.begin(place, f'tool wait {{"text": "{wait}"}}', agent)
+    bridge.wait(wait.exists, "the call does not run")
+
+    assert bridge.deliver(message(place, "stop", agent), agent=agent) == 200
+
+    assert bridge.end(place, number, agent)["state"] == "stopped"
+    bridge.wait(Path(f"{wait}.cancelled").exists, "the call goes on")
+
+
+@pytest.mark.skipif(APART == "none", reason="folders are hidden only with bubblewrap")
+def test_an_agent_sees_its_own_door_alone_and_its_token_is_stored_nowhere(bridge: Tooled) -> None:
+    bridge.ask("neighbour", "say hello", "skilled")
+    folder = bridge.data_dir / "tools"
+    said = bridge.ask(
+        "doors", f"run ls {folder}\nrun echo $AGENT_BRIDGE_TOOLS > token\nrun rm {folder}/*", "both"
+    )["text"]
+    token = bridge.workspace("both", bridge.session("doors", "both")) / "token"
+    value = token.read_bytes().strip()
+    token.unlink()
+
+    seen = [path.name for path in folder.iterdir() if path.name in said]
+    assert len(seen) == 1
+    assert len(list(folder.iterdir())) > 1
+    files = [path for path in bridge.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if value in path.read_bytes()] == []
+
+
+def test_a_door_closes_with_its_process(bridge: Tooled) -> None:
+    before = set((bridge.data_dir / "tools").iterdir())
+    bridge.begin("crash", "tell here\nhold over\ncrash", "http")
+    bridge.held("crash", "here", "http")
+    (made,) = set((bridge.data_dir / "tools").iterdir()) - before
+
+    bridge.release("crash", "over", "http")
+
+    bridge.wait(lambda: not made.exists(), "the door stays open")

@@ -105,6 +105,7 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 stores.decisions,
                 forge=None,
                 name_of=str.title,
+                errand_of=stores.delegations.errand,
             )
             provider = RepoProvider(
                 folders,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.delegation.limits import Limit
-from app.core.delegation.types import Answer, Delegation, DelegationLimits, NewDelegation
+from app.core.delegation.types import Answer, Delegation, DelegationLimits, Errand, NewDelegation
 from app.core.keys import PlaceKey
 
 
@@ -52,6 +52,10 @@ class DelegationStore(Protocol):
 
     def begun_in(self, place: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
+        ...
+
+    def errand(self, session: int) -> Errand | None:
+        """Read what a session was begun for; None if people began it."""
         ...
 
     def untold(self, session: int, turn: int) -> Sequence[Delegation]:

@@ -76,6 +76,15 @@ class NewDelegation:
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """What a session was begun for by another one, and on what it works."""
+
+    caller: int
+    """The session that asked."""
+    workspace: WorkspaceKind
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What came of a delegation so far."""
 

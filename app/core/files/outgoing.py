@@ -77,16 +77,31 @@ class Outgoing:
         self.told: set[tuple[int, str, int, int]] = set()
         """Known refusals, by session, name, size and time: each is said once."""
 
-    def pick(self, path: str, folders: Sequence[Path]) -> MadeFile:
-        """Store one file that an agent names, if it is really in one of its folders.
+    def pick(self, path: str, folders: Sequence[Path]) -> tuple[MadeFile, Path]:
+        """Store one file that an agent names; returns it and the folder of the agent that has it.
 
         Raises:
-            NotTaken: it is refused.
+            NotTaken: it is in none of its folders, or refused.
         """
-        data = _read_inside(PurePosixPath(path), folders)
+        try:
+            data, folder = _read_inside(PurePosixPath(path), folders)
+        except ValueError as error:  # no file has such a name
+            raise NotTaken(wording.FILE_ADDRESS) from error
         if self.holds_secret(data):
             raise NotTaken(wording.FILE_HOLDS_SECRET)
-        return self.keep(PurePosixPath(path).name, data)
+        return self.keep(PurePosixPath(path).name, data), folder
+
+    def drop(self, path: str, folder: Path) -> None:
+        """Remove a file that was sent from its agent's folder: the end of a turn sends the rest."""
+        named = PurePosixPath(path)
+        if named.parent not in {PurePosixPath(), PurePosixPath(folder)}:
+            return  # the end of a turn sends nothing from folders below
+        here = os.open(folder, FOLDER)
+        try:
+            with suppress(OSError):
+                os.unlink(named.name, dir_fd=here)
+        finally:
+            os.close(here)
 
     def holds_secret(self, data: bytes) -> bool:
         """Tell whether a file holds a secret of the bridge."""
@@ -173,7 +188,7 @@ class Handover:
         host, path = _parse_address(address)
         if host not in {None, "localhost"} or not path.is_absolute():
             raise NotTaken(wording.FILE_OUTSIDE)
-        return _read_inside(path, (workspace, self._folder))
+        return _read_inside(path, (workspace, self._folder))[0]
 
     def _list_earlier(self) -> list[str] | None:
         """List the earlier turns that have staged files; None if there are no files at all."""
@@ -270,8 +285,8 @@ def _too_much(taken: Sequence[int], size: int) -> str:
     return wording.REST_LATER.format(why=TOGETHER) if is_full else ""
 
 
-def _read_inside(path: PurePosixPath, folders: Sequence[Path]) -> bytes:
-    """Read a file in one of an agent's folders; a relative path is in the first that has it.
+def _read_inside(path: PurePosixPath, folders: Sequence[Path]) -> tuple[bytes, Path]:
+    """Read a file and tell which folder has it; a relative path is in the first that does.
 
     Raises:
         NotTaken: it is nowhere, outside of them, or refused.
@@ -282,7 +297,7 @@ def _read_inside(path: PurePosixPath, folders: Sequence[Path]) -> bytes:
             continue
         try:
             with open_inside(root, path.relative_to(root) if path.is_absolute() else path) as file:
-                return read(file)
+                return read(file), root
         except NotTaken as refused:
             reason = refused
     raise reason

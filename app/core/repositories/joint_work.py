@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.core.delegation.types import Errand
 from app.core.ports import Checkouts, Forge
 from app.core.repositories import wording
 from app.core.repositories.clones import Ask
@@ -71,11 +72,13 @@ class JointWork:
         *,
         forge: Forge | None,
         name_of: Callable[[str], str],
+        errand_of: Callable[[int], Errand | None],
         author_of: Callable[[int], int | None] = lambda _session: None,
     ) -> None:
         """Join agents' work; `name_of` returns what people call an agent.
 
-        `author_of` returns the session whose work another one was asked to review.
+        `errand_of` returns what a session was begun for by another one, `author_of` the session
+        whose work another one was asked to review.
         """
         self._clones = clones
         self._checkouts = checkouts
@@ -85,6 +88,7 @@ class JointWork:
         self._places = places
         self._forge = forge
         self._name_of = name_of
+        self._errand_of = errand_of
         self._author_of = author_of
 
     async def join(
@@ -97,6 +101,8 @@ class JointWork:
         """
         if (author := self._author_of(session.id)) is not None:
             return await self._review_work_of(author, session, target)
+        if (errand := self._errand_of(session.id)) is not None:
+            return await self._share(session, target, errand)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
         wanted = find_review(texts)
@@ -133,7 +139,10 @@ class JointWork:
         if place.holder != session.key.agent:
             return None
         own = self._own_branch(session, target)
+        here = {each.id for each in self._sessions.in_place(session.place)}
         for theirs in self._colleagues(session, target):
+            if theirs.session not in here:
+                continue  # it belongs to an agent that works for one here
             if self._agent_of(theirs) == place.predecessor and theirs.outcome != "merged":
                 return None if theirs.branch == own else theirs
         return None
@@ -173,6 +182,23 @@ class JointWork:
             origin = wording.NEW_COMMITS.format(branch=mine.branch)
             return Joined((note,), ((origin, followed.log),) if followed.log else ())
         return Joined()
+
+    # What one agent gives another to do.
+
+    async def _share(self, session: Session, target: Repository, errand: Errand) -> Joined:
+        """Let a session work on the branch of the one that asked, or read it, as was said."""
+        theirs = self._records.latest(errand.caller)
+        if theirs is None or theirs.repository != target or errand.workspace == "new-branch":
+            return await self._catch_up(session, target)
+        name, branch = self._name_of(self._agent_of(theirs)), theirs.branch or target.name
+        if errand.workspace == "same-branch" and theirs.branch:
+            if theirs.branch == self._own_branch(session, target):
+                return await self._catch_up(session, target)
+            await self._clones.begin_on(session, target, theirs)
+            return Joined((wording.SHARES.format(agent=name, branch=branch),))
+        commit = theirs.sent or theirs.commit
+        await self._clones.read(session, target, commit)
+        return Joined((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
 
     # Review.
 

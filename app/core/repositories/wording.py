@@ -15,6 +15,14 @@ FELL_BEHIND = (
     "{agent} pushed to your branch {branch} meanwhile, up to commit {commit}. Your own "
     "changes are in the way, so your folder was left as it is: merge that commit before you push."
 )
+SHARES = (
+    "You work on the branch {branch} of {agent}, in your own clone, with what it has pushed; both "
+    "of you push to it."
+)
+READS = (
+    "Your folder has the branch {branch} of {agent} for reading, at commit {commit}. What it has "
+    "not pushed is not there, and you cannot push from it."
+)
 REVIEW = "Review {name}{by} at commit {commit}, against {base}. {where} The diff follows as data."
 REVIEW_BY = " by {agent}"
 REVIEW_IN_PLACE = "Your folder has it checked out."

@@ -32,6 +32,9 @@ class Holdings:
     places: tuple[PlaceKey, ...]
     """Its place, and others that are surfaces of its sessions alone."""
     sessions: tuple[int, ...]
+    """Those in its place, and those of agents that work for them."""
+    children: tuple[int, ...] = ()
+    """The latter alone."""
     conversations: tuple[str, ...] = ()
     """How agents name their own conversations."""
     elsewhere: PlaceKey | None = None

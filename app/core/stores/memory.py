@@ -27,7 +27,10 @@ class MemoryStore(Protocol):
     async def propose(
         self, agent: str, ref: TurnRef, text: str, request: AskRequest, *, deadline: float
     ) -> Sequence[int]:
-        """Store a note together with the ask whether to keep it; return the posts to send."""
+        """Store a note together with the ask whether to keep it; return the posts to send.
+
+        What is asked already is not asked again.
+        """
         ...
 
     async def keep(self, agent: str, session: int, text: str) -> None:

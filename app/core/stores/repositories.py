@@ -23,7 +23,10 @@ class CheckoutStore(Protocol):
         ...
 
     def in_place(self, place: PlaceKey) -> Sequence[Checkout]:
-        """List the last clone of each session of a place, removed ones too, the last used first."""
+        """List the last clone of each session around a place, removed ones too.
+
+        The last used comes first. Around a place are also the agents that work for those in it.
+        """
         ...
 
     def of_branch(self, url: str, branch: str) -> int | None:

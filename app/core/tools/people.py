@@ -86,7 +86,7 @@ class PeopleTools:
             arguments.get("options", ()),
             free_text=arguments.get("free_text", False),
         )
-        patience = min(arguments.get("wait_seconds", LONGEST_SECONDS), caller.waits_seconds)
+        patience = min(arguments.get("wait_seconds", LONGEST_SECONDS), caller.patience)
         ask = await self._asking.ask(caller.session.id, request, patience=patience)
         if ask is None:
             raise ToolRefused(wording.NO_TURN)

@@ -146,13 +146,15 @@ class PlaceTools:
         folder = context.workspaces.folder(caller.session)
         folders = [each for each in (folder, own) if each is not None and each.is_dir()]
         try:
-            file = await asyncio.to_thread(context.outgoing.pick, arguments["path"], folders)
+            file, at = await asyncio.to_thread(context.outgoing.pick, arguments["path"], folders)
         except NotTaken as reason:
             raise ToolRefused(wording.FILE_REFUSED.format(why=reason)) from reason
         words = self._voice(caller, wording.MADE.format(files=listed((file,))))
         entry = Entry("notice", words, data={"files": [asdict(file)]})
         content = self._show_file(home, file, words)
         await self._say(caller, home, "gave", file.url, content, entry, most=FILES)
+        if at == own:
+            await asyncio.to_thread(context.outgoing.drop, arguments["path"], own)
         return {"state": "posted", "name": file.name, "size": size_words(file.size)}
 
     def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:

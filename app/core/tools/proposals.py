@@ -22,7 +22,7 @@ from app.errors import RepositoryError
 from app.markdown.hidden import strip
 
 SHIP_SECONDS: Final = 280.0
-"""How long a call may push: a person may have to allow it first."""
+"""How long a call may push, unless the agent's program gives up sooner."""
 TITLE_CHARACTERS: Final = 200
 BODY_CHARACTERS: Final = 20_000
 EXCERPT_CHARACTERS: Final = 8_000
@@ -90,7 +90,7 @@ class ProposalTools:
         messages = context.turns.messages(turn.id)
         work = Work(title or session.title, messages, session.link, turn.continued)
         try:
-            async with asyncio.timeout(SHIP_SECONDS):
+            async with asyncio.timeout(min(SHIP_SECONDS, caller.patience)):
                 made = await context.workspaces.propose(session, work, title=title, body=body)
         except RepositoryError as error:
             raise ToolRefused(context.vault.redact(str(error))) from error

@@ -21,6 +21,10 @@ class ToolRefused(BridgeError):
     """A tool cannot do what it was called for; the message tells the agent why, and what to do."""
 
 
+MARGIN_SECONDS: Final = 5.0
+"""Time for a result to arrive before the agent's program stops waiting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The agent that calls a tool, in the turn that it is working on."""
@@ -29,6 +33,11 @@ class Caller:
     turn: Turn
     waits_seconds: float = WAITS_SECONDS
     """How long its program waits for the result; a tool that takes longer answers before."""
+
+    @property
+    def patience(self) -> float:
+        """How long a tool may take, so that its result still arrives."""
+        return max(0.0, self.waits_seconds - MARGIN_SECONDS)
 
     @property
     def agent(self) -> str:

@@ -54,8 +54,17 @@ class Toolbox:
         session = self._sessions.session(session_id)
         return () if session is None else self.tools(session.key.agent)
 
-    async def call(self, session_id: int, name: str, arguments: Arguments) -> Result:
+    async def call(
+        self,
+        session_id: int,
+        name: str,
+        arguments: Arguments,
+        *,
+        check: Callable[[Tool, Arguments], Arguments] = lambda _tool, given: given,
+    ) -> Result:
         """Let the agent of a session use a tool, in the turn that it is working on.
+
+        `check` compares the arguments with the schema, and returns them complete.
 
         Raises:
             BridgeError: it may not, or the tool cannot do it; the message is for the agent.
@@ -70,6 +79,7 @@ class Toolbox:
         turn = None if turn_id is None else self._turns.turn(turn_id)
         if turn is None or turn.stopped or turn.state is not TurnState.PROMPTED:
             raise ToolRefused(wording.NO_TURN)
+        arguments = check(tool, arguments)
         self._counters.count("tool_calls", agent=session.key.agent, tool=name)
         if tool.brings_words and not session.read_others:
             await self._sessions.reads_others(session_id)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.delegation.types import DelegationLimits, NewDelegation, WorkspaceKind
 from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
-from tests.support.pair import BRANCH, pair
+from app.core.workspaces import Work
+from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET
 
 
@@ -137,3 +139,44 @@ async def test_a_diff_with_a_secret_loses_it_before_an_agent_reads_it(tmp_path: 
 
         assert "leak.txt" in joined.data[0][1]
         assert not any(SECRET in each for each in words(joined))
+
+
+def errand(here: Pair, workspace: WorkspaceKind) -> NewDelegation:
+    """Have demo ask codex to do something."""
+    demo = here.session("demo").id
+    return NewDelegation("spawn", "codex", demo, None, "do it", ANN, workspace=workspace)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "seen", "branch"),
+    [
+        ("new-branch", False, "agent/codex/agents-1-do-it"),
+        ("same-branch", True, BRANCH),
+        ("read-only", True, ""),
+        ("", True, ""),
+    ],
+)
+async def test_an_agent_that_was_asked_sees_and_pushes_what_was_said(
+    tmp_path: Path, workspace: WorkspaceKind, seen: bool, branch: str
+) -> None:
+    async with pair(tmp_path) as here:
+        await here.begin("demo")
+        await here.end("demo", one="of demo")
+        begun = await here.stores.delegations.begin(errand(here, workspace), DelegationLimits())
+        assert begun.delegation is not None
+        child = here.stores.sessions.session(begun.delegation.session)
+        assert child is not None
+
+        await here.provider.join(child, here.target, ["do it"])
+        folder = (await here.provider.open(child, here.target)).folder
+
+        assert (folder / "one.txt").exists() is seen
+        assert here.provider.view(child, here.target).branch == branch
+        (folder / "two.txt").write_text("of codex")
+        await here.provider.ship(child, here.target, Work("Do it", ()))
+        await here.provider.close(child.id)
+        pushed = {BRANCH, "main", branch} - {""}
+        assert set(here.yard.server.branches("acme/app")) == pushed
+        joined, own = await here.begin("demo")
+        assert (own / "two.txt").exists() is (branch == BRANCH)
+        assert bool(joined.notes) is (branch == BRANCH)

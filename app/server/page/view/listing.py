@@ -75,7 +75,12 @@ def _line(
         path=path_of(thread.place),
         title=title_of(thread),
         words=" · ".join(filter(None, (cast.label_of(thread.place.service), agents))),
-        dot=dot_of((shown_state(each), each.failed, each.updated_at) for each in thread.sessions),
+        dot=dot_of(
+            (
+                *((shown_state(each), each.failed, each.updated_at) for each in thread.sessions),
+                *((each.state, False, 0.0) for each in thread.helpers),
+            )
+        ),
         current=thread.place == current,
         at=thread.last.at,
         last=thread.last.id,

@@ -455,6 +455,10 @@ class Fold:
                 str(data.get("url", "")),
             )
             self._put(turn.body, known, turn)
+        if isinstance(turn, Errand) and known.agent != turn.agent:
+            # It is shown where people talk, and asked by the agent that works for the one there.
+            known.agent = turn.agent
+            self._mark(known)
         if data["state"] != "open":
             known.state, known.note = str(data["state"]), row.text
             known.answer, known.closed = str(data.get("answer", "")), row.at

@@ -305,8 +305,13 @@ class Place:
 
     @property
     def dot(self) -> Dot:
-        """The worst of its members' states."""
-        return dot_of((each.state, each.failed, each.updated) for each in self.members)
+        """The worst state of its members and of those who work for them."""
+        return dot_of(
+            (
+                *((each.state, each.failed, each.updated) for each in self.members),
+                *((each.state, False, 0.0) for each in self.errands),
+            )
+        )
 
     @property
     def linked(self) -> set[int]:

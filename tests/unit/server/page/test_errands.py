@@ -142,6 +142,36 @@ async def test_it_is_found_in_the_thread_where_it_began_and_is_none_of_its_own(
     assert below not in found
 
 
+async def test_a_thread_is_marked_by_who_works_for_its_agents(desk: Office) -> None:
+    path, caller, _, errand = await ask_codex(desk)
+    await desk.end(caller)
+    await desk.begin(errand)
+
+    working = await desk.page(path)
+    await desk.write(errand, Entry("notice", "", data={"end": "done"}))
+    await desk.end(errand)
+    done = await desk.page(path)
+
+    assert 'data-mark="work"' in working
+    assert '<i class="dot work"></i><h1' in working
+    assert 'data-mark="work"' not in done
+    assert '<i class="dot work"></i><h1' not in done
+
+
+async def test_what_it_asks_people_names_it_in_the_thread_where_it_began(desk: Office) -> None:
+    path, caller, _, errand = await ask_codex(desk)
+    asked = {"ask": 7, "state": "open", "options": [], "call": "c1"}
+    await desk.write(caller, Entry("ask", "Write a.txt", data=asked))
+    await desk.write(errand, Entry("ask", "Write a.txt", data=asked))
+
+    page = await desk.page(path)
+
+    ask = part(page, "a7")
+    assert "Codex asks:" in ask.text
+    assert part(page, f"t{errand.turn}-body").text.strip() == ""
+    assert "waiting for an answer" in part(page, f"t{errand.turn}-head").text
+
+
 async def test_a_new_thread_proposes_the_agent_that_a_person_used_last(desk: Office) -> None:
     await ask_codex(desk)
 
