@@ -64,7 +64,8 @@ def test_the_older_name_of_claude_is_known() -> None:
 def test_claude_is_kept_from_loading_settings_out_of_a_checkout() -> None:
     claude = programs()["claude"]
 
-    assert claude.session_meta == {"claudeCode": {"options": {"settingSources": ["user"]}}}
+    options = claude.session_meta["claudeCode"]["options"]
+    assert options == {"settingSources": ["user"], "allowedTools": ["mcp__bridge"]}
 
 
 @pytest.mark.parametrize(
