@@ -50,9 +50,10 @@ def test_an_agent_is_set_to_the_mode_that_asks_unless_its_entry_names_another(
 
 
 def test_what_keeps_a_checkout_out_goes_along_with_every_start(tmp_path: Path) -> None:
-    meta = launch(tmp_path, driver="claude").meta
+    options = {"settingSources": ["user"], "allowedTools": ["mcp__bridge"]}
+    settings = {"claudeCode": {"options": options}}
 
-    assert meta["claudeCode"]["options"]["settingSources"] == ["user"]
+    assert launch(tmp_path, driver="claude").meta == settings
     assert launch(tmp_path, driver="codex").trailing_slash
     assert launch(tmp_path, driver="opencode").obeys[0] == ".opencode"
     assert launch(tmp_path, driver="qwen").environment("m")["QWEN_CODE_SAFE_MODE"] == "1"
