@@ -92,13 +92,17 @@ class ToolDoors:
         await self._tasks.close()
 
     async def open(self, session: Session) -> ToolDoor | None:
-        """Open a door for a new process of a session; None if its agent may use no tool."""
+        """Open a door for a new process of a session; None if its agent can use no tool."""
         tools = self._toolbox.tools(session.key.agent)
         if not tools:
             return None
         token = secrets.token_urlsafe(32)
         folder = self._folder / secrets.token_hex(8)
-        listener = await asyncio.to_thread(_listen, folder)
+        try:
+            listener = await asyncio.to_thread(_listen, folder)
+        except OSError as error:
+            logger.warning("no tools for this agent: %s; check the disk of DATA_DIR", error)
+            return None
         self._listening[token] = listening = _Listening(self._configure(), folder)
         self._holders[token] = _Holder(session)
         await listening.start(listener)

@@ -38,7 +38,7 @@ class ToolDoors(Protocol):
     """Opens doors."""
 
     async def open(self, session: Session) -> ToolDoor | None:
-        """Open a door for a new process of a session; None if its agent may use no tool."""
+        """Open a door for a new process of a session; None if its agent can use no tool."""
         ...
 
     async def shut(self, door: ToolDoor) -> None:
