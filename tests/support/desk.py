@@ -517,6 +517,7 @@ def _joined(
         name_asker=lambda session: (
             rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
         ),
+        find_voice=lambda session: showing.voice_of(session),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
