@@ -85,7 +85,7 @@ async def test_with_one_process_the_call_ends_at_its_bound_and_the_other_works_a
         await desk.reached(asked(desk).turn, "done")
 
 
-async def test_the_time_of_a_turn_stands_still_while_it_waits_for_another_agent(
+async def test_the_time_of_a_turn_is_paused_while_it_waits_for_another_agent(
     running: Open, clock: ManualClock
 ) -> None:
     async with running(replace(TEAM, turn_seconds=1000)) as desk:
