@@ -16,6 +16,11 @@ from tests.support.clock import ManualClock
 pytestmark = pytest.mark.anyio
 
 
+async def for_ever() -> None:
+    """Wait for nothing that happens."""
+    await asyncio.Event().wait()
+
+
 async def test_a_folder_that_only_one_may_use_is_lent_meanwhile() -> None:
     clock, lock, tasks = ManualClock(), asyncio.Lock(), Tasks("a turn")
     mine, theirs = Hold(lock), Hold(lock)
@@ -47,7 +52,7 @@ async def test_at_the_bound_a_turn_goes_on_without_the_folder_and_takes_it_when_
 
         async def work_for_ever() -> None:
             await theirs.take()
-            await asyncio.Event().wait()
+            await for_ever()
 
         waiting = asyncio.ensure_future(waits.wait(1, work_for_ever(), 60))
         await clock.asleep(1)
@@ -65,7 +70,7 @@ async def test_a_turn_that_is_over_waits_no_longer_and_keeps_what_it_waited_for(
     clock, tasks = ManualClock(), Tasks("a turn")
     async with asyncio.timeout(5), Slots(1).one() as slot:
         waits = TurnWaits(clock, slot, WorkTimer(clock), tasks)
-        waiting = asyncio.ensure_future(waits.wait(7, asyncio.Event().wait(), 60))
+        waiting = asyncio.ensure_future(waits.wait(7, for_ever(), 60))
         await clock.asleep(1)
 
         waits.close()
