@@ -19,6 +19,7 @@ from bench import (
     changes,
     clone,
     cold,
+    delegation,
     memory,
     page,
     report,
@@ -56,6 +57,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "page": page.measure,
     "changes": changes.measure,
     "tools": tools.measure,
+    "delegation": delegation.measure,
 }
 
 

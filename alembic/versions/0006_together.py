@@ -11,6 +11,9 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.add_column(
+        "message", sa.Column("speaker_number", sa.String, nullable=False, server_default="")
+    )
     op.add_column("ask", sa.Column("host", sa.Integer))
     op.add_column("ask", sa.Column("speaker", sa.String, nullable=False, server_default=""))
     op.add_column(

@@ -54,7 +54,7 @@ class Speaker:
     name: str
     kind: Literal["person", "agent", "bot"] = "person"
     number: str = field(default="", compare=False)
-    """A stable id where `id` is a name that can change hands; not stored."""
+    """A stable id where `id` is a name that can change hands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,7 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
             "message_id": said.message_id,
             "speaker_id": said.speaker.id,
             "speaker_kind": said.speaker.kind,
+            "speaker_number": said.speaker.number,
             "link": said.link,
             "files": data["files"],
             "pointed": said.pointed,

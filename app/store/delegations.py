@@ -28,7 +28,7 @@ from app.core.schedules.runs import RUN
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of
-from app.store.commits.endings import stop_turn
+from app.store.commits.endings import stop_errands
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.posts import insert_post
@@ -174,7 +174,7 @@ class DelegationRows:
 
         def write(connection: Connection) -> list[int]:
             asked = delegation.c.id.in_(delegations)
-            return _stop(connection, asked, self._now())
+            return stop_errands(connection, asked, self._now())
 
         return await self._database.writer.run(write)
 
@@ -191,7 +191,7 @@ class DelegationRows:
             now, posts = self._now(), list[int]()
             for root, since in _open_trees(connection):
                 if since + seconds <= now:
-                    posts += _stop(connection, in_tree(root), now)
+                    posts += stop_errands(connection, in_tree(root), now)
                     mark = f"limit:time:{root['root_turn'] or 0}:{since}"
                     posts += _tell_limit(connection, root, "time", mark, now)
             return posts
@@ -275,16 +275,6 @@ def _begin(
     made = connection.execute(insert(delegation).values(row).returning(delegation.c.id))
     found = connection.execute(_ONE, {"of": made.scalar_one()}).one()
     return Begun(delegation_of(found), posts=(post,))
-
-
-def _stop(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
-    """Stop the open turns of some delegations."""
-    turns = connection.execute(
-        select(delegation.c.turn)
-        .join(turn, turn.c.id == delegation.c.turn)
-        .where(which, OPEN_TURN, turn.c.stopped.is_(False))
-    )
-    return [post for each in turns.scalars().all() for post in stop_turn(connection, each, now)]
 
 
 def _open_trees(connection: Connection) -> list[tuple[dict[str, int | None], float]]:

@@ -181,6 +181,8 @@ message = Table(
     Column("message_id", String, nullable=False),
     Column("speaker_id", String, nullable=False),
     Column("speaker_kind", String, nullable=False),
+    # A stable id where `speaker_id` is a name that can change hands.
+    Column("speaker_number", String, nullable=False, server_default=""),
     Column("link", Text, nullable=False, server_default=""),
     Column("files", JSON, nullable=False),
     Column("pointed", Kept, nullable=False, server_default=""),

@@ -23,7 +23,9 @@ from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.tables import (
     ASK_STAYS,
+    OPEN_TURN,
     ask,
+    delegation,
     heard,
     message,
     sealed,
@@ -71,6 +73,12 @@ _HEARERS = (
     .where(heard.c.message.in_(select(heard.c.message).where(heard.c.turn == bindparam("of"))))
 )
 
+_ERRANDS = (
+    select(delegation.c.id)
+    .join(turn, turn.c.id == delegation.c.turn)
+    .where(delegation.c.caller_session == bindparam("of"), OPEN_TURN, turn.c.stopped.is_(False))
+    .limit(1)
+)
 
 _START = (
     update(turn)
@@ -140,6 +148,10 @@ class Turns:
             .where(turn.c.session == session_id, turn.c.state == TurnState.QUEUED)
         )
         return int(row[0]) if row else 0
+
+    def has_errands(self, session_id: int) -> bool:
+        """Tell whether other agents still work on what a session asked for."""
+        return self._database.one(_ERRANDS, of=session_id) is not None
 
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""

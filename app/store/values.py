@@ -96,7 +96,7 @@ def turn_error(stored: str) -> str:
 def message_of(row: Row[Any]) -> Message:
     """Read a message."""
     return Message(
-        speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind),
+        speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind, number=row.speaker_number),
         text=row.text,
         message_id=row.message_id,
         at=row.at,

@@ -66,14 +66,14 @@ def test_a_turn_that_asks_for_everything_is_stopped_at_its_limit(bridge: Observe
 
 
 def test_stop_ends_the_tree_and_leaves_no_turn(bridge: Observed) -> None:
-    waits = message("codex", message("third", "hang"))
+    waits = message("codex", message("third", "slow 600"))
     number = bridge.begin("stopped", waits)
     bridge.wait(
         lambda: (
             bool(bridge.agent_pids("third"))
             and bridge.rows(
                 "select count(*) from delegation join turn on turn.id = delegation.turn "
-                "where delegation.task = 'hang' and turn.state = 'prompted'"
+                "where delegation.task = 'slow 600' and turn.state = 'prompted'"
             )
             == [(1,)]
         ),

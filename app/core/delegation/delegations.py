@@ -141,6 +141,8 @@ class Delegations:
         found = None if called is None else self._roster.find(called)
         if found is None or not self._may_ask(agent, found.name):
             raise Conflict(wording.NO_AGENT.format(name=name))
+        if found.id == agent:
+            raise Conflict(wording.SELF)
         availability = self._roster.availability(found.id)
         if availability.state != "ready":
             raise Conflict(wording.CANNOT_WORK.format(agent=found.title, why=availability.words))

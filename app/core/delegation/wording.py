@@ -15,12 +15,13 @@ LIMITS: Final[dict[Limit, str]] = {
     ),
     "depth": "You were asked by another agent and must not ask further ones. Do it yourself.",
     "turn": "You asked as often as one turn may. Go on with the answers that you have.",
-    "tree": "The agents that work on this asked as often as they may. Go on without asking.",
-    "hour": "As many turns as may began here within an hour. Go on without asking.",
-    "time": "The agents worked on this for as long as they may. Finish with what you have.",
-    "budget": "This has cost as much as it may. Finish with what you have.",
+    "tree": "The agents that work on this asked as often as they may, until a person speaks.",
+    "hour": "As many turns as may began here within an hour, until a person speaks.",
+    "time": "The agents worked on this for as long as they may, until a person speaks.",
+    "budget": "This has cost as much as it may, until a person speaks.",
 }
-TOLD: Final = " People here were told; a message of a person lets agents go on."
+TOLD: Final = " People here were told. Finish with what you have."
+SELF: Final = "You cannot ask yourself."
 
 NO_AGENT: Final = "There is no agent {name!r} for you. Use agents_list to see whom you may ask."
 REMOVED: Final = "The agent {name!r} was removed. Use agents_list to see whom you may ask."

@@ -109,6 +109,10 @@ class TurnStore(Protocol):
         """Count the turns of a session that wait."""
         ...
 
+    def has_errands(self, session: int) -> bool:
+        """Tell whether other agents still work on what a session asked for."""
+        ...
+
     async def starting(self, turn: int) -> bool:
         """Take a queued turn; False if it is no longer queued."""
         ...

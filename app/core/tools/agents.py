@@ -85,7 +85,7 @@ class AgentTools:
             Tool(
                 "agents_message",
                 "Ask another agent to do something, and get its answer. It works in a "
-                "conversation of its own, with its own tools and rights, for the same person as "
+                "separate conversation, with its own tools and rights, for the same person as "
                 "you do. People see that you asked, and what it does.",
                 {
                     "to": _TO,
@@ -119,7 +119,7 @@ class AgentTools:
                         "enum": ["new-branch", "same-branch", "read-only"],
                         "default": "new-branch",
                         "description": (
-                            "What it works on. new-branch: a branch of its own. same-branch: your "
+                            "What it works on. new-branch: another branch. same-branch: your "
                             "branch, with what you have pushed. read-only: your branch for "
                             "reading."
                         ),

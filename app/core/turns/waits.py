@@ -1,4 +1,4 @@
-"""Lets a turn wait for other agents: without a slot and a folder, while its time stands still."""
+"""Lets a turn wait for other agents: without a slot and a folder, while its time is paused."""
 
 from __future__ import annotations
 

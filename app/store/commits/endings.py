@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
@@ -70,7 +70,7 @@ def end_parked(connection: Connection, session_id: int, now: float) -> list[int]
         for turn_id in parked.scalars().all()
         for post in (
             *end_waiting(connection, turn_id, STOPPED, now),
-            *stop_children(connection, turn_id, now),
+            *stop_errands(connection, delegation.c.caller_turn == turn_id, now),
         )
     ]
 
@@ -152,14 +152,14 @@ def stop_session(
         .where(of_session, turn.c.state.in_((*RUNNING, TurnState.QUEUED)))
         .order_by(turn.c.id)
     ).first()
-    if first is None:
-        return ended
-    connection.execute(
-        update(turn)
-        .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
-        .values(held=True)
-    )
-    return ended + stop_turn(connection, first.id, now)
+    if first is not None:
+        connection.execute(
+            update(turn)
+            .where(of_session, turn.c.state == TurnState.QUEUED, turn.c.id != first.id)
+            .values(held=True)
+        )
+        ended += stop_turn(connection, first.id, now)
+    return ended + stop_errands(connection, delegation.c.caller_session == session_id, now)
 
 
 def stop_turn(connection: Connection, turn_id: int, now: float) -> list[int]:
@@ -174,17 +174,17 @@ def stop_turn(connection: Connection, turn_id: int, now: float) -> list[int]:
         posts = end_turn(connection, turn_id, TurnState.CANCELLED, ended_by(STOPPED), now)
         # A turn that never started has no rows, and its notice must not split another turn's rows.
         say(connection, row.session, None, STOPPED, now)
-    return posts + stop_children(connection, turn_id, now)
+    return posts + stop_errands(connection, delegation.c.caller_turn == turn_id, now)
 
 
-def stop_children(connection: Connection, turn_id: int, now: float) -> list[int]:
-    """Stop what agents were asked for by a turn and have not finished."""
-    children = connection.execute(
+def stop_errands(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
+    """Stop what agents were asked for and have not finished, and all that this led to."""
+    still = connection.execute(
         select(delegation.c.turn)
         .join(turn, turn.c.id == delegation.c.turn)
-        .where(delegation.c.caller_turn == turn_id, OPEN_TURN, turn.c.stopped.is_(False))
+        .where(which, OPEN_TURN, turn.c.stopped.is_(False))
     )
-    return [post for each in children.scalars().all() for post in stop_turn(connection, each, now)]
+    return [post for each in still.scalars().all() for post in stop_turn(connection, each, now)]
 
 
 def drop_queued(connection: Connection, session_id: int, now: float) -> list[int]:

@@ -91,9 +91,9 @@ async def test_a_hidden_agent_is_reachable_by_name(desk: Desk) -> None:
 
 async def test_a_denied_agent_is_refused_as_one_that_does_not_exist(desk: Desk) -> None:
     denied = await during(desk, "agents_message", to="denied", text="look", mode="async")
-    unknown = await during(desk, "agents_message", to="nobody", text="look", mode="async")
+    unknown = await during(desk, "agents_message", to="unknown", text="look", mode="async")
 
-    assert denied["error"].replace("denied", "nobody") == unknown["error"]
+    assert denied["error"].replace("denied", "unknown") == unknown["error"]
 
 
 async def test_an_agent_that_cannot_work_is_refused_with_the_reason(desk: Desk) -> None:

@@ -18,6 +18,7 @@ from app.core.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.colleagues import Asking, Working, asked, die, has_asked, message
 from tests.support.desk import Desk, Rules, running_desk
+from tests.support.memory import heard
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +85,7 @@ async def test_with_one_process_the_call_ends_at_its_bound_and_the_other_works_a
         await desk.reached(asked(desk).turn, "done")
 
 
-async def test_the_time_of_a_turn_stands_still_while_it_waits_for_another_agent(
+async def test_the_time_of_a_turn_is_paused_while_it_waits_for_another_agent(
     running: Open, clock: ManualClock
 ) -> None:
     async with running(replace(TEAM, turn_seconds=1000)) as desk:
@@ -109,6 +110,19 @@ async def test_stop_on_the_caller_stops_all_that_it_asked_for(running: Open) -> 
         await desk.manager.stop(desk.session().id)
 
         await desk.reached(turn, "cancelled")
+        await desk.reached(asked(desk).turn, "cancelled")
+
+
+async def test_stop_reaches_what_goes_on_after_the_turn_that_asked(running: Open) -> None:
+    async with running(TEAM) as desk:
+        Asking(desk, calls=(message(mode="async"),))
+        codex = Working(desk)
+        (turn,) = await desk.ask("demo")
+        await desk.reached(turn, "done")
+        await codex.begun()
+
+        await desk.hear(replace(heard("stop"), mentions=("demo",)))
+
         await desk.reached(asked(desk).turn, "cancelled")
 
 
