@@ -116,6 +116,20 @@ async def test_its_own_page_shows_the_task_as_a_message(desk: Office) -> None:
     assert 'href="/fork' not in page
 
 
+async def test_what_that_one_asks_is_shown_under_it_and_on_its_page(desk: Office) -> None:
+    path, _, below, errand = await ask_codex(desk)
+    await desk.begin(errand)
+    deeper = await ask_agent(desk.stores, errand, "gemini", "count the tests", name="Codex")
+    await desk.write(TurnRef(deeper.session, deeper.turn), Entry("text", "Forty-two."))
+
+    for where in (path, below):
+        page = await desk.page(where)
+        line = part(page, f"t{deeper.turn}")
+        assert line.tag == "details"
+        assert "Forty-two." in line.text
+        assert "count the tests" in part(page, f"t{errand.turn}-body").text
+
+
 async def test_stopping_it_stops_it_alone(desk: Office) -> None:
     _, _, below, errand = await ask_codex(desk)
     await desk.begin(errand)
