@@ -132,15 +132,19 @@ class Ledger:
 
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
         deadline = self._clock.now() + seconds
+        # In a thread: comparing a large file before and after takes a while.
+        request = await asyncio.to_thread(self._prepare, request, ref)
+        opened = await self._asks.open(request, ref, deadline=deadline)
+        return None if opened is None else await self._wait_for(opened, ref)
+
+    def _prepare(self, request: AskRequest, ref: TurnRef) -> AskRequest:
+        """Make an ask fit to be shown where people see it."""
         session = self._sessions.session(ref.session)
         link = self._page(session.place) if session else ""
         if name := self._name_asker(session) if session else "":
             title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
             request = replace(request, title=title)
-        # In a thread: comparing a large file before and after takes a while.
-        request = await asyncio.to_thread(self.presentable, request, link)
-        opened = await self._asks.open(request, ref, deadline=deadline)
-        return None if opened is None else await self._wait_for(opened, ref)
+        return self.presentable(request, link)
 
     async def _wait_for(
         self, opened: OpenedAsk, ref: TurnRef, *, patience: float | None = None
@@ -183,9 +187,7 @@ class Ledger:
             shown = self._asks.open_in(ref.session)
             if len(shown) >= SHOWN_AT_ONCE and not self._asks.is_known(request, ref):
                 raise Conflict(wording.TOO_MANY_OPEN.format(most=SHOWN_AT_ONCE))
-            session = self._sessions.session(ref.session)
-            request = self.presentable(request, self._page(session.place) if session else "")
-            deadline = self._clock.now() + seconds
+            request, deadline = self._prepare(request, ref), self._clock.now() + seconds
             opened = await self._asks.open(request, ref, deadline=deadline)
         if opened is None:
             return None
