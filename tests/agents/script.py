@@ -3,7 +3,8 @@
 It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
 `say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Whatever else an agent asks its
 model (a title, a summary, a suggestion for the next prompt) gets a short answer that fits
-anything.
+anything. Asked by the bridge for a review, it requests changes to a line of `work.txt` that is
+broken, and asked to answer one, it repairs that line.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "The t
 """How a model asks for a command to run outside of the agent's own sandbox, where it has one."""
 STOPPED = re.compile(r"not permitted|permission denied|read-only file system", re.IGNORECASE)
 LINE = re.compile(r"^\s*(say|run|tool|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+REVIEW, REVIEWED = "Review the work of ", " reviewed your work on "
+"""How the bridge asks for a review, and for an answer to one."""
 FILLER = "No hurry."
 _NUMBERS = count(1)
 
@@ -61,7 +64,7 @@ class Question:
                 results.append(text)
             elif text.strip():
                 words.append(text)
-                if LINE.search(text):
+                if LINE.search(text) or REVIEW in text or REVIEWED in text:
                     results.clear()
         return cls(tuple(words), tuple(tools), tuple(results), stream)
 
@@ -97,6 +100,8 @@ def reply(question: Question) -> Reply:
         return Call(_new_id(), shell.name, {**_arguments(shell, _asked_for(question)), **ESCALATED})
     if question.results:
         return _words(f"It came to this: {question.results[-1][:500]}")
+    if (asked := _as_colleague(question, shell)) is not None:
+        return asked
     if command == "say":
         return _words(argument)
     if command == "slow":
@@ -109,6 +114,20 @@ def reply(question: Question) -> Reply:
     if command == "tool":
         return _tool_call(question, argument)
     return _words("Fine.")
+
+
+def _as_colleague(question: Question, shell: Tool | None) -> Reply | None:
+    """Review a diff, or repair what a review found."""
+    told = question.told[-1] if question.told else ""
+    if REVIEW in told:
+        is_broken = re.search(r"^\+.*broken", told, re.MULTILINE) is not None
+        found = [{"path": "work.txt", "line": 1, "body": "This is broken."}] if is_broken else []
+        verdict = "request_changes" if is_broken else "approve"
+        given = {"verdict": verdict, "body": "I read the diff.", "comments": found}
+        return _tool_call(question, f"review_submit {json.dumps(given)}")
+    if REVIEWED in told and shell is not None:
+        return Call(_new_id(), shell.name, _arguments(shell, "echo repaired > work.txt"))
+    return None
 
 
 def _tool_call(question: Question, argument: str) -> Reply:

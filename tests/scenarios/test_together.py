@@ -9,6 +9,8 @@ import pytest
 from tests.support.company import Company, open_company, pulls, states
 from tests.support.slack import SECONDS
 
+pytestmark = pytest.mark.timeout(240)  # four turns one after another, also on a full machine
+
 
 @pytest.fixture(scope="module")
 def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:

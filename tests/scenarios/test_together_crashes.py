@@ -39,6 +39,9 @@ POINTS: list[Point] = [
 ]
 
 
+pytestmark = pytest.mark.timeout(240)  # four turns one after another, also on a full machine
+
+
 @pytest.fixture(scope="module")
 def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
     with open_company(tmp_path_factory.mktemp("company")) as company:

@@ -37,6 +37,8 @@ class SlackWorld:
     """Agents of the bridge without an app here."""
     page: bool = False
     """Whether the agents are on the page too."""
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The entries of agents that are no demo agents."""
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
@@ -62,7 +64,10 @@ class SlackWorld:
         self.bridge = BridgeProcess(
             self.folder,
             self.platform,
-            agents={name: demo(**self.entry) for name in (*self.agents, *self.elsewhere)},
+            agents={
+                name: self.entries.get(name) or demo(**self.entry)
+                for name in (*self.agents, *self.elsewhere)
+            },
             settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
             speed=self.speed,
             page=self.page,

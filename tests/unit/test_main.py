@@ -50,7 +50,8 @@ def test_an_agent_is_set_to_the_mode_that_asks_unless_its_entry_names_another(
 
 
 def test_what_keeps_a_checkout_out_goes_along_with_every_start(tmp_path: Path) -> None:
-    settings = {"claudeCode": {"options": {"settingSources": ["user"]}}}
+    options = {"settingSources": ["user"], "allowedTools": ["mcp__bridge"]}
+    settings = {"claudeCode": {"options": options}}
 
     assert launch(tmp_path, driver="claude").meta == settings
     assert launch(tmp_path, driver="codex").trailing_slash

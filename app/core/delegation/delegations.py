@@ -7,10 +7,10 @@ use the agent that is asked, which then works under its own lists and policy.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from app.core.adapters import Adapter
 from app.core.delegation import wording
@@ -55,7 +55,7 @@ class Engine(TurnEngine, Protocol):
         self,
         session: int,
         delegation: int,
-        ended: Callable[[], Awaitable[None]],
+        ended: Callable[[], Coroutine[Any, Any, None]],
         *,
         seconds: float,
     ) -> Literal["ended", "late", "over"]:

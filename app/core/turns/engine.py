@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from typing import Any
 
 from app.core import wording
 from app.core.keys import PlaceKey
@@ -85,7 +86,7 @@ class EmbeddedTurnEngine:
         self,
         session_id: int,
         delegation: int,
-        ended: Callable[[], Awaitable[None]],
+        ended: Callable[[], Coroutine[Any, Any, None]],
         *,
         seconds: float,
     ) -> Outcome:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Literal
+from collections.abc import Coroutine
+from typing import Any, Literal
 
 from app.core.ports import Clock
 from app.core.repositories.hold import Hold
@@ -34,15 +34,17 @@ class TurnWaits:
         """End every wait: the turn has no agent that waits any more."""
         self._over.set()
 
-    async def wait(self, delegation: int, ended: Awaitable[None], seconds: float) -> Outcome:
+    async def wait(
+        self, delegation: int, ended: Coroutine[Any, Any, None], seconds: float
+    ) -> Outcome:
         """Wait until a delegation has ended, at most this long.
 
         The turn goes on at the bound even if its slot is not free by then: it takes the slot as
         soon as it is.
         """
-        waiting = asyncio.ensure_future(ended)
-        bound = asyncio.ensure_future(self._clock.sleep(seconds))
-        over = asyncio.ensure_future(self._over.wait())
+        waiting = self._tasks.start(ended, name=f"delegation {delegation}")
+        bound = self._tasks.start(self._clock.sleep(seconds), name="patience")
+        over = self._tasks.start(self._over.wait(), name="end of the turn")
         self.awaited.add(delegation)
         self._slot.lay_down()
         self.hold.leave()
