@@ -139,14 +139,18 @@ class Ledger:
 
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
         deadline = self._clock.now() + seconds
+        request = await self._prepare(request, ref)
+        opened = await self._asks.open(request, ref, deadline=deadline)
+        return None if opened is None else await self._wait_for(opened, ref)
+
+    async def _prepare(self, request: AskRequest, ref: TurnRef) -> AskRequest:
+        """Make an ask fit to be shown where people see it."""
         session = self._sessions.session(ref.session)
         link = self._page(session.place) if session else ""
         if session is not None:
             request = await self._address(request, session)
         # In a thread: comparing a large file before and after takes a while.
-        request = await asyncio.to_thread(self.presentable, request, link)
-        opened = await self._asks.open(request, ref, deadline=deadline)
-        return None if opened is None else await self._wait_for(opened, ref)
+        return await asyncio.to_thread(self.presentable, request, link)
 
     async def _address(self, request: AskRequest, session: Session) -> AskRequest:
         """Have an agent that works for another one ask itself, or name it where that one asks."""
@@ -198,9 +202,8 @@ class Ledger:
             shown = self._asks.open_in(ref.session)
             if len(shown) >= SHOWN_AT_ONCE and not self._asks.is_known(request, ref):
                 raise Conflict(wording.TOO_MANY_OPEN.format(most=SHOWN_AT_ONCE))
-            session = self._sessions.session(ref.session)
-            request = self.presentable(request, self._page(session.place) if session else "")
             deadline = self._clock.now() + seconds
+            request = await self._prepare(request, ref)
             opened = await self._asks.open(request, ref, deadline=deadline)
         if opened is None:
             return None

@@ -106,6 +106,7 @@ class AgentTools:
                 },
                 ("agents.ask",),
                 self._message,
+                brings_words=True,
             ),
             Tool(
                 "agents_spawn",
@@ -150,6 +151,7 @@ class AgentTools:
                 },
                 ("agents.read",),
                 self._result,
+                brings_words=True,
             ),
             Tool(
                 "agents_stop",

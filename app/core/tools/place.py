@@ -179,7 +179,7 @@ class PlaceTools:
         *,
         most: int,
     ) -> None:
-        """Post something once, whatever happens to the call."""
+        """Post something once, also if the call is repeated."""
         context = self._context
         digest = hashlib.sha256(name.encode()).hexdigest()[:32]
         new = NewPost(

@@ -77,7 +77,7 @@ ASK_PERSON: Final = (
     "your turn: the answer then begins your next turn. At most three questions are open at once."
 )
 STILL_OPEN: Final = (
-    "Nobody answered yet; the question stays open. Go on with what does not depend on it, call "
+    "There is no answer yet; the question stays open. Go on with what does not depend on it, call "
     "this tool again with the same question and options to keep waiting, or end your turn: the "
     "answer then begins your next turn. If another agent asked you, the question closes when your "
     "turn ends."

@@ -135,13 +135,15 @@ async def _read_all(
     api: GithubApi, repository: str, pull: Pull, us: Identities
 ) -> tuple[list[CheckRun], list[Status]]:
     """Read the checks and statuses of a pull request; none where that is not allowed."""
+    runs: list[CheckRun] = []
+    statuses: list[Status] = []
     try:
         found = await api.check_runs(repository, pull.head.sha)
+        runs = [each for each in found if not us.is_app(each.app)]
         statuses = await api.statuses(repository, pull.head.sha)
     except PostRejected as error:
         logger.info("cannot read the checks of %s: %s", pull.html_url, error)
-        return [], []
-    return [each for each in found if not us.is_app(each.app)], statuses
+    return runs, statuses
 
 
 def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:

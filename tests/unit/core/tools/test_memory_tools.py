@@ -100,6 +100,13 @@ async def test_what_an_agent_notes_for_another_one_is_for_people(tmp_path: Path)
         helping(desk, demo) as codex,
     ):
         assert (await codex.call("memory_write", text="- Demo said so."))["state"] == "asked"
+        await desk.until(lambda: bool(asks(desk)))
+        await desk.answer(1, TAKE)
+        await desk.memory.write()
+
+        assert len((await codex.call("memory_read"))["notes"]) == 1
+        assert (await demo.call("memory_read"))["notes"] == []
+        assert (await demo.call("memory_write", text="- Codex said so."))["state"] == "asked"
 
 
 async def test_proposals_and_what_is_returned_are_bounded(tmp_path: Path) -> None:

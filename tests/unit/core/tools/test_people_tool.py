@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.core.tools import wording
 from app.core.tools.tool import Arguments
@@ -24,9 +25,18 @@ QUESTION: Arguments = {"question": "Which port?", "options": ["8000", "9000"]}
 TEAM = Rules(agents=("demo", "codex"), names={"codex": "Codex"}, max_turns=1)
 
 
+class PunctualClock(ManualClock):
+    """A clock that stands still, on which no wait takes no time."""
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            await super().sleep(seconds)
+
+
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return PunctualClock()
 
 
 @pytest.fixture
@@ -51,20 +61,6 @@ async def leave_open(desk: Desk, demo: AtWork, **more: Any) -> dict[str, Any]:
     return result
 
 
-@pytest.fixture
-async def at_once(clock: ManualClock) -> AsyncIterator[None]:
-    """Let waits that are over end, whoever waits."""
-
-    async def tick() -> None:
-        while True:
-            await clock.advance(0)
-            await asyncio.sleep(0.001)
-
-    task = asyncio.ensure_future(tick())
-    yield
-    task.cancel()
-
-
 async def test_an_answer_in_time_is_the_result_and_others_work_meanwhile(desk: Desk) -> None:
     async with at_work(desk) as demo:
         waiting = asyncio.ensure_future(demo.call("ask_person", **QUESTION))
@@ -87,7 +83,6 @@ async def test_words_answer_a_question_without_options(desk: Desk) -> None:
         assert (await waiting)["answer"] == "Because it is slow"
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_the_same_question_again_finds_the_open_one_and_then_its_answer(desk: Desk) -> None:
     async with at_work(desk) as demo:
         first = await leave_open(desk, demo)
@@ -103,7 +98,6 @@ async def test_the_same_question_again_finds_the_open_one_and_then_its_answer(de
     assert desk.stores.turns.turn(2) is None
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_an_answer_after_the_end_of_the_turn_begins_the_next_one(desk: Desk) -> None:
     async with at_work(desk) as demo:
         await leave_open(desk, demo)
@@ -120,7 +114,6 @@ async def test_an_answer_after_the_end_of_the_turn_begins_the_next_one(desk: Des
     assert desk.session().state != SessionState.WAITING
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_an_answer_that_the_agent_did_not_read_begins_a_turn_at_the_end(desk: Desk) -> None:
     async with at_work(desk) as demo:
         await leave_open(desk, demo)
@@ -133,7 +126,6 @@ async def test_an_answer_that_the_agent_did_not_read_begins_a_turn_at_the_end(de
     assert desk.stores.turns.turn(3) is None
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_a_stop_closes_the_question(desk: Desk) -> None:
     async with at_work(desk) as demo:
         await leave_open(desk, demo)
@@ -146,7 +138,6 @@ async def test_a_stop_closes_the_question(desk: Desk) -> None:
     assert ask.state == "cancelled"
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_three_questions_are_open_at_most(desk: Desk) -> None:
     async with at_work(desk) as demo:
         made = [
@@ -160,15 +151,21 @@ async def test_three_questions_are_open_at_most(desk: Desk) -> None:
     assert known["state"] == "open"
 
 
-@pytest.mark.usefixtures("at_once")
-async def test_a_question_for_another_agents_work_closes_with_it(desk: Desk) -> None:
+async def test_a_question_for_another_agent_is_shown_where_people_are_and_closes_with_its_turn(
+    desk: Desk,
+) -> None:
     async with at_work(desk) as demo:
         desk.engine._slots._free.release()
         async with helping(desk, demo) as codex:
-            result = await codex.call("ask_person", **QUESTION, wait_seconds=0)
+            waiting = asyncio.ensure_future(codex.call("ask_person", **QUESTION))
+            await shown(desk)
+            await desk.answer(1, "option-1")
+            assert (await waiting)["answer"] == "8000"
+            left = await codex.call("ask_person", question="Why?", wait_seconds=0)
+            assert left["state"] == "open"
 
-    assert result["state"] == "open"
-    ask = desk.stores.asks.ask(1)
+    assert "Codex" in asked(desk)[0]
+    ask = desk.stores.asks.ask(2)
     assert ask is not None
     assert ask.state == "cancelled"
 

@@ -9,13 +9,14 @@ import pytest
 
 from app.core.inbound import News
 from app.core.keys import PlaceKey
-from app.core.workspaces import Checked
+from app.core.workspaces import Checked, Examined, Judged, Remark
 from app.errors import DeliveryUnreadable
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,
     Said,
     end_of_log,
+    examine,
     excerpt,
     read_checks,
 )
@@ -223,3 +224,33 @@ async def test_the_end_of_a_workflows_log_is_quoted_where_the_app_may_read_it(de
     found = await checked(desk, pull.pull.sha)
     assert found is not None
     assert found.excerpt == "build (failure)"
+
+
+async def test_an_examination_has_all_that_checks_and_reviewers_say(desk: Desk) -> None:
+    api, us = desk.apis["claude"], desk.directory.us
+    desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\n"}, "Change")
+    assert await examine(api, "acme/widgets", "topic", us) is None, "there is no pull request"
+    pull = desk.github.open_pull("claude-bridge[bot]", desk.repository, "A change", "topic")
+    assert pull.pull is not None
+    desk.github.check(pull, Check(None, "lint", "", 0.0, "in_progress"))
+    job = Check(None, "build", "", 0.0, "completed", "failure", log="boom\n##[error]exit code 1\n")
+    desk.github.check(pull, job)
+    desk.github.report(pull, Status("deploy", "pending"))
+    desk.github.review("ann", pull, "Too short.", state="changes_requested")
+
+    found = await examine(api, "acme/widgets", "topic", us)
+
+    assert found == Examined(
+        pull.pull.sha,
+        pull.url,
+        Judged("failed", "changes"),
+        failed=("build",),
+        running=("lint", "deploy"),
+        excerpt="build (failure)\nboom\n##[error]exit code 1",
+        remarks=(Remark("ann", "changes_requested", "Too short."),),
+    )
+    del desk.apps["claude"].permissions["statuses"]
+    api.forget("acme/widgets")
+    found = await examine(api, "acme/widgets", "topic", us)
+    assert found is not None
+    assert (found.judged.checks, found.running) == ("failed", ("lint",))
