@@ -402,10 +402,12 @@ class Joined(Workshop):
             home_of=self._home_of,
         )
 
-    def _home_of(self, review: Review) -> tuple[int, str]:
-        """Tell where people see a review, and who speaks there."""
-        cause = self._stores.delegations.of_turn(review.turn)
-        return (review.session if cause is None else cause.root_session), ""
+    async def _home_of(self, review: Review) -> tuple[int, str]:
+        """Tell where people see a review, and who speaks there if not the agent of the place."""
+        branch = self._stores.tree.of_turn(review.turn)
+        voice = None if branch is None else await self.showing.find_voice(branch)
+        home = review.session if branch is None else branch.root_session
+        return home, "" if voice is None else voice.agent
 
     @cached_property
     def together(self) -> Together:

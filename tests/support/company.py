@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.sim.github.state import Issue
-from tests.support.bridge import ROOT
+from tests.support.bridge import ROOT, demo
 from tests.support.github import Hub
 from tests.support.slack import SECONDS, SlackWorld
 
@@ -90,6 +90,7 @@ def open_company(folder: Path) -> Iterator[Company]:
     with Hub(folder, AGENTS) as hub:
         entry = {"command": COLLEAGUE, "mode": "free"}
         world = SlackWorld(folder, agents=AGENTS, entry=entry, page=True)
+        world.entries = {"codex": demo(**entry, delegation_voice="own")}
         world.settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}
         with world:
             hub.call(world.bridge)
