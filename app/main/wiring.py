@@ -424,13 +424,13 @@ class Joined(Workshop):
             clock=self._base.clock,
             target_of=self._target_of,
             decided=self._stores.decisions.decided,
+            redact=self._base.vault.redact,
         )
         review = ReviewLoop(
             grouping,
             self._stores.reviews,
             self._stores.checkouts,
             rounds=lambda: self._configuration.limits.review_rounds,
-            redact=self._base.vault.redact,
         )
         race = Race(
             grouping,
